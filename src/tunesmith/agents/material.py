@@ -14,7 +14,7 @@ from tunesmith.problem.plan import necessary_traffic, show_sizes
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
 from tunesmith.problem.template import original
 from tunesmith.profiles.facts import Diagnosis
-from tunesmith.run.budget import evals_left, is_concrete, last_written, noun, rounds_begun
+from tunesmith.run.budget import evals_left, is_concrete, noun, rounds_begun
 from tunesmith.run.candidates import Templates
 from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.prior import best_config, diagnoses, in_view
@@ -91,17 +91,13 @@ def device_part(device: Device, state: State) -> PromptPart:
             "compiler may turn into SIMD; vector types (float8, vload8) are SIMD registers; a barrier splits "
             "that loop; local memory is ordinary memory"
         )
-    if floors := _floors(state):
+    # The least time of each workload by what the device was measured to do at best.
+    seen = {p.workload: p.diagnosis for p in state.profiled if p.diagnosis and p.diagnosis.floor}
+    if floors := [f"{d.floor * 1e6:.3g} µs at {w} ({d.ceiling})" for w, d in seen.items() if d.floor]:
         lines.append(f"- measured ceilings: no kernel takes less than {', '.join(floors)}")
     if state.compiler:
         lines.append(f"- compiler: {state.compiler}")
     return PromptPart("The device", "\n".join(lines))
-
-
-def _floors(state: State) -> list[str]:
-    """The least time of each workload by what the device was measured to do at best."""
-    found = {p.workload: p.diagnosis for p in state.profiled if p.diagnosis and p.diagnosis.floor}
-    return [f"{d.floor * 1e6:.3g} µs at {w} ({d.ceiling})" for w, d in found.items() if d.floor]
 
 
 def memory_rate(device: Device) -> float | None:
@@ -345,12 +341,6 @@ def _diagnosis(workload: str, found: Diagnosis) -> str:
 
 
 # -- what was written ---------------------------------------------------------------------------------------
-
-
-def base_of(problem: Problem, state: State) -> Candidate | None:
-    """What the next round goes on from: the best that is right, in a chain what was written last; None: the
-    original."""
-    return last_written(state) if state.settings.linear else leader(problem, state)
 
 
 def base_part(problem: Problem, state: State, templates: Templates, base: Candidate) -> PromptPart:

@@ -225,8 +225,6 @@ def _braced(text: str) -> str | None:
 MATERIAL = 24_000  # tokens that a request may spend on material
 QUOTED = 60_000  # characters of its own reply that a model is shown again
 LONGEST_WHY = 1500  # characters of a compiler's or oracle's words
-_WANTED = {"json": "Send one JSON object."}
-_WHOLE_FILE = "Send the whole file again, corrected, in one fenced block."
 
 
 @dataclass(frozen=True)
@@ -315,7 +313,8 @@ def again(first: Request, reply: Reply, why: str) -> Question:
 
 
 def refusal(why: str, expects: Expects) -> str:
-    return f"That cannot be used:\n\n{why}\n\n{_WANTED.get(expects, _WHOLE_FILE)}"
+    file = "Send the whole file again, corrected, in one fenced block."
+    return f"That cannot be used:\n\n{why}\n\n{'Send one JSON object.' if expects == 'json' else file}"
 
 
 def messages(prompt: str, parts: Sequence[PromptPart], budget: int = MATERIAL) -> tuple[Message, ...]:

@@ -15,7 +15,7 @@ from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_source import vet, vet_flags
-from tunesmith.run.budget import no_more_requests, noun, share_of
+from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Exchange, Question, Reply, Request
 from tunesmith.run.events import Decided, Extended
@@ -291,27 +291,25 @@ class ModelPlanner(PlanningModel):
         who = "An author is there for plans in words, a program for moves."
         who = who if self.writes else "Only moves are possible: nobody writes by words."
 
-        def example() -> str:
-            return prompting.plan_example(self.catalogue().available, self.writes)
-
-        found = self._plan(state, read, example, lambda: self._told(state), who)
-        return self._by_expert(state, found) if isinstance(found, NoAnswer) else found
-
-    def _told(self, state: State) -> list[PromptPart]:
-        return [
-            *self._text(state, leader(self.problem, state), ", the best so far"),
-            material.candidates_part(self.problem, state),
-            *material.round_parts(self.problem, state),
-            material.moves_part(self.catalogue()),
-        ]
-
-    def _by_expert(self, state: State, why: NoAnswer) -> Decided | Question:
-        """A plan of the expert's is one of moves, which it can apply by itself."""
-        found = self.expert.decide(state)
-        if isinstance(found, Question):
+        found = self._plan(
+            state,
+            read,
+            lambda: prompting.plan_example(self.catalogue().available, self.writes),
+            lambda: [
+                *self._text(state, leader(self.problem, state), ", the best so far"),
+                material.candidates_part(self.problem, state),
+                *material.round_parts(self.problem, state),
+                material.moves_part(self.catalogue()),
+            ],
+            who,
+        )
+        if not isinstance(found, NoAnswer):
             return found
-        reason = f"{why.what} ({why.why}); the expert plans: {found.reason}"
-        return replace(found, reason=reason, by_moves=found.decision == "refactor")
+        plan = self.expert.decide(state)  # one of moves, which it can apply by itself
+        if isinstance(plan, Question):
+            return plan
+        reason = f"{found.what} ({found.why}); the expert plans: {plan.reason}"
+        return replace(plan, reason=reason, by_moves=plan.decision == "refactor")
 
     def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
@@ -365,7 +363,7 @@ class RewritePlanner(PlanningModel):
     def decide(self, state: State) -> Decided | Question:
         if (measure := to_measure(state)) is not None:
             return measure
-        base = material.base_of(self.problem, state)
+        base = last_written(state) if state.settings.linear else leader(self.problem, state)
         own = base.id if base else ""
 
         def read(reply: Reply) -> Decided | Unusable:
@@ -378,9 +376,11 @@ class RewritePlanner(PlanningModel):
                 return Unusable("`what` is empty: say what the author is to change")
             return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
 
-        found = self._plan(
-            state, read, lambda: prompting.REWRITE, lambda: self._told(state, base), goes_on(base)
-        )
+        def told() -> list[PromptPart]:
+            written = [material.candidates_part(self.problem, state)] if state.candidates else []
+            return [*self._text(state, base), *written, *material.round_parts(self.problem, state)]
+
+        found = self._plan(state, read, lambda: prompting.REWRITE, told, goes_on(base))
         if not isinstance(found, NoAnswer):
             return found
         last = next((e for e in reversed(state.dialogue) if e.request.role == "author"), None)
@@ -388,13 +388,6 @@ class RewritePlanner(PlanningModel):
             return Decided("finish", f"neither planner nor author answers: {found.why}")
         reason = f"{found.what} ({found.why}); the author chooses"
         return Decided("refactor", reason, (), own, what=OWN_CHOICE)
-
-    def _told(self, state: State, base: Candidate | None) -> list[PromptPart]:
-        return [
-            *self._text(state, base),
-            *([material.candidates_part(self.problem, state)] if state.candidates else []),
-            *material.round_parts(self.problem, state),
-        ]
 
 
 def to_measure(state: State) -> Decided | None:

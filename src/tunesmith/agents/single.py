@@ -10,20 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.agents import material, prompting
-from tunesmith.agents.material import tested_part
-from tunesmith.agents.prompting import (
-    MARK,
-    QUOTED,
-    NoAnswer,
-    PromptPart,
-    StopReply,
-    Unusable,
-    fenced,
-    read_json,
-    read_kernel,
-    shortened,
-    without_files,
-)
+from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, rounds_begun
@@ -43,11 +30,11 @@ _LEFT_OUT = "(the file that was here is left out)"
 
 def read_turn(reply: Reply) -> str | StopReply | Unusable:
     """A whole kernel, or the word that there will be no other."""
-    if MARK not in reply.text:
-        stop = read_json(reply, StopReply)
+    if prompting.MARK not in reply.text:
+        stop = prompting.read_json(reply, StopReply)
         if isinstance(stop, StopReply):
             return stop
-    return read_kernel(reply)
+    return prompting.read_kernel(reply)
 
 
 @dataclass(frozen=True)
@@ -111,7 +98,7 @@ class SingleWriter(ModelAuthor):
         """Everything a planner and an author would be told."""
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
-            tested_part(self.problem, state),
+            material.tested_part(self.problem, state),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
         ]
@@ -151,9 +138,9 @@ class SingleWriter(ModelAuthor):
         """The last reply; of one beyond measure its kernel, if that is right, or its beginning and end."""
         own = last_written(state)
         is_right = own is not None and own.admitted is not None and last.drafts < state.drafts
-        if own is not None and is_right and len(reply.text) > QUOTED:
+        if own is not None and is_right and len(reply.text) > prompting.QUOTED:
             return f"{words_around(reply.text)}\n\n{fenced(self.templates.text(own))}"
-        return shortened(reply.text, QUOTED) or "(nothing)"
+        return shortened(reply.text, prompting.QUOTED) or "(nothing)"
 
     def _example(self) -> str:
         return prompting.example_file(self.problem.kernel.language, concrete=True)
@@ -165,7 +152,7 @@ def last_said(state: State) -> Exchange | None:
 
 def words_around(text: str) -> str:
     """What a reply says beside its file, on one line."""
-    return shortened(" ".join(without_files(text, "").split()), NOTED).replace("\n", " ")
+    return shortened(" ".join(prompting.without_files(text, "").split()), NOTED).replace("\n", " ")
 
 
 def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message, ...]:
@@ -174,7 +161,8 @@ def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message
     for at in range(2, len(kept) - 2):
         if sum(tokens_of(m.text) for m in kept) <= budget:
             break
-        kept[at] = Message(kept[at].speaker, shortened(without_files(kept[at].text, _LEFT_OUT), OLD_WORDS))
+        words = prompting.without_files(kept[at].text, _LEFT_OUT)
+        kept[at] = Message(kept[at].speaker, shortened(words, OLD_WORDS))
     return tuple(kept)
 
 

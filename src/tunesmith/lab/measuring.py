@@ -242,9 +242,7 @@ class TrialTimer:
         if isinstance(own, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
-        usual = self._original_seconds[item.workload.name]
-        deadline = timing_deadline(usual, self._device, item.code.seconds, policy, 2)
-        timed = self._runner.time(self._race([own, item], policy), deadline + self._making(item.workload))
+        timed = self._runner.time(self._race([own, item], policy), self._deadline(item, policy, 2))
         if isinstance(timed, Verdict):
             return Result(item.workload.name, timed.status, detail=timed.detail)
         timing = Timing(timed.samples[1], timed.samples[0], discarded=timed.discarded)
@@ -254,7 +252,7 @@ class TrialTimer:
         """In one request where the device allows it, which saves most of what they cost; where that fails,
         and elsewhere, one by one."""
         races = [self._race([item], self._short(item)) for item in items]
-        deadlines = [self._alone_deadline(item) for item in items]
+        deadlines = [self._deadline(item, self._policies.short, 1) for item in items]
         timed: list[Timed] | Verdict | None = None
         if self._device.inspects and len(items) > 1:
             # Their data is laid out at most once each, usually long ago.
@@ -276,9 +274,9 @@ class TrialTimer:
         limit = give_up(self._original_seconds[name], self._best.get(name), self._device)
         return replace(self._policies.short, give_up=limit)
 
-    def _alone_deadline(self, item: Ready) -> float:
+    def _deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
         usual = self._original_seconds[item.workload.name]
-        own = timing_deadline(usual, self._device, item.code.seconds, self._policies.short, 1)
+        own = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
         return own + self._making(item.workload)
 
     def _making(self, workload: Workload) -> float:

@@ -117,18 +117,12 @@ class HostOracle(CaseOracle):
             if reason:
                 return Verdict(Status.WRONG, f"{case.where}: {reason}")
             reason, contested = self._against_original(buffer, got, expected)
-            if reason and self._refer(case, contested):
+            if reason and self._references.contest(case, contested):
+                self._known.pop(case, None)  # established anew, with these rows among those asked for
                 return self.judge(case, plan, run)
             if reason:
                 return Verdict(Status.WRONG, f"{case.where}: {reason}")
         return RIGHT
-
-    def _refer(self, case: Case, contested: Sequence[int]) -> bool:
-        """Whether the case was established anew with these rows among those the reference is asked for."""
-        if not self._references.contest(case, contested):
-            return False
-        self._known.pop(case, None)
-        return True
 
     def _establish(self, case: Case) -> Expectation | Verdict:
         code, plan = self._original(case)

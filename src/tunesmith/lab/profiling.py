@@ -30,8 +30,6 @@ from tunesmith.run.outcome import median
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
-ORIGINAL = "original"
-
 
 @dataclass(frozen=True)
 class ProfileSubject:
@@ -42,7 +40,7 @@ class ProfileSubject:
 
     @property
     def name(self) -> str:
-        return ORIGINAL if self.config is None else str(self.config)
+        return "original" if self.config is None else str(self.config)
 
     def variant(self, problem: Problem, workload: Workload) -> Variant:
         sizes = workload.as_dict()
@@ -110,7 +108,26 @@ class Profiler:
             return found
         if self._runner is None:
             return Looked(replace(found.profile, no_counters="the device is not here"))
-        return self._measure(found, subject, workload)
+        profile, code, plan = found.profile, found.code, found.plan
+        where, warm = f"{subject.name} at {workload.name}", workload.cache == "warm"
+        self.progress(f"timing {where}")
+        timed = self._time(code, (plan,), warm)
+        if isinstance(timed, Verdict):
+            said = f"{where} could not be timed: {timed.status}, {timed.first_line}"
+            return Looked(replace(profile, no_counters="the kernel does not run through"), (said,))
+        seconds = timed[0]
+        self.progress(f"experiments with {where}")
+        experiments, notes = self._experiments(subject, workload, code, plan, seconds)
+        profile, unknown = self._weighed(profile, code, plan, warm)
+        notes = (*notes, *unknown)
+        if not isinstance(self._counting, port.NoCounting):
+            self.progress(f"counting {where}")
+        counted = self._count(profile, code, plan, workload)
+        if counted.left_out:
+            few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
+            notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
+        profile = replace(profile, seconds=seconds, experiments=experiments)
+        return Looked(replace(profile, counters=counted.counters, no_counters=counted.why_not), notes)
 
     def _built(self, subject: ProfileSubject, workload: Workload) -> _Prepared | Looked:
         """What its build and its launch tell; `Looked` where it cannot run."""
@@ -137,28 +154,6 @@ class Profiler:
         several = parts if len(parts) > 1 else ()
         found = replace(found, static=main.static, launch=main.launch, parts=several)
         return _Prepared(found, code, plan)
-
-    def _measure(self, prepared: _Prepared, subject: ProfileSubject, workload: Workload) -> Looked:
-        found, code, plan = prepared.profile, prepared.code, prepared.plan
-        where, warm = f"{subject.name} at {workload.name}", workload.cache == "warm"
-        self.progress(f"timing {where}")
-        timed = self._time(code, (plan,), warm)
-        if isinstance(timed, Verdict):
-            said = f"{where} could not be timed: {timed.status}, {timed.first_line}"
-            return Looked(replace(found, no_counters="the kernel does not run through"), (said,))
-        seconds = timed[0]
-        self.progress(f"experiments with {where}")
-        experiments, notes = self._experiments(subject, workload, code, plan, seconds)
-        found, unknown = self._weighed(found, code, plan, warm)
-        notes = (*notes, *unknown)
-        if not isinstance(self._counting, port.NoCounting):
-            self.progress(f"counting {where}")
-        counted = self._count(found, code, plan, workload)
-        if counted.left_out:
-            few = ", ".join(counted.left_out[:3]) + (", ..." if len(counted.left_out) > 3 else "")
-            notes = (*notes, f"{len(counted.left_out)} metrics are unknown to the profiler here: {few}")
-        found = replace(found, seconds=seconds, experiments=experiments)
-        return Looked(replace(found, counters=counted.counters, no_counters=counted.why_not), notes)
 
     def refusal(self, subject: ProfileSubject, workload: Workload) -> str:
         """Why it cannot run there, by its build; empty where it can."""
@@ -341,8 +336,8 @@ class Onlooker:
     def _ready(self, builders: Builders, runner: Runner) -> Profiler:
         if self._profiler is not None:
             return self._profiler
-        found, notes = kept_or_measured(self.saved, self.device, builders, lambda: runner, self.progress)
-        self._notes = tuple(notes)
+        where = (self.saved, self.device, builders)
+        found, self._notes = kept_or_measured(*where, lambda: runner, self.progress)
         own = (self.problem, self.device, builders, runner, self.counting, self.instructions)
         self._profiler = Profiler(*own, ceilings=found, seed=self.seed, progress=self.progress)
         return self._profiler

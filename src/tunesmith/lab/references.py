@@ -52,10 +52,6 @@ class References:
         self._worker = worker
         self._contested: dict[Case, frozenset[int]] = {}
 
-    @property
-    def present(self) -> bool:
-        return self._problem.accuracy.reference is not None
-
     def contest(self, case: Case, rows: Sequence[int]) -> bool:
         """From now on the answer for the case has these rows too; False where there are none, or too many."""
         wider = self._contested.get(case, frozenset()) | set(rows)
@@ -71,7 +67,8 @@ class References:
         rows = self._rows(plan, case.seed)
         if rows is not None and case in self._contested:
             rows = np.union1d(rows, np.asarray(sorted(self._contested[case]), dtype=np.intp))
-        sampled = frozenset(self._row_arrays()) if rows is not None else frozenset()
+        arrays = [a for a in self._problem.arguments if a.is_array and a.shape and rows is not None]
+        sampled = frozenset(a.name for a in arrays if a.shape[0].text == accuracy.independent)
         asked = tuple(rows.tolist()) if rows is not None else ()
         own = (accuracy.reference, plan, draw_of(self._problem, case), asked)
         request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), digests)
@@ -98,14 +95,10 @@ class References:
                 words = f"gives {name} other values when it is called again"
                 raise BadInput(str(fault(made_by, words)), hint="draw every random number from rng")
 
-    def _row_arrays(self) -> list[str]:
-        size = self._problem.accuracy.independent
-        return [a.name for a in self._problem.arguments if a.is_array and a.shape and a.shape[0].text == size]
-
     def _rows(self, plan: Plan, seed: int) -> NDArray[np.intp] | None:
         accuracy = self._problem.accuracy
         size = accuracy.independent
-        if size is None or not self.present or max(b.count for b in plan.buffers) <= SAMPLED_ABOVE:
+        if size is None or accuracy.reference is None or max(b.count for b in plan.buffers) <= SAMPLED_ABOVE:
             return None
         if accuracy.baseline_may_fail:
             return None  # the other rows would be compared with an original that nobody vouches for

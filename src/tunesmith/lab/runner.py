@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tunesmith.backends import messages as m
-from tunesmith.backends.messages import Build, Built, Failed, Unit
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
@@ -34,15 +33,15 @@ COMPILER_CRASHED, COMPILER_SLOW = "the compiler crashed", "the compiler took mor
 
 @dataclass(frozen=True)
 class BuiltCode:
-    unit: Unit
+    unit: m.Unit
     binary: bytes
     code_digest: str
     resources: Resources
     seconds: float
 
 
-def unit_of(v: Variant, compiler: str = "") -> Unit:
-    return Unit(v.path, v.source, v.language, v.flags, v.entries, v.headers, compiler)
+def unit_of(v: Variant, compiler: str = "") -> m.Unit:
+    return m.Unit(v.path, v.source, v.language, v.flags, v.entries, v.headers, compiler)
 
 
 class Builders:
@@ -58,7 +57,7 @@ class Builders:
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="build")
         self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         self._workers: list[WorkerProcess] = []
-        self._builds: dict[Unit, Future[BuiltCode | Verdict]] = {}
+        self._builds: dict[m.Unit, Future[BuiltCode | Verdict]] = {}
         self._lock = threading.Lock()
         self._closed = False
 
@@ -105,22 +104,22 @@ class Builders:
         for worker in list(self._workers):
             worker.kill()
 
-    def _build(self, unit: Unit) -> BuiltCode | Verdict:
+    def _build(self, unit: m.Unit) -> BuiltCode | Verdict:
         if self._closed:
             return Verdict(Status.BUILD_FAILED, "the lab is closing")
         worker = self._take()
         start = time.perf_counter()
         try:
-            reply, blobs = worker.request(Build(unit, self._device), deadline=BUILD_SECONDS)
+            reply, blobs = worker.request(m.Build(unit, self._device), deadline=BUILD_SECONDS)
         except WorkerTimedOut:
             return Verdict(Status.BUILD_FAILED, f"{COMPILER_SLOW} {BUILD_SECONDS:.0f} s")
         except (WorkerDied, OSError, ValueError) as error:
             return Verdict(Status.BUILD_FAILED, f"{COMPILER_CRASHED}: {error}")
         finally:
             self._idle.put(worker)
-        if isinstance(reply, Failed):
+        if isinstance(reply, m.Failed):
             return Verdict(Status.BUILD_FAILED, reply.message)
-        assert isinstance(reply, Built)
+        assert isinstance(reply, m.Built)
         return BuiltCode(unit, blobs[0], reply.code_digest, reply.resources, time.perf_counter() - start)
 
     def _take(self) -> WorkerProcess:

@@ -67,7 +67,8 @@ class Hosted:
             limits = ModelSettings(max_tokens=request.most_tokens, timeout=self.seconds)
             answer = model_request_sync(self._client, _messages(request.messages), model_settings=limits)
         except ModelAPIError as error:
-            lasts = isinstance(error, ModelRequestRejectedError) or _status(error) in (400, 401, 403, 404)
+            status = getattr(error, "status_code", None)
+            lasts = isinstance(error, ModelRequestRejectedError) or status in (400, 401, 403, 404)
             return NoReply(self._said(error), lasts, error.retry_after)
         except UserError as error:
             return NoReply(self._said(error), lasts=True)
@@ -101,11 +102,6 @@ class Hosted:
         if self._key:  # before anything is cut, which could leave a part of it
             text = text.replace(self._key, "…")
         return f"{self.name}: {cut(text, 300)}"
-
-
-def _status(error: BaseException) -> int | None:
-    status = getattr(error, "status_code", None)
-    return status if isinstance(status, int) else None
 
 
 def _messages(said: tuple[Message, ...]) -> list[ModelMessage]:

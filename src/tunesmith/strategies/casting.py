@@ -17,7 +17,7 @@ from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
 from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
 from tunesmith.run.events import Decided
-from tunesmith.run.ports import Catalogue, Declined
+from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
 from tunesmith.run.store import explained
 from tunesmith.run.talking import Conversation, Talking
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from tunesmith.run.config import RunConfig
     from tunesmith.run.events import Strategy
     from tunesmith.run.library import LibraryTemplate
-    from tunesmith.run.ports import Author, Catalogue, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
-    from tunesmith.run.state import State
-    from tunesmith.run.talking import Conversation
+    from tunesmith.run.ports import Author, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
 
 
 class GivenTemplate:
@@ -111,8 +109,6 @@ def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     """The moves as a model is offered them."""
     if (own := _own_author(problem)) is not None:
-        from tunesmith.run.ports import Catalogue, Offer
-
         available, refused = own.available(problem, device)
         return Catalogue(own.reading, tuple(map(Offer, available)), refused)
     from tunesmith.expert.author import catalogue
@@ -233,14 +229,7 @@ def models_talking(
     expert: tuple[Planner, Author] | None = None,
 ) -> Talking:
     """The roles that models play, `expert` in those that they do not; None: kernels are concrete."""
-    from tunesmith.agents.roles import (
-        Analysed,
-        ModelAnalyst,
-        ModelAuthor,
-        ModelPlanner,
-        ModelTester,
-        RewritePlanner,
-    )
+    from tunesmith.agents import roles as agents
     from tunesmith.agents.single import SinglePlanner, SingleWriter
 
     own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
@@ -249,17 +238,17 @@ def models_talking(
     if strategy == "single":
         alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)
         return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
-    analyst = ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
-    tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
+    analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
+    tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
     if "author" in names:
-        writer = ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
+        writer = agents.ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
     if planner is None:
-        planner = RewritePlanner(*own, prompts["planner"], analyst)
+        planner = agents.RewritePlanner(*own, prompts["planner"], analyst)
     elif "planner" in names:
-        planner = ModelPlanner(*own, prompts["planner"], analyst, planner, writer is not None)
+        planner = agents.ModelPlanner(*own, prompts["planner"], analyst, planner, writer is not None)
     if analyst is not None:  # whoever plans: an author and the report read it, too
-        planner = Analysed(analyst, planner)
+        planner = agents.Analysed(analyst, planner)
     return Talking(problem, templates, planner, moves, writer, tester, conversation)
 
 
@@ -291,8 +280,13 @@ def prompts_for(
         hint = f"it may hold {', '.join(f'{name}.md' for name in names.values())}"
         raise BadInput(f"--prompts names a folder, there is no folder {folder!r}", hint=hint)
     if folder:
-        known, unread = _prompt_files(own)
-        if unread:
+        known = sorted({f"{name}.md" for s in STRATEGIES for name in _prompt_names(s).values()})
+        there = sorted(file.name for file in own.glob("*.md"))
+        if not set(there) & set(known):
+            got = f"; it has {', '.join(there)}" if there else ""
+            fault = f"--prompts names a folder with one of {', '.join(known)} or more{got}"
+            raise BadInput(fault, where=str(own), hint="name the files so, or leave --prompts out")
+        if unread := [name for name in there if name not in known]:
             note(f"--prompts: nobody reads {', '.join(unread)}; what is read is {', '.join(known)}")
     found: dict[Role, str] = {}
     for role in played(spec, strategy):
@@ -313,18 +307,6 @@ def _prompt_names(strategy: str) -> dict[Role, str]:
     """The files that hold the words for each role."""
     kind = STRATEGIES[strategy]
     return {role: kind.prompts.get(role, role) for role in kind.roles}
-
-
-def _prompt_files(folder: Path) -> tuple[list[str], list[str]]:
-    """What is read, in any strategy, and what lies in the folder beside that; BadInput where nothing there is
-    read."""
-    known = sorted({f"{name}.md" for s in STRATEGIES for name in _prompt_names(s).values()})
-    there = [file.name for file in folder.glob("*.md")]
-    if not set(there) & set(known):
-        got = f"; it has {', '.join(sorted(there))}" if there else ""
-        fault = f"--prompts names a folder with one of {', '.join(known)} or more{got}"
-        raise BadInput(fault, where=str(folder), hint="name the files so, or leave --prompts out")
-    return known, sorted(set(there) - set(known))
 
 
 def prepare(spec: str, strategy: str = "template") -> None:
@@ -377,15 +359,11 @@ def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role,
     """One for each that is named, whatever roles it plays."""
     from tunesmith.models.letters import Player
 
-    made: dict[Spec, LanguageModel] = {}
-    for spec in who.values():
-        if spec in made:
-            continue
-        model = _model(spec, cast)
+    made = {spec: _model(spec, cast) for spec in dict.fromkeys(who.values())}
+    for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere
             model.skip(state.dialogue)
-        made[spec] = model
     return {role: made[spec] for role, spec in who.items()}
 
 
