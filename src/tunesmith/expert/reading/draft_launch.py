@@ -15,7 +15,7 @@ from tunesmith.expert.reading.headers import unambiguous
 from tunesmith.expert.reading.launches import LaunchSite
 from tunesmith.expert.reading.source import KernelParameter, KernelSignature, SourceModel, elements_of
 from tunesmith.problem.problem import TYPES
-from tunesmith.space.expr import grammar as size
+from tunesmith.space import grammar as size
 from tunesmith.space.expr import is_name, unparse
 
 FILL = "FILL"
