@@ -14,8 +14,7 @@ from tunesmith import search
 from tunesmith.errors import BadInput
 from tunesmith.run.ports import Proposal, Searcher, SearchView, Tried
 from tunesmith.search.default import Default
-from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random
-from tunesmith.search.tpe import Tpe
+from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random, Tpe
 from tunesmith.space.params import Config
 from tunesmith.space.space import Condition, Focus, count
 

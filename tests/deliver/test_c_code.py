@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.space.expr.expressions import NAMES, ROUND, outcome
+from tests.space.expressions import NAMES, ROUND, outcome
 from tunesmith.deliver.host_code import HELPERS, c_code
 from tunesmith.space.expr import Expr, parse, unparse
-from tunesmith.space.expr.grammar import (
+from tunesmith.space.grammar import (
     Arithmetic,
     Compare,
     Conditional,

@@ -31,11 +31,10 @@ from tunesmith.run.events import (
     Verified,
 )
 from tunesmith.run.loop import BATCH, SENTINEL_EVERY, Loop
-from tunesmith.run.one_search import BUILDS, CONVINCED, LEAST, LITTLE
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import Author, Planner, Prior, Proposal, Searcher, SearchView
 from tunesmith.run.racing import Winners, verified_choice
-from tunesmith.run.scores import LEAST_NOISE, USUAL_NOISE
+from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LEAST_NOISE, LITTLE, USUAL_NOISE
 from tunesmith.run.state import State
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Exhaustive, Random

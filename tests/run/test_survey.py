@@ -14,7 +14,7 @@ from tunesmith.run.ports import Tried
 from tunesmith.run.report import build_report
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, fold
-from tunesmith.run.survey import Span, Spilling, features, judge, still_unable, survey_report
+from tunesmith.run.survey import Span, Spilling, judge, still_unable, survey_report
 from tunesmith.space.params import Config
 
 PROBLEM = a_problem()
@@ -113,17 +113,17 @@ class TestFeatures:
 
     def test_the_most_of_each_and_the_least_occupancy(self) -> None:
         found = survey(config(256), fits(128, spills=16, shared=512), GPU)
-        assert features(found) == (128.0, 16.0, 512.0, 8.0, 25.0)
+        assert found.features == (128.0, 16.0, 512.0, 8.0, 25.0)
         builds = (
             SurveyedBuild(("small",), "a", "code", fits(32, spills=64), 50),
             SurveyedBuild(("wide",), "b", "code", fits(64, spills=0, shared=9), 100),
         )
-        assert features(Surveyed(config(64), builds)) == (64.0, 64.0, 9.0, 8.0, 50.0)
+        assert Surveyed(config(64), builds).features == (64.0, 64.0, 9.0, 8.0, 50.0)
 
     def test_of_what_is_unknown_or_does_not_build(self) -> None:
         unknown = Surveyed(config(64), (SurveyedBuild(("small", "wide"), "a", "code", Resources()),))
-        assert features(unknown) == (0.0, 0.0, 0.0, 0.0, -1.0)
-        assert features(survey(config(64), None)) == features(unknown)
+        assert unknown.features == (0.0, 0.0, 0.0, 0.0, -1.0)
+        assert survey(config(64), None).features == unknown.features
 
 
 class TestOnTheDeviceFound:

@@ -12,9 +12,9 @@ from typing import assert_never
 
 from tunesmith.problem.problem import Argument, Launch, Problem, SizeRule
 from tunesmith.problem.template import Variant
+from tunesmith.space import grammar as n
 from tunesmith.space.expr import LIMIT, Expr, Undefined, parse
-from tunesmith.space.expr import grammar as n
-from tunesmith.space.expr.grammar import ArithmeticOp, CompareOp, Function, Node, Num
+from tunesmith.space.grammar import ArithmeticOp, CompareOp, Function, Node, Num
 
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 

@@ -16,7 +16,7 @@ from tunesmith.problem.template import Variant, original, plain_name
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.racing import Winners
 from tunesmith.space.expr import parse
-from tunesmith.space.expr.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, unparse
+from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, unparse
 from tunesmith.space.params import Config
 from tunesmith.text import plain
 

@@ -22,7 +22,7 @@ from tunesmith.problem.problem import (
 )
 from tunesmith.problem.toml_table import Table, finite, show
 from tunesmith.space.expr import Expr
-from tunesmith.space.expr.grammar import suggestion
+from tunesmith.space.grammar import suggestion
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MOST_AXES = 8
@@ -162,6 +162,12 @@ def _read_array(
     if "strides" in table and element.packed > 1:
         rule = f"{element.name} arrays are dense: two elements share a byte, so strides cannot count them"
         table.fault("strides", rule, "remove them, or describe the bytes as an array of uint8")
+    init, align = table.number("init"), table.integer("align", low=1, high=LARGEST_ALIGN)
+    if init is not None and not element.holds(init):
+        table.fault("init", f"init must be a value of {element.name}, got {init:g}")
+    if align is not None and (align & (align - 1) or align < element.bytes):
+        rule = f"align must be a power of two of at least {element.bytes}, the size of {element.name}"
+        table.fault("align", f"{rule}, got {align}")
     return Argument(
         name=name,
         type=element.name,
@@ -170,8 +176,8 @@ def _read_array(
         strides=strides,
         values=table.choice("values", _DISTRIBUTIONS),
         range=_read_range(table, element),
-        init=_read_init(table, element),
-        align=_read_align(table, element),
+        init=init,
+        align=align,
         rtol=table.number("rtol", low=0.0),
         atol=table.number("atol", low=0.0),
         compare=table.choice("compare", _COMPARES),
@@ -196,21 +202,6 @@ def _read_range(table: Table, element: ElementType) -> tuple[float, float] | Non
     if not all(element.holds(end) for end in (low, high)):
         return table.refuse("range", f"range must lie within {element.name}, got [{low:g}, {high:g}]")
     return low, high
-
-
-def _read_init(table: Table, element: ElementType) -> float | None:
-    value = table.number("init")
-    if value is not None and not element.holds(value):
-        table.fault("init", f"init must be a value of {element.name}, got {value:g}")
-    return value
-
-
-def _read_align(table: Table, element: ElementType) -> int | None:
-    value = table.integer("align", low=1, high=LARGEST_ALIGN)
-    if value is not None and (value & (value - 1) or value < element.bytes):
-        rule = f"align must be a power of two of at least {element.bytes}, the size of {element.name}"
-        table.fault("align", f"{rule}, got {value}")
-    return value
 
 
 def _refuse_unfitting(table: Table, fitting: tuple[str, ...], what: str) -> None:

@@ -23,7 +23,7 @@ from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.problem.template import Variant
 from tunesmith.space.expr import Expr, parse
-from tunesmith.space.expr.vector import evaluate, holds
+from tunesmith.space.vector import evaluate, holds
 from tunesmith.text import seed_of
 
 Sizes = tuple[tuple[str, int], ...]

@@ -5,7 +5,6 @@ A backend names the languages that it runs. One that no backend runs can still b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -30,9 +29,6 @@ class SourceLanguage:
     flags: str = ""  # a pattern: the only build flags that a written template may have; empty: all
     allowed_flags: str = ""  # the same, in words
     is_c_family: bool = True  # can be read as code; else only the backend's own author reads its kernels
-
-    def allows_flag(self, flag: str) -> bool:
-        return not self.flags or re.fullmatch(self.flags, flag) is not None
 
 
 CUDA = SourceLanguage(

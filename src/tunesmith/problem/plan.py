@@ -144,20 +144,17 @@ def plan_launch(
     built = resources or Resources()
     names = {**sizes, **device.limits.names(), **built.names()}
     later = [c for c in variant.domain if not c.names.isdisjoint(_OF_A_LAUNCH)]
-    unmet = _unmet([c for c in variant.domain if c not in later], names, sizes)
-    if unmet:
+    if unmet := _unmet([c for c in variant.domain if c not in later], names, sizes):
         return unmet
     try:
         plan = _arguments(problem, variant, sizes, names)
         blocks = [_block(launch, plan, names) for launch in variant.launches]
-        refused = _misfit(plan) or _too_large(plan, blocks, device, built)
-        if refused:
+        if refused := _misfit(plan) or _too_large(plan, blocks, device, built):
             return refused
         held = [
             occupancy(device.limits, built.of(b.entry), math.prod(b.size), b.shared + b.local) for b in blocks
         ]
-        unmet = _unmet(later, {**names, **_worst(held)}, sizes)
-        if unmet:
+        if unmet := _unmet(later, {**names, **_worst(held)}, sizes):
             return unmet
         launches = [
             _geometry(launch, block, own, names)
@@ -167,8 +164,7 @@ def plan_launch(
         return CannotRun(False, f"an expression has no value at {show_sizes(sizes)}: {error}")
     for made in launches:
         resident = made.blocks_per_sm if made.blocks_per_sm is not None else built.blocks_per_sm
-        reason = grid_broken(made.grid, made.cluster, made.cooperative, resident, device.limits)
-        if reason:
+        if reason := grid_broken(made.grid, made.cluster, made.cooperative, resident, device.limits):
             return CannotRun(True, reason)
     return replace(plan, launches=tuple(launches))
 
@@ -204,8 +200,7 @@ def _too_large(plan: Plan, blocks: Sequence[_OneBlock], device: Device, built: R
         if item.nbytes < 1:
             return CannotRun(True, f"local memory {item.name} has {item.nbytes} bytes, it needs at least 1")
     for b in blocks:
-        reason = block_broken(b.size, b.shared, b.local, limits, built.of(b.entry))
-        if reason:
+        if reason := block_broken(b.size, b.shared, b.local, limits, built.of(b.entry)):
             return CannotRun(True, reason)
     for buffer in plan.buffers:
         if buffer.nbytes > limits.max_allocation:
@@ -298,7 +293,9 @@ def _arguments(
         elif argument.alias:
             aliases.append((argument.name, argument.alias))
         else:
-            shape, strides = _layout(argument, names)
+            shape = tuple(max(0, e.evaluate(names)) for e in argument.shape)
+            dense = (math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+            strides = tuple(e.evaluate(names) for e in argument.strides) or tuple(dense)
             buffers.append(
                 BufferPlan(
                     name=argument.name,
@@ -320,17 +317,6 @@ def _arguments(
                 )
             )
     return Plan(tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), ())
-
-
-def _layout(argument: Argument, names: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    shape = tuple(max(0, e.evaluate(names)) for e in argument.shape)
-    if argument.strides:
-        return shape, tuple(e.evaluate(names) for e in argument.strides)
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return shape, tuple(reversed(strides))
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

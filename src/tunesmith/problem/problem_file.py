@@ -31,16 +31,21 @@ def parse_problem(
     _refuse_unfilled(root, read)
     root.only(_ROOT)
     sizes = size_tables.known_sizes(root)
-    name = _read_name(root)
+    root.needs("name", hint='name the problem: name = "softmax"')
+    name = root.text("name") or ""
+    if name and not size_tables.LABEL.fullmatch(name):
+        root.fault("name", f"name has {size_tables.LABEL_RULE}, got {show(name)}", "rename it")
     kernel = _read_kernel(root, read, find_header)
     arguments = _read_arguments(root, sizes, kernel.language)
     listed = [argument.name for argument in arguments]
+    # Also arguments that have faults, so that a launch that names one is not at fault too.
+    named = [table.data.get("name") for table in root.tables("argument", "argument")]
     launches = size_tables.read_launches(
         root,
         names=None if sizes is None else (*sizes, *DEVICE_NAMES),
         entry=kernel.entry,
         default_args=listed,
-        known_args=_argument_names(root),
+        known_args=[name for name in named if isinstance(name, str)],
         insertable=sizes,
     )
     contract = size_tables.read_contract(root, sizes)
@@ -91,14 +96,6 @@ def _unfilled_lines(name: str, read: argument_tables.Read) -> list[str]:
         return []
     marked = [(number, line.strip()) for number, line in enumerate(lines, 1) if f'("{_PLACEHOLDER}:' in line]
     return [f"{name}:{number}: {line}" for number, line in marked]
-
-
-def _read_name(root: Table) -> str:
-    root.needs("name", hint='name the problem: name = "softmax"')
-    name = root.text("name") or ""
-    if name and not size_tables.LABEL.fullmatch(name):
-        root.fault("name", f"name has {size_tables.LABEL_RULE}, got {show(name)}", "rename it")
-    return name
 
 
 def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeader) -> Kernel:
@@ -220,12 +217,6 @@ def _check_aliases(read: Sequence[tuple[Table, Argument]]) -> None:
             listed = ", ".join(targets) or "none is"
             rule = f"alias must name an array argument of role inout ({listed}), got {show(argument.alias)}"
             table.fault("alias", rule, 'list that argument too, with role = "inout" and its shape')
-
-
-def _argument_names(root: Table) -> list[str]:
-    """Also those of arguments that have faults, so that a launch that names one is not at fault too."""
-    found = [table.data.get("name") for table in root.tables("argument", "argument")]
-    return [name for name in found if isinstance(name, str)]
 
 
 def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:

@@ -9,7 +9,7 @@ from tunesmith.problem.problem import Argument, Contract, Launch, Problem, SizeR
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.problem.toml_table import Keys, Table, show
 from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name
-from tunesmith.space.expr.grammar import suggestion
+from tunesmith.space.grammar import suggestion
 from tunesmith.space.space import Constraint
 
 LABEL = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")  # may become a folder's name
@@ -60,7 +60,11 @@ def _read_rule(contract: Table, name: str) -> SizeRule | None:
     assert table is not None, "checked above"
     table.only((*_RANGE, "one_of"))
     if "one_of" in table:
-        return _read_one_of(table, name)
+        for key in _RANGE:
+            if key in table:
+                table.fault(key, f"{key} cannot stand beside one_of, which lists every size", "remove either")
+        values = table.integers("one_of", low=0)
+        return SizeRule(name, min(values), max(values), 1, values) if values else None
     if not table.needs("min", "max", hint="say from where to where, or list the sizes with one_of"):
         return None
     low, high = table.integer("min", low=0), table.integer("max", low=0)
@@ -73,14 +77,6 @@ def _read_rule(contract: Table, name: str) -> SizeRule | None:
         rule = f"there is no multiple of {step} from {low} to {high}"
         return table.refuse("multiple_of", rule, "widen the range")
     return SizeRule(name, low, high, step)
-
-
-def _read_one_of(table: Table, name: str) -> SizeRule | None:
-    for key in _RANGE:
-        if key in table:
-            table.fault(key, f"{key} cannot stand beside one_of, which lists every size", "remove either")
-    values = table.integers("one_of", low=0)
-    return SizeRule(name, min(values), max(values), 1, values) if values else None
 
 
 def read_workloads(

@@ -15,9 +15,10 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device, Limits
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.space import vector
 from tunesmith.space.configset import ConfigSet
-from tunesmith.space.expr import Expr, Undefined, parse, unparse, vector
-from tunesmith.space.expr.grammar import Arithmetic, Compare, CompareOp, Node, Num
+from tunesmith.space.expr import Expr, Undefined, parse, unparse
+from tunesmith.space.grammar import Arithmetic, Compare, CompareOp, Node, Num
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
 from tunesmith.text import digest_of

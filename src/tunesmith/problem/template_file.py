@@ -51,6 +51,10 @@ def parse_template(
     params = _read_params(root, problem)
     arguments = [argument.name for argument in problem.arguments]
     workspace = _read_workspace(root, names.before_build, arguments)
+    headers = None
+    if languages.named(problem.kernel.language).reads_headers:
+        include = problem.kernel.include
+        headers = root.attempt(None, lambda: user_headers(text, path, find_header, include))
     template = Template(
         path=path,
         source=text,
@@ -68,7 +72,7 @@ def parse_template(
         flags=_read_flags(root, names),
         defines=_read_defines(root, names, problem),
         workspace=workspace,
-        headers=_read_headers(root, text, path, problem, find_header),
+        headers=headers or (),
         answers=read_answers(root, names.params),
     )
     check_source(root, template, problem)
@@ -76,14 +80,6 @@ def parse_template(
         try_out(root, template, problem)
     root.faults.raise_any()
     return template
-
-
-def _read_headers(
-    root: Table, text: str, path: str, problem: Problem, find: FindHeader
-) -> tuple[tuple[str, str], ...]:
-    if not languages.named(problem.kernel.language).reads_headers:
-        return ()
-    return root.attempt(None, lambda: user_headers(text, path, find, problem.kernel.include)) or ()
 
 
 @dataclass(frozen=True)

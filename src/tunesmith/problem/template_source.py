@@ -264,7 +264,7 @@ def vet_flags(flags: Sequence[str], language: str) -> str | None:
     """Why a build must not be given these. CUDA's own reader takes only what shapes device code; OpenCL's
     drivers take folders and files as well."""
     rules = languages.named(language)
-    strange = [flag for flag in flags if not rules.allows_flag(flag)]
+    strange = [flag for flag in flags if rules.flags and not re.fullmatch(rules.flags, flag)]
     if not strange:
         return None
     allowed = f"in {rules.title} {rules.allowed_flags}"

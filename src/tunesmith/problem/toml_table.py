@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import LIMIT, Expr, parse
-from tunesmith.space.expr.grammar import shorten, suggestion
+from tunesmith.space.grammar import shorten, suggestion
 
 Keys = tuple[str | int, ...]
 Token = tuple[str, int]  # the text, and the 1-based line it begins in

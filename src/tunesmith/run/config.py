@@ -51,7 +51,7 @@ class RunConfig:
         return Path(self.cache_dir) / "results.sqlite"
 
 
-_TALK = (("rounds", 1), ("tokens", 1), ("money", 0))
+_LEAST = {"evals": 1, "time": 0, "seed": 0, "builders": 0, "rounds": 1, "tokens": 1, "money": 0}
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig)}
@@ -77,7 +77,13 @@ def resolve(
     given = {name: value for name, value in flags.items() if value is not None}
     for name, value in given.items():
         _check_type(name, value, None)
-    return _sound(replace(config, **given))
+    config = replace(config, **given)
+    for name, least in _LEAST.items():
+        value = getattr(config, name)
+        if value is not None and not value >= least:  # so that a NaN is refused too
+            hint = f"correct it in {FILE} or in TUNESMITH_{name.upper()}"
+            raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
+    return config
 
 
 def debugging() -> bool:
@@ -92,29 +98,17 @@ def model_keys(names: Iterable[str]) -> dict[str, str]:
 
 def worker_environment(scratch: Path) -> dict[str, str]:
     """What every worker sees: everything it may write by itself lands in the run's scratch folder."""
+    folders = os.environ.get("PYTHONPATH", "")
+    absolute = os.pathsep.join(map(os.path.abspath, folders.split(os.pathsep)))  # workers start elsewhere
     return {
         **os.environ,
-        **_absolute("PYTHONPATH"),  # workers start elsewhere
+        **({"PYTHONPATH": absolute} if folders else {}),
         "TMPDIR": str(scratch),
         "XDG_CACHE_HOME": str(scratch),
         # Idle threads of a linear-algebra library spin, and would disturb what is measured on the same cores.
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",
     }
-
-
-def _absolute(name: str) -> dict[str, str]:
-    folders = os.environ.get(name, "")
-    return {name: os.pathsep.join(map(os.path.abspath, folders.split(os.pathsep)))} if folders else {}
-
-
-def _sound(config: RunConfig) -> RunConfig:
-    for name, least in (("evals", 1), ("time", 0), ("seed", 0), ("builders", 0), *_TALK):
-        value = getattr(config, name)
-        if value is not None and not value >= least:  # so that a NaN is refused too
-            hint = f"correct it in {FILE} or in TUNESMITH_{name.upper()}"
-            raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
-    return config
 
 
 def _refuse_misspelt(environment: Mapping[str, str]) -> None:
@@ -145,7 +139,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _check_type(name: str, value: object, where: str | None) -> None:
     if name not in _TYPES:
-        from tunesmith.space.expr.grammar import suggestion
+        from tunesmith.space.grammar import suggestion
 
         known = f"unknown key {name!r}; known are {', '.join(_TYPES)}"
         raise BadInput(known, where=where, hint=suggestion(name, _TYPES))

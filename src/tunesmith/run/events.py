@@ -101,6 +101,20 @@ class Surveyed:
         """One word for all of it, as for an outcome."""
         return self.refused[0].status if self.unable and self.refused else Status.OK
 
+    def most(self, name: str) -> int | None:
+        """The largest over its builds, by the names of `Resources`; of the occupancy the least."""
+        if name == "occupancy":
+            return min((b.occupancy for b in self.builds if b.occupancy is not None), default=None)
+        values = [getattr(b.resources, name) for b in self.builds if b.resources is not None]
+        return max((v for v in values if v is not None), default=None)
+
+    @property
+    def features(self) -> tuple[float, ...]:
+        """What the compiler says, as numbers for a model: over all builds the most of each."""
+        known = [self.most(name) for name in ("registers", "spills", "shared", "private")]
+        occupancy = self.most("occupancy")
+        return (*(float(value or 0) for value in known), -1.0 if occupancy is None else float(occupancy))
+
 
 @dataclass(frozen=True)
 class Attached:

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template
 from tunesmith.run import events
 from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
-from tunesmith.run.one_search import OneSearch
 from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
-from tunesmith.run.prior import ToProfile, next_step, to_look_at, without_profiles
+from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
-from tunesmith.run.scores import prune, scores
+from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, asked_to_write, of_this_round
 from tunesmith.space.params import Config
@@ -107,7 +105,10 @@ class Loop:
                 return
         may_mend, is_model = self._may_mend(draft), bool(draft.drafted and draft.drafted.author)
         try:
-            template = self._vetted(draft) if is_model else self.templates.of(draft)
+            template = self.templates.of(draft)
+            # Nothing that a model wrote is built by a run that cannot judge it.
+            if is_model and (fault := self.talk.fault_of(template)) is not None:
+                raise BadInput(fault)
             configs = self.templates.configs(draft)
             done = self._state.gated(draft.id)
             step = examine(template.space.params, template.default, configs, done, may_mend)
@@ -122,13 +123,6 @@ class Loop:
         again = may_mend and (self.heeds_words or is_model or bool(step.without))
         self._append(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
 
-    def _vetted(self, draft: Candidate) -> Template:
-        """Nothing that a model wrote is built by a run that cannot judge it."""
-        template = self.templates.of(draft)
-        if (fault := self.talk.fault_of(template)) is not None:
-            raise BadInput(fault)
-        return template
-
     def _may_mend(self, draft: Candidate) -> bool:
         """Replies that were no template count too."""
         if draft.drafted is None or not draft.drafted.author:
@@ -140,12 +134,12 @@ class Loop:
 
     def _search(self) -> None:
         """Ask for a batch when the device is about to run out of work; meanwhile build what may be next."""
-        state = self._state
-        if self._of_one().template.is_concrete:
-            self._search_one()
+        state, search = self._state, self._of_one()
+        if search.template.is_concrete:
+            self._search_one(search)
             return
         is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
-        search, cut = self._of_one(), exhausted_share(state)
+        cut = exhausted_share(state)
         reason = exhausted_budget(state) or cut or search.nothing_to_gain()
         if reason is None:
             if is_hungry and self._change_prior():
@@ -168,19 +162,17 @@ class Loop:
             self._append(events.Searched(search.candidate.id, reason, reason == cut))
             self.lab.drop_builds()
 
-    def _search_one(self) -> None:
+    def _search_one(self, search: OneSearch) -> None:
         """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
-        state, search = self._state, self._of_one()
-        if state.in_flight:
+        if self._state.in_flight:
             self._append(events.Measured(self.lab.collect()))
         elif not search.tried():
             self._ask([search.template.default], "short", "search")
         elif search.sentinel_missing():
             self._ask([None], "short", "sentinel")
         else:
-            self._append(
-                events.Searched(search.candidate.id, "it has no parameters: there is nothing to search")
-            )
+            why = "it has no parameters: there is nothing to search"
+            self._append(events.Searched(search.candidate.id, why))
 
     def _of_one(self) -> OneSearch:
         return OneSearch(self.problem, self._state, self.templates)
@@ -191,7 +183,9 @@ class Loop:
         if self.lab.no_profiles:
             return False
         search = self._of_one()
-        step = next_step(self.problem, self._state, search.answers, search.tried())
+        template = search.template
+        answers = Answers(dict(template.answers), template.space.params, search.configs)
+        step = next_step(self.problem, self._state, answers, search.tried())
         if step is None:
             return False
         if not isinstance(step, ToProfile):

@@ -302,14 +302,11 @@ def _open(standings: dict[Config, Interval]) -> list[Config]:
     behind = [
         config
         for config, own in standings.items()
-        if own is not leader and own.high >= leader.low and _gap(own, leader) > TIE
+        if own is not leader
+        and own.high >= leader.low
+        and max(own.high - leader.low, leader.high - own.low) > TIE  # how far apart they may be
     ]
     return [*behind, *(c for c, own in standings.items() if own is leader)] if behind else []
-
-
-def _gap(own: Interval, leader: Interval) -> float:
-    """How far apart the two may be, whoever is ahead."""
-    return max(own.high - leader.low, leader.high - own.low)
 
 
 def _general(problem: Problem, logs: dict[str, Interval]) -> Interval:

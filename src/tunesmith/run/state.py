@@ -2,21 +2,112 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from itertools import islice
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run.dialogue import Exchange, Role
-from tunesmith.run.growing import Grown, Keys
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus
 
 T = TypeVar("T")
+Keys = Callable[[T], Iterable[Hashable]]
+
+
+class Shared(Generic[T]):
+    """What all versions of a sequence share: the items, and an index of them that follows when asked for."""
+
+    def __init__(self, items: Iterable[T], keys: Keys[T]) -> None:
+        self.items = list(items)
+        self.keys = keys
+        self._places: dict[Hashable, list[int]] = {}
+        self._indexed = 0
+
+    @property
+    def places(self) -> dict[Hashable, list[int]]:
+        """By key, where the items are that have it."""
+        for place in range(self._indexed, len(self.items)):
+            for key in self.keys(self.items[place]):
+                self._places.setdefault(key, []).append(place)
+        self._indexed = len(self.items)
+        return self._places
+
+
+class Grown(Sequence[T]):
+    """One version of a sequence that grows without being copied. It never changes, and equals a tuple of its
+    items. Adding to the newest takes constant time; adding to an older one copies it first."""
+
+    __slots__ = ("_length", "shared")
+
+    def __init__(self, items: Iterable[T] | Shared[T] = (), keys: Keys[T] = lambda item: ()) -> None:
+        self.shared = items if isinstance(items, Shared) else Shared(items, keys)
+        self._length = len(self.shared.items)  # others may make the list longer
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self.shared.items, self._length)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        places = range(self._length)[index]
+        if isinstance(places, range):
+            return tuple(self.shared.items[place] for place in places)
+        return self.shared.items[places]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grown | tuple):
+            return NotImplemented
+        return len(self) == len(other) and all(a is b or a == b for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+    def plus(self, *items: T) -> Grown[T]:
+        shared = self.shared
+        if len(shared.items) != self._length:
+            shared = Shared(self, shared.keys)
+        shared.items.extend(items)
+        return Grown(shared)
+
+    def where(self, holds: Callable[[T], bool]) -> Grown[T]:
+        """Those of which it is true; the same where it is true of all."""
+        found = [item for item in self if holds(item)]
+        return self if len(found) == self._length else Grown(found, self.shared.keys)
+
+    def of(self, key: Hashable) -> tuple[T, ...]:
+        """The items that have a key, in order."""
+        return tuple(self.shared.items[place] for place in self._places(key))
+
+    def count(self, key: Hashable, since: int = 0) -> int:
+        """How many have a key, from a place on."""
+        places = self._places(key)
+        return len(places) - bisect_left(places, since)
+
+    def last(self, key: Hashable) -> int:
+        """The place of the last that has a key; -1 where none has."""
+        places = self._places(key)
+        return places[-1] if places else -1
+
+    def _places(self, key: Hashable) -> list[int]:
+        """Where the items with a key are, as far as this version has them."""
+        places = self.shared.places.get(key, [])
+        is_newest = not places or places[-1] < self._length
+        return places if is_newest else places[: bisect_left(places, self._length)]
 
 
 @dataclass(frozen=True)
@@ -74,11 +165,9 @@ def _of_trial(trial: Trial) -> Iterator[Hashable]:
             yield "followed", trial.config.candidate
 
 
-def _of_outcome(outcome: Outcome) -> Iterator[Hashable]:
-    trial = outcome.trial
-    yield trial.purpose
-    if trial.config is not None:
-        yield trial.purpose, trial.config.candidate
+def _of_outcome(outcome: Outcome) -> tuple[Hashable, ...]:
+    purpose, config = outcome.trial.purpose, outcome.trial.config
+    return (purpose, (purpose, config.candidate)) if config is not None else (purpose,)
 
 
 def _of_sentinel(outcome: Outcome) -> Iterator[Hashable]:
@@ -225,11 +314,16 @@ def apply(state: State, record: ev.Recorded) -> State:
             name = type(event).__name__.lower()
             return _with(state, **{name: (*getattr(state, name), event)})
         case ev.Surveyed() as event:
-            return _surveyed(state, event)
+            state = _with(state, surveyed=state.surveyed.plus(event))
+            if event.config is None:
+                return state
+            building = tuple(t for t in state.building if t.config != event.config)
+            known = _with_known(state.known, (event.config,))
+            return _with(state, building=building, pool=state.pool.plus(event), known=known)
         case ev.Attached() as event:
             # What was said for another device holds only where it has been looked at again for this one.
-            unable = set(event.unable)
-            surveyed = state.surveyed.where(lambda s: s.config in unable)
+            again = set(event.unable)
+            surveyed = state.surveyed.where(lambda s: s.config in again)
             return _with(
                 state,
                 surveyed=surveyed,
@@ -247,28 +341,26 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _admitted(state, event)
         case ev.Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
-            decided = (*state.decided, event)
-            state = _with(state, decided_at=record.at, decided_after=len(state.asked))
             if event.decision == "search":
                 state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
-            return _with(state, decided=decided, under_way=event)
+            state = _with(state, decided_at=record.at, decided_after=len(state.asked))
+            return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
-            drafted = Candidate(
-                event.candidate, event.template, event.parent, drafted=event, round=len(state.decided) - 1
-            )
-            return _with(state, candidates=(*state.candidates, drafted))
+            number = len(state.decided) - 1
+            new = Candidate(event.candidate, event.template, event.parent, drafted=event, round=number)
+            return _with(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
             declined = (*state.declined, (len(state.decided) - 1, event))
             return _with(state, declined=declined, under_way=None)
         case ev.Rejected() as event:
-            changed = replace(state.candidate(event.candidate), status="rejected", rejected=event)
-            searched = state.searched.where(lambda o: not _is_of(o.trial.config, changed.id))
-            under_way = state.under_way if event.again else None
-            return _with(_changed(state, changed), searched=searched, under_way=under_way)
+            own = event.candidate
+            searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != own)
+            state = _changed(state, own, status="rejected", rejected=event)
+            return _with(state, searched=searched, under_way=state.under_way if event.again else None)
         case ev.Searched() as event:
-            changed = replace(state.candidate(event.candidate), status="searched", searched=event)
             # Nobody waits for what is still being built, or was built and not measured.
-            return _with(_changed(state, changed), under_way=None, building=(), pool=Grown())
+            state = _changed(state, event.candidate, status="searched", searched=event)
+            return _with(state, under_way=None, building=(), pool=Grown())
         case ev.Requested(request):
             asked = Exchange(request, len(state.decided), state.drafts)
             return _with(state, dialogue=(*state.dialogue, asked))
@@ -283,7 +375,11 @@ def apply(state: State, record: ev.Recorded) -> State:
         case ev.Asked(trials, gain):
             return _asked(state, trials, gain)
         case ev.Pruned() as event:
-            return _pruned(state, event)
+            config, unable = event.config, state.unable
+            pool = state.pool.where(lambda s: s.config != config)
+            if event.rule == "cannot_run" and not unable.count(config):
+                unable = unable.plus(*state.surveyed.of(config))
+            return _with(state, pruned=state.pruned.plus(event), pool=pool, unable=unable)
         case ev.Measured(outcome):
             return _measured(state, outcome)
 
@@ -294,54 +390,31 @@ def _answered(state: State, number: int, **known: Any) -> State:
 
 
 def _measured(state: State, outcome: Outcome) -> State:
-    in_flight = tuple(t for t in state.in_flight if t.id != outcome.trial.id)
+    trial = outcome.trial
+    in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
     state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight)
-    if outcome.trial.purpose == "sentinel":
+    if trial.purpose == "sentinel":
         return _with(state, sentinels=state.sentinels.plus(outcome))
-    rejected = any(c.status == "rejected" and _is_of(outcome.trial.config, c.id) for c in state.candidates)
-    if outcome.trial.purpose == "finalist" or rejected:
-        return state
-    return _with(state, searched=state.searched.plus(outcome))
+    rejected = [c.id for c in state.candidates if c.status == "rejected"]
+    is_rejected = trial.config is not None and trial.config.candidate in rejected
+    is_of_search = trial.purpose != "finalist" and not is_rejected
+    return _with(state, searched=state.searched.plus(outcome)) if is_of_search else state
 
 
-def _is_of(config: Config | None, candidate: str) -> bool:
-    return config is not None and config.candidate == candidate
-
-
-def _changed(state: State, changed: Candidate) -> State:
-    return _with(state, candidates=tuple(changed if c.id == changed.id else c for c in state.candidates))
+def _changed(state: State, candidate: str, **known: Any) -> State:
+    found = tuple(replace(c, **known) if c.id == candidate else c for c in state.candidates)
+    return _with(state, candidates=found)
 
 
 def _admitted(state: State, event: ev.Admitted) -> State:
-    state = _with(state, admitted=event)
-    known = [c for c in state.candidates if c.id == event.candidate]
-    if not known:
+    known = {c.id: c for c in state.candidates}
+    if event.candidate not in known:
         given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
-        return _with(state, candidates=(*state.candidates, given))
-    changed = replace(known[0], status="admitted", admitted=event, template=event.template)
+        return _with(state, admitted=event, candidates=(*state.candidates, given))
     # A template that was given is admitted before anything is decided.
-    return _with(_changed(state, changed), under_way=state.under_way if known[0].drafted is None else None)
-
-
-def _surveyed(state: State, event: ev.Surveyed) -> State:
-    surveyed = state.surveyed.plus(event)
-    if event.config is None:
-        return _with(state, surveyed=surveyed)
-    return _with(
-        state,
-        surveyed=surveyed,
-        building=tuple(t for t in state.building if t.config != event.config),
-        pool=state.pool.plus(event),
-        known=_with_known(state.known, (event.config,)),
-    )
-
-
-def _pruned(state: State, event: ev.Pruned) -> State:
-    pool = state.pool.where(lambda s: s.config != event.config)
-    unable = state.unable
-    if event.rule == "cannot_run" and not unable.count(event.config):
-        unable = unable.plus(*state.surveyed.of(event.config))
-    return _with(state, pruned=state.pruned.plus(event), pool=pool, unable=unable)
+    under_way = state.under_way if known[event.candidate].drafted is None else None
+    state = _changed(state, event.candidate, status="admitted", admitted=event, template=event.template)
+    return _with(state, admitted=event, under_way=under_way)
 
 
 def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown[Config]:

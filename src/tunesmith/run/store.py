@@ -143,10 +143,9 @@ class RunFolder:
             raise BadInput("this is the folder of a comparison, not of a run", where=str(path), hint=hint)
         if not (path / JOURNAL).is_file():
             no_run = "this is not a run folder: it has no journal.jsonl"
+            fault = no_run if path.is_dir() else "there is no such run folder"
             hint = "name the folder that tune has written, or none for the newest run here"
-            raise BadInput(
-                no_run if path.is_dir() else "there is no such run folder", where=str(path), hint=hint
-            )
+            raise BadInput(fault, where=str(path), hint=hint)
         return RunFolder(path, wait)
 
     def lock(self) -> None:
@@ -171,8 +170,8 @@ class RunFolder:
 
     def put(self, data: bytes) -> str:
         digest = digest_of(data)
-        if not (target := self.path / OBJECTS / digest).exists():
-            self._write(target, data)
+        if not (self.path / OBJECTS / digest).exists():
+            self.write(f"{OBJECTS}/{digest}", data)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -199,7 +198,9 @@ class RunFolder:
             return False
 
     def write(self, name: str, data: bytes) -> None:
-        self._write(self.path / name, data)
+        begun = (self.path / JOURNAL).exists()
+        with explained("write", self.path / name, self.go_on if begun else AGAIN):
+            write_whole(self.path / name, data)
 
     def replace_folder(self, name: str, files: dict[str, bytes]) -> None:
         """Write a folder of files beside the journal, all of it or nothing."""
@@ -209,7 +210,7 @@ class RunFolder:
             fresh.mkdir()
             for file, data in files.items():
                 (fresh / file).parent.mkdir(parents=True, exist_ok=True)
-                self._write(fresh / file, data)
+                self.write(f"{fresh.name}/{file}", data)
             shutil.rmtree(target, ignore_errors=True)
             fresh.rename(target)
 
@@ -226,11 +227,6 @@ class RunFolder:
 
     def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
         return FileJournal(self.path / JOURNAL, clock, FolderTexts(self), self.wait)
-
-    def _write(self, target: Path, data: bytes) -> None:
-        begun = (self.path / JOURNAL).exists()
-        with explained("write", target, self.go_on if begun else AGAIN):
-            write_whole(target, data)
 
 
 class FolderTexts:
@@ -278,7 +274,7 @@ class FileJournal:
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
             kept = events.without_long_texts(event, self._texts.put) if self._texts is not None else event
-            data = events.encode_record(events.Recorded(record.number, record.at, kept)) + b"\n"
+            data = events.encode_record(replace(record, event=kept)) + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
@@ -304,9 +300,7 @@ class FileJournal:
                 where = f"{self._path}:{number + 1}"
                 raise BadInput(f"the journal is damaged: {error}", where=where, hint=DAMAGED) from error
             if self._texts is not None:
-                record = events.Recorded(
-                    record.number, record.at, events.with_long_texts(record.event, self._texts.get)
-                )
+                record = replace(record, event=events.with_long_texts(record.event, self._texts.get))
             yield record
 
     def _open_after_last_whole_line(self) -> int:

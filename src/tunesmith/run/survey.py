@@ -58,13 +58,6 @@ def judge(problem: Problem, built: ToBuild, device: Device, resources: Resources
     return BuildJudgement(tuple(refused), least, digest_of(*launches))
 
 
-def features(found: Surveyed) -> tuple[float, ...]:
-    """What the compiler says, as numbers for a model: over all builds the most of each."""
-    known = [most(found, name) for name in ("registers", "spills", "shared", "private")]
-    occupancy = most(found, "occupancy")
-    return (*(float(value or 0) for value in known), -1.0 if occupancy is None else float(occupancy))
-
-
 def still_unable(
     problem: Problem,
     template_of: Callable[[Config], Template],
@@ -132,7 +125,7 @@ def survey_report(state: State) -> SurveyReport:
     own = [s for s in state.surveyed if s.config is None]
     counts = Counter(s.status for s in found)
     runnable = [s for s in found if not s.unable]
-    spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := most(s, "spills"))]
+    spilling = [Spilling(s.config.as_dict(), n) for s in runnable if s.config and (n := s.most("spills"))]
     return SurveyReport(
         planned=planned(state),
         statuses={status.value: counts[status] for status in Status if counts[status]},
@@ -153,19 +146,10 @@ def planned(state: State) -> int:
 
 
 def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span | None:
-    values = [value for s in found if (value := most(s, name)) is not None]
+    values = [value for s in found if (value := s.most(name)) is not None]
     if not values:
         return None
-    return Span(most(own[0], name) if own else None, min(values), median(values), max(values))
-
-
-def most(found: Surveyed, name: str) -> int | None:
-    """The largest over the builds of a configuration; of the occupancy the least."""
-    if name == "occupancy":
-        known = [b.occupancy for b in found.builds if b.occupancy is not None]
-        return min(known) if known else None
-    values = [getattr(b.resources, name) for b in found.builds if b.resources is not None]
-    return max((v for v in values if v is not None), default=None)
+    return Span(own[0].most(name) if own else None, min(values), median(values), max(values))
 
 
 class Surveyor(Protocol):
@@ -219,17 +203,15 @@ class Survey:
         while (said := self.talk.next_event(self._state)) is not None:
             self._append(said)
         draft = self._state.draft
+        if draft is None or draft.drafted is None:
+            return None
         try:
-            return draft if draft is not None and self._may_build(draft) else None
+            # Nothing that a model wrote is built before it is vetted.
+            if draft.drafted.author and self.talk.fault_of(self.templates.of(draft)) is not None:
+                return None
+            return draft if len(self.templates.configs(draft)) else None
         except BadInput:
             return None  # the gate will say so
-
-    def _may_build(self, draft: Candidate) -> bool:
-        """Nothing that a model wrote is built before it is vetted."""
-        by_model = draft.drafted is not None and bool(draft.drafted.author)
-        if by_model and self.talk.fault_of(self.templates.of(draft)) is not None:
-            return False
-        return bool(len(self.templates.configs(draft)))
 
     def _next(self, waiting: list[Config | None]) -> list[Config | None]:
         """The original first, then one configuration at a time; nothing when the budget is used up."""

@@ -15,7 +15,7 @@ SEARCHERS = {
     "exhaustive": "tunesmith.search.simple:Exhaustive",
     "random": "tunesmith.search.simple:Random",
     "evolution": "tunesmith.search.simple:Evolution",
-    "tpe": "tunesmith.search.tpe:Tpe",
+    "tpe": "tunesmith.search.simple:Tpe",
 }
 
 

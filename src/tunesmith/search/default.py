@@ -28,6 +28,7 @@ from tunesmith.search.models import (
     apart,
     most_telling,
 )
+from tunesmith.search.simple import draw
 from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
 from tunesmith.space.params import Config
 
@@ -116,8 +117,6 @@ class _Asking:
             self.turn += len(more)
         configs = [*self.first, *(self.view.configs[number] for number in picks)]
         if len(picks) < n:  # the draw found nothing new: little is left, or nothing varies
-            from tunesmith.search.simple import draw
-
             configs += draw(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
         return Proposal(tuple(configs), gain, frozenset(followed))
 

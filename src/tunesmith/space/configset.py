@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tunesmith.errors import BadInput
-from tunesmith.space.expr import LIMIT, Expr, vector
+from tunesmith.space import vector
+from tunesmith.space.expr import LIMIT, Expr
 from tunesmith.space.params import Config, Param
 
 MAX_ROWS = 20_000_000

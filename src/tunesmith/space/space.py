@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tunesmith.errors import BadInput
 from tunesmith.space.configset import ConfigSet, ParamRule, tables
 from tunesmith.space.expr import Expr, parse
-from tunesmith.space.expr.grammar import Node, shorten, suggestion
-from tunesmith.space.expr.vector import holds
+from tunesmith.space.grammar import Node, shorten, suggestion
 from tunesmith.space.params import Config, Param
+from tunesmith.space.vector import holds
 
 Values = Mapping[str, int]
 _NOTHING: Values = {}

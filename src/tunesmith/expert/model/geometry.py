@@ -24,7 +24,7 @@ from tunesmith.expert.model.translate import LaunchTerms
 from tunesmith.problem.problem import Problem, SizeRule
 from tunesmith.space.expr import Expr as SizeExpr
 from tunesmith.space.expr import Undefined
-from tunesmith.space.expr.grammar import Node
+from tunesmith.space.grammar import Node
 
 Triple = tuple[int, int, int]
 _MOST_THREADS = 1024

@@ -44,7 +44,7 @@ from tunesmith.expert.model.tidy import tidy
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.problem.problem import Problem
-from tunesmith.space.expr import grammar as size
+from tunesmith.space import grammar as size
 
 _SMALL = 64  # turns of a loop that is part of what is done for one element
 

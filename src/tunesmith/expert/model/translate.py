@@ -13,8 +13,8 @@ from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.affine import number
 from tunesmith.problem.problem import Problem
 from tunesmith.space import expr as sizes_expr
-from tunesmith.space.expr import grammar as size
-from tunesmith.space.expr.grammar import Node
+from tunesmith.space import grammar as size
+from tunesmith.space.grammar import Node
 
 _DEEPEST = 60
 _ARITHMETIC: Mapping[str, size.ArithmeticOp] = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%"}

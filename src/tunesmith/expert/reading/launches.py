@@ -16,7 +16,7 @@ from tunesmith.csource.parse import read_expression
 from tunesmith.expert.model.translate import NoTranslation, size_node
 from tunesmith.expert.reading.headers import elements_of, unambiguous
 from tunesmith.problem.problem import TYPES
-from tunesmith.space.expr import grammar as size
+from tunesmith.space import grammar as size
 from tunesmith.space.expr import unparse
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, all_step
 from tunesmith.expert.model.translate import parameter_values, to_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, parse, unparse
-from tunesmith.space.expr.grammar import Arithmetic, Neg, Num, Variable
-from tunesmith.space.expr.grammar import FunctionCall as SizeCall
+from tunesmith.space.grammar import Arithmetic, Neg, Num, Variable
+from tunesmith.space.grammar import FunctionCall as SizeCall
 
 INT_MAX = 2**31 - 1
 _MOST_ROUNDS = 20

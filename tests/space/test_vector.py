@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.space.expr.expressions import NAMES, numbers, outcome, trees
+from tests.space.expressions import NAMES, numbers, outcome, trees
 from tests.thoroughness import examples
-from tunesmith.space.expr import LIMIT, Expr, parse, unparse, vector
-from tunesmith.space.expr.grammar import Node
+from tunesmith.space import vector
+from tunesmith.space.expr import LIMIT, Expr, parse, unparse
+from tunesmith.space.grammar import Node
 
 INT64 = st.one_of(numbers(), st.sampled_from([LIMIT + 1, -LIMIT - 1, 2**63 - 1, -(2**63)]))
 

@@ -15,9 +15,9 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.space.expr import grammar as n
-from tunesmith.space.expr.expression import COMPARE, Expr
-from tunesmith.space.expr.grammar import LIMIT, ArithmeticOp, CompareOp, Function, Node
+from tunesmith.space import grammar as n
+from tunesmith.space.expr import COMPARE, Expr
+from tunesmith.space.grammar import LIMIT, ArithmeticOp, CompareOp, Function, Node
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, assert_never
 
-from tunesmith.space.expr import grammar as n
-from tunesmith.space.expr.grammar import (
+from tunesmith.space import grammar as n
+from tunesmith.space.grammar import (
     LIMIT,
     ArithmeticOp,
     CompareOp,

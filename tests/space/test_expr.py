@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.space.expr.expressions import NAMES, outcome, trees, values
+from tests.space.expressions import NAMES, outcome, trees, values
 from tests.thoroughness import examples
 from tests.wording import says
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import LIMIT, Expr, ExprError, Undefined, is_name, parse, unparse
-from tunesmith.space.expr.grammar import MAX_LENGTH, MAX_WORDS, Neg, Node, Num, Variable
+from tunesmith.space.grammar import MAX_LENGTH, MAX_WORDS, Neg, Node, Num, Variable
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tunesmith.space.expr import LIMIT, Expr, Undefined
-from tunesmith.space.expr.grammar import (
+from tunesmith.space.grammar import (
     Arithmetic,
     Compare,
     Conditional,
