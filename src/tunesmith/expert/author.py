@@ -7,20 +7,13 @@ that cannot be read as tasks and steps keeps its own text and gets the local mov
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.printing import print_expr
 from tunesmith.errors import BadInput
-from tunesmith.expert.model.kernel import (
-    Each,
-    KernelModel,
-    NotReadable,
-    ParameterChoice,
-    Schedule,
-    TemplateDraft,
-)
+from tunesmith.expert.model.kernel import Each, KernelModel, NotReadable, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.words import explain_lines
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context
@@ -88,9 +81,10 @@ def _template(task: Refactoring, context: Context, kernel: KernelModel) -> Writt
     while True:
         page = _page(task, context, kernel, wanted)
         if not isinstance(page, str):
-            idle = _without_effect(page.draft, page.text)
+            text, draft, not_applied = page
+            idle = _without_effect(draft, text)
             if not idle:
-                return Written(page.text, page.draft.moves, _listed(page.refused + refused), kernel.notes)
+                return Written(text, draft.moves, _listed(not_applied + refused), kernel.notes)
             refused += [(name, "the kernel as it is printed would not depend on it") for name in idle]
             wanted = [name for name in wanted if name not in idle]
         elif wanted and not isinstance(_page(task, context, kernel, []), str):
@@ -101,19 +95,14 @@ def _template(task: Refactoring, context: Context, kernel: KernelModel) -> Writt
             return _local(task, context, page)
 
 
-@dataclass(frozen=True)
-class _Page:
-    text: str
-    draft: TemplateDraft
-    refused: _Refusals
+_Page = tuple[str, TemplateDraft, _Refusals]
 
 
 def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> _Page | str:
     """The template with these moves, or why there is none."""
     try:
         draft, refused = _drafted(kernel, wanted, context)
-        schedule = _with_choices(draft.schedule, lambda _, choice: left_out(choice, task.without))
-        draft = replace(draft, schedule=schedule)
+        draft = _with_choices(draft, lambda _, choice: left_out(choice, task.without))
         text = write(draft, context.problem)
         if draft.moves and not _without_effect(draft, text):
             parse_template(text, path=context.problem.kernel.path, problem=context.problem)
@@ -123,7 +112,7 @@ def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list
         return f"the kernel was read, and cannot be written: {error.reason}"
     except BadInput as error:
         return f"the template was written, and cannot be read again: {error}"
-    return _Page(text, draft, refused)
+    return text, draft, refused
 
 
 def _culprit(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> str:
@@ -160,13 +149,17 @@ def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
         is_new = getattr(before.schedule, field) is None
         return replace(choice, values=(choice.default,)) if is_new else choice
 
-    return replace(draft, schedule=_with_choices(draft.schedule, settled), moves=before.moves)
+    return replace(_with_choices(draft, settled), moves=before.moves)
 
 
-def _with_choices(schedule: Schedule, change: Callable[[str, ParameterChoice], ParameterChoice]) -> Schedule:
-    """Each choice, with the field that it is in, passed through `change`."""
-    found = {field: choice for field, choice in vars(schedule).items() if choice is not None}
-    return replace(schedule, **{field: change(field, choice) for field, choice in found.items()})
+def _with_choices(
+    draft: TemplateDraft, change: Callable[[str, ParameterChoice], ParameterChoice]
+) -> TemplateDraft:
+    """Each choice, with the field of the schedule that it is in, passed through `change`."""
+    found = {
+        field: change(field, choice) for field, choice in vars(draft.schedule).items() if choice is not None
+    }
+    return replace(draft, schedule=replace(draft.schedule, **found))
 
 
 def left_out(choice: ParameterChoice, without: tuple[tuple[str, int], ...]) -> ParameterChoice:

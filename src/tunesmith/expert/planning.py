@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from tunesmith.expert.moves import PARAMETERS, REMEDIES
 from tunesmith.problem.device import Device
@@ -99,7 +100,8 @@ def rank(diagnoses: Sequence[Diagnosis], available: Sequence[str]) -> tuple[str,
         move: max((worth.get(remedy, 0.0) for remedy in REMEDIES.get(move, ())), default=0.0)
         for move in available
     }
-    return tuple(sorted(available, key=lambda move: (-at_stake[move], _place(move), move)))
+    order = {move: at for at, move in enumerate(ORDER)}
+    return tuple(sorted(available, key=lambda move: (-at_stake[move], order.get(move, len(ORDER)), move)))
 
 
 def idle_moves(
@@ -136,22 +138,13 @@ def _finished(history: Sequence[RoundResult]) -> str:
     if best is not None and best.distance is not None and best.distance <= NEAR:
         away = round(100 * max(0.0, best.distance - 1))
         return f"the best is within {away} % of the floor at every workload"
-    scores = [0.0, *_best_after_each(history)]
+    # The best score after each round that was searched; the original's own is 0.
+    scores = list(accumulate((turn.score for turn in history if turn.score is not None), max, initial=0.0))
     if len(scores) > 3 and scores[-1] - scores[-3] < GAINED:
         return "the last two rounds gained less than 1 % together"
     if len(history) >= MOST_ROUNDS:
         return f"{MOST_ROUNDS} rounds have been tried"
     return ""
-
-
-def _best_after_each(history: Sequence[RoundResult]) -> list[float]:
-    """The best score after each round that was searched; the original's own is 0."""
-    best, found = 0.0, []
-    for turn in history:
-        if turn.score is not None:
-            best = max(best, turn.score)
-            found.append(best)
-    return found
 
 
 def _best(history: Sequence[RoundResult]) -> RoundResult | None:
@@ -190,10 +183,6 @@ def _in_order(moves: set[str], available: Sequence[str]) -> tuple[str, ...]:
     """As they are applied: later moves state conditions on what earlier ones chose."""
     applied = tuple(PARAMETERS)
     return tuple(sorted((m for m in moves if m in available), key=applied.index))
-
-
-def _place(move: str) -> int:
-    return ORDER.index(move) if move in ORDER else len(ORDER)
 
 
 # -- rounds as decisions of a run -------------------------------------------------------------------

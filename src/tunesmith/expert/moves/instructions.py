@@ -24,16 +24,10 @@ def reciprocal(draft: TemplateDraft, context: Context, name: str) -> TemplateDra
     oracle."""
     if not fast_forms(draft.kernel, context.language).by_invariants:
         return "no float is divided by what is the same for a whole loop"
-    choice = ParameterChoice(
-        name,
-        (0, 1, 2),
-        0,
-        "divisions by one number: 0 as they are, 1 products, 2 products set right by their remainder",
-        categorical=True,
-    )
-    prefer = with_wide(draft, context, name)
+    note = "divisions by one number: 0 as they are, 1 products, 2 products set right by their remainder"
+    choice = ParameterChoice(name, (0, 1, 2), 0, note, categorical=True)
     answers = [(Remedy.RECIPROCAL, f"{name} > 0"), (Remedy.HOIST_INVARIANTS, f"{name} > 0")]
-    return extend(draft, "reciprocal", choice, prefer, answers)
+    return extend(draft, "reciprocal", choice, with_wide(draft, context, name), answers)
 
 
 @move("fast", (Remedy.FAST_INTRINSICS, Remedy.FP32_LITERALS), "FAST")
@@ -45,9 +39,8 @@ def fast(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if not found:
         return "no function or division of floats has a fast form here"
     choice = ParameterChoice(name, (0, 1), 0, f"1: fast forms of {', '.join(found)}")
-    prefer = with_wide(draft, context, name)
     answers = [(Remedy.FAST_INTRINSICS, f"{name} == 1")]
-    return extend(draft, "fast", choice, prefer, answers)
+    return extend(draft, "fast", choice, with_wide(draft, context, name), answers)
 
 
 @move("divide", (Remedy.CHEAP_DIVISION,), "DIVIDE")
@@ -57,15 +50,9 @@ def divide(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         return "cheaper divisions are known for cuda and hip alone"
     if not index_divisions(draft.kernel):
         return "no index is divided by a number that only the call knows"
-    choice = ParameterChoice(
-        name,
-        (0, 1, 2),
-        0,
-        "index divisions: 1: shifts, divisors are powers of two; 2: products with a reciprocal",
-    )
-    prefer = with_wide(draft, context, name)
-    answers = [(Remedy.CHEAP_DIVISION, f"{name} > 0")]
-    return extend(draft, "divide", choice, prefer, answers)
+    note = "index divisions: 1: shifts, divisors are powers of two; 2: products with a reciprocal"
+    choice, answers = ParameterChoice(name, (0, 1, 2), 0, note), [(Remedy.CHEAP_DIVISION, f"{name} > 0")]
+    return extend(draft, "divide", choice, with_wide(draft, context, name), answers)
 
 
 @move("bake", (Remedy.BAKE_SIZES, Remedy.CHEAP_DIVISION, Remedy.UNROLL), "BAKE")
@@ -97,9 +84,8 @@ def unroll(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         return "every inner loop has a pragma of its own, or is short and unrolled whole anyway"
     # PoCL's compiler refuses 0, which CUDA's takes for "as you like".
     values = (1, 2, 4, 8) if context.language == "opencl" else (0, 1, 2, 4, 8)
-    choice = ParameterChoice(
-        name, values, values[0], "turns of an inner loop at once; 0: as the compiler likes"
-    )
+    note = "turns of an inner loop at once; 0: as the compiler likes"
+    choice = ParameterChoice(name, values, values[0], note)
     answers = [(Remedy.UNROLL, f"{name} > 1"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
     return extend(draft, "unroll", choice, answers=answers)
 
@@ -378,10 +364,9 @@ def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft 
     if not found:
         return "no helper of the source computes a conversion that the hardware has"
     choice = ParameterChoice(name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}")
-    prefer = with_wide(draft, context, name)
     answers = [(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")]
     changed = replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs))
-    return extend(changed, "convert", choice, prefer, answers)
+    return extend(changed, "convert", choice, with_wide(draft, context, name), answers)
 
 
 def recognised(function: c.Function) -> Format | None:

@@ -16,7 +16,7 @@ from tunesmith.csource.lex import lex, split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.port import Context, alone, either
-from tunesmith.expert.reading.headers import Blanked, Header, blank_source, read_headers
+from tunesmith.expert.reading.headers import Blanked, blank_source, read_headers
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.expert.writing.write import declaration, default_lines
 from tunesmith.problem.problem import Launch, Problem
@@ -78,11 +78,7 @@ def find_site(problem: Problem) -> EditSite | str:
     header = defined[0]
     if header.conditional:
         return f"an #if stands inside the header of {entry}: what its parameters are depends on flags"
-    return _site(kernel.text, source, header)
-
-
-def _site(text: str, source: Blanked, header: Header) -> EditSite | str:
-    body = header.body or ""
+    text, body = kernel.text, header.body or ""
     body_at = source.code.find(body, header.offset)
     marker = _WORD.match(source.plain, header.offset)
     head = source.plain[:body_at].rstrip()
@@ -251,18 +247,13 @@ def template_text(draft: LocalDraft, context: Context) -> str:
     header = declaration(draft.choices, conditions, sizes, draft.flags, launch_lines, aligned=False)
     defaults = [line for choice in draft.choices for line in default_lines(choice.name, choice.default)]
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
-    head = [*header, "//", about, *defaults, *draft.preamble]
-    return "\n".join(head) + "\n" + _edited(draft)
-
-
-def _edited(draft: LocalDraft) -> str:
-    text, site = draft.site.text, draft.site
+    text = draft.site.text
     inserted = [(edit.offset, place, edit.text) for place, edit in enumerate(draft.edits)]
     if draft.after_includes:
-        inserted.append((site.after_includes, -1, "\n".join(draft.after_includes) + "\n"))
+        inserted.append((draft.site.after_includes, -1, "\n".join(draft.after_includes) + "\n"))
     for offset, _, addition in sorted(inserted, reverse=True):
         text = text[:offset] + addition + text[offset:]
-    return text
+    return "\n".join([*header, "//", about, *defaults, *draft.preamble]) + "\n" + text
 
 
 def _with_sizes(

@@ -204,9 +204,8 @@ def persistent(draft: TemplateDraft, context: Context, name: str) -> TemplateDra
         work, each = shape.extent, product(schedule.lanes, schedule.vector, schedule.items)
     if work:
         prefer.append(("many_to_go_on", f"{name} == 0 or {term(work)} >= 2 * {name} * {each} * device.sms"))
-    choice = ParameterChoice(
-        name, (0, 1, 2, 4, 8), 0, "blocks to a multiprocessor that go on; 0: a block ends with its tasks"
-    )
+    note = "blocks to a multiprocessor that go on; 0: a block ends with its tasks"
+    choice = ParameterChoice(name, (0, 1, 2, 4, 8), 0, note)
     answers = [(Remedy.PERSISTENT_GRID, f"{name} > 0")]
     return extend(draft, "persistent", choice, prefer, answers)
 

@@ -34,7 +34,14 @@ def vector(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     most, plan = found
     values = tuple(v for v in (1, 2, 4, 8, 16) if v <= most)
     every = ParameterChoice(name, values, 1, "elements in one load or store")
-    legal = {v for some in legal_vectors(draft, context, every) for v in some} | {1}
+    given = replace(draft, schedule=replace(draft.schedule, vector=every))
+    rules = [parse(text) for text in _rules_of_sizes(given, context, every)]
+    legal = {1} | {
+        value
+        for value in values
+        for workload in context.problem.workloads
+        if all(rule.holds({**workload.as_dict(), name: value}) for rule in rules)
+    }
     if legal == {1}:
         return "rows are no whole number of vectors at any workload, or start at odd places"
     widest = max(index_bytes(pack, plan) for pack in packs_in(plan))
@@ -153,15 +160,12 @@ def hints(draft: TemplateDraft, context: Context, load: str, store: str) -> Temp
     answers: list[tuple[str, str]] = []
     prefer: list[tuple[str, str]] = []
     if any(p.loads for p in packs) and context.language != "opencl":
-        choices["load_hint"] = ParameterChoice(
-            load, (0, 1, 2), 0, "1: loads leave L1 alone; 2: loads are evicted first", categorical=True
-        )
+        note = "1: loads leave L1 alone; 2: loads are evicted first"
+        choices["load_hint"] = ParameterChoice(load, (0, 1, 2), 0, note, categorical=True)
         answers.append((Remedy.CACHE_HINTS, f"{load} > 0"))
         prefer += with_wide(draft, context, load)
     if any(p.stores for p in packs):
-        note = (
-            "1: results go past the cache" if context.language == "opencl" else "1: results are evicted first"
-        )
+        note = f"1: results {'go past the cache' if context.language == 'opencl' else 'are evicted first'}"
         choices["store_hint"] = ParameterChoice(store, (0, 1), 0, note, categorical=True)
         answers.append((Remedy.CACHE_HINTS, f"{store} > 0"))
         prefer += with_wide(draft, context, store)
@@ -246,16 +250,6 @@ def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[in
     return why or _loose(draft)
 
 
-def legal_vectors(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> list[tuple[int, ...]]:
-    """For each workload: the values at which the written kernel may run there."""
-    given = replace(draft, schedule=replace(draft.schedule, vector=choice))
-    rules = [parse(text) for text in _rules_of_sizes(given, context, choice)]
-    return [
-        tuple(v for v in choice.values if all(r.holds({**w.as_dict(), choice.name: v}) for r in rules))
-        for w in context.problem.workloads
-    ]
-
-
 def _rules_of_sizes(draft: TemplateDraft, context: Context, vector: ParameterChoice) -> list[str]:
     """What the written kernel requires of sizes and the vector alone."""
     known = {vector.name, *context.problem.size_names}
@@ -272,22 +266,16 @@ def is_widest(draft: TemplateDraft, context: Context) -> str:
     if vector is None or len(vector.values) == 1:
         return ""
     rules = [text for text in _rules_of_sizes(draft, context, vector) if vector.name in parse(text).names]
-    full = _full(draft, context, vector)
+    full, found = max(vector.values), planned(draft, context)
+    if not isinstance(found, str):  # the smallest with which the widest elements move at full width
+        size = max((index_bytes(pack, found) for pack in packs_in(found)), default=1)
+        reach = ON_CPU if context.on_cpu else WIDEST
+        full = min((v for v in vector.values if v * size >= reach), default=full)
     widest = f"{vector.name} >= {full}" if full < max(vector.values) else f"{vector.name} == {full}"
     if not rules:
         return widest
     wider = [re.sub(rf"\b{vector.name}\b", f"(2 * {vector.name})", text) for text in rules]
     return f"{widest} or not ({' and '.join(wider)})"
-
-
-def _full(draft: TemplateDraft, context: Context, vector: ParameterChoice) -> int:
-    """The smallest of its values with which the widest elements are moved in accesses of full width."""
-    found = planned(draft, context)
-    if isinstance(found, str):
-        return max(vector.values)
-    widest = max((index_bytes(pack, found) for pack in packs_in(found)), default=1)
-    reach = ON_CPU if context.on_cpu else WIDEST
-    return min((v for v in vector.values if v * widest >= reach), default=max(vector.values))
 
 
 def _fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest: int) -> str:

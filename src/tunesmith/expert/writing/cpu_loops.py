@@ -57,12 +57,6 @@ class Lift:
     helpers: dict[str, str] = field(default_factory=dict)  # the source's function -> its vector form
     written: list[c.Function] = field(default_factory=list)
 
-    def body(
-        self, stmts: Sequence[c.Stmt], index: str, places: Mapping[c.Expr, c.Expr], vectors: frozenset[str]
-    ) -> tuple[c.Stmt, ...]:
-        """`places`: accesses -> vector variables, or scalars of the first lane; `vectors`: the totals."""
-        return _VectorBody(self, index, places, set(vectors)).block(stmts)
-
     def helper(self, name: str) -> str:
         """The vector form of a function of floats, made where it is first asked for."""
         if name in self.helpers:
@@ -84,6 +78,8 @@ class Lift:
 
 
 class _VectorBody:
+    """`places`: accesses -> vector variables, or scalars of the first lane; `vectors`: the totals."""
+
     def __init__(self, lift: Lift, index: str, places: Mapping[c.Expr, c.Expr], vectors: set[str]) -> None:
         self._lift, self._index, self._places = lift, index, places
         self._vectors = vectors
@@ -272,9 +268,9 @@ class CpuLoops(ElementLoops):
             places |= {node: vector for node, _ in pack.sites}
         if any(total.type.base != "float" for total in loop.each.totals):
             return None
-        parts = frozenset(total.name for total in loop.each.totals)
+        totals = {total.name for total in loop.each.totals}
         try:
-            lifted = self._lift.body(body, loop.each.index, places, parts)
+            lifted = _VectorBody(self._lift, loop.each.index, places, totals).block(body)
         except NoVector:
             return None
         self.uses_vectors = True
@@ -324,12 +320,9 @@ class CpuLoops(ElementLoops):
         out.add(f"{total.name} = {joined(total, total.name, whole)};")
 
     def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
-        name, vec = loop.names[pack.key], self._lift.vec
-        if pack.loads:
-            const = "" if pack.stores else "const "
-            out.add(f"{const}{vec} {name} = {self.load}({self._address(pack, loop)});")
-        else:
-            out.add(f"{vec} {name};")
+        const = "const " if pack.loads and not pack.stores else ""
+        value = f" = {self.load}({self._address(pack, loop)})" if pack.loads else ""
+        out.add(f"{const}{self._lift.vec} {loop.names[pack.key]}{value};")
 
     def _statements(self, stmts: Sequence[c.Stmt], out: CodeLines) -> None:
         out.statements(unrolled(stmts, self._plan), self._plan.language)

@@ -53,17 +53,15 @@ def known_types(kernel: KernelModel) -> dict[str, c.Type | None]:
 # The function -> its macro, and how the macro reads when fast. `{0}` are the arguments.
 _GPU = {
     "expf": ("EXP", "__expf({0})"),
-    "exp": ("EXP", "__expf({0})"),
     "logf": ("LOG", "__logf({0})"),
-    "log": ("LOG", "__logf({0})"),
     "log2f": ("LOG2", "__log2f({0})"),
     "log10f": ("LOG10", "__log10f({0})"),
     "sinf": ("SIN", "__sinf({0})"),
     "cosf": ("COS", "__cosf({0})"),
     "powf": ("POW", "__powf({0})"),
     "tanhf": ("TANH", "(1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * ({0}))))"),
-    "tanh": ("TANH", "(1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * ({0}))))"),
 }
+_GPU |= {name.removesuffix("f"): _GPU[name] for name in ("expf", "logf", "tanhf")}
 _CPU = {
     "exp": ("EXP", "fast_exp({0})"),
     "native_exp": ("EXP", "fast_exp({0})"),
@@ -283,8 +281,5 @@ def helper_text(
 
 
 def preamble(source: c.Source) -> list[str]:
-    lines = [f"#include {include}" for include in source.includes]
-    if source.preamble:
-        lines.append("")
-        lines += [text.rstrip() for text in source.preamble]
-    return lines
+    below = ["", *(text.rstrip() for text in source.preamble)] if source.preamble else []
+    return [*(f"#include {include}" for include in source.includes), *below]

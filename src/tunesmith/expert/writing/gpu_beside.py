@@ -7,6 +7,7 @@ each thread takes the one its index belongs to.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -59,17 +60,14 @@ class SideBySide(GpuLoops):
             out.add("#endif")
 
     def _write_all(self, run: Sequence[LoopPlan], out: CodeLines) -> None:
-        type_ = self._joint_type(run)
+        reach = [length_of_all(loop.each for loop in run), Number("2", 2)]
+        type_ = "int" if self._plan.sizes.fits_int(*reach) else "long long"
         if all(loop.packs for loop in run) and run[0].is_packed:
             alike = self._alike(run)
             parts = self._parts(run if alike is None else alike, type_, out)
             self._joint_packs(parts, alike is not None, type_, out)
         else:
             self._joint_plain(self._parts([LoopPlan(loop.each, ()) for loop in run], type_, out), type_, out)
-
-    def _joint_type(self, run: Sequence[LoopPlan]) -> str:
-        reach = [length_of_all([loop.each for loop in run]), Number("2", 2)]
-        return "int" if self._plan.sizes.fits_int(*reach) else "long long"
 
     def _parts(self, run: Sequence[LoopPlan], type_: str, out: CodeLines) -> list[LoopPart]:
         parts: list[LoopPart] = []
@@ -93,12 +91,11 @@ class SideBySide(GpuLoops):
         lanes, items = knobs.lanes.name, knobs.items.name
         per_block = lanes if knobs.items.most == 1 else f"{lanes} * {items}"
         first = self._first(parts[0].loop, "1", per_block, type_)
-        with out.block(self._head(type_, first, last, self._step(per_block, type_))):
-            here = self._base
-            if knobs.items.most > 1:
-                here = self._here
-                out.add("#pragma unroll")
-                out.open(f"for (int {self._item} = 0; {self._item} < {items}; {self._item}++)")
+        several = knobs.items.most > 1
+        here = self._here if several else self._base
+        head = self._head(type_, first, last, self._step(per_block, type_))
+        with out.block(head), out.repeated(self._item, items) if several else nullcontext():
+            if several:
                 out.add(f"const {type_} {here} = {self._base} + {self._item} * {lanes};")
             for number, part in enumerate(parts):
                 with out.block(f"{'else ' if number else ''}if ({here} < {part.end})"):
@@ -106,8 +103,6 @@ class SideBySide(GpuLoops):
                     value = index if each.type == type_ else Cast(Type(each.type), index)
                     out.add(f"const {each.type} {each.index} = {print_expr(value)};")
                     self._statements(each, part.body.plain, out)
-            if knobs.items.most > 1:
-                out.close()
 
     # -- pack by pack ---------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from tunesmith.csource.nodes import Assign, Binary, Evaluate, Index, Name, Numbe
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import map_nodes, names_in
+from tunesmith.csource.walk import map_nodes, map_statements, names_in
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.writing.fast_math import FastMath, Inverses
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
@@ -277,7 +277,8 @@ class GpuLoops(ElementLoops):
             self._statements(each, body.plain, out)
 
     def _statements(self, each: Each, body: tuple[Stmt, ...], out: CodeLines) -> None:
-        out.statements(self.division.in_statements(body, Name(each.index)), self._plan.language)
+        stmts = map_statements(body, lambda expr: self.division.in_expr(expr, Name(each.index)))
+        out.statements(stmts, self._plan.language)
 
     # -- packs: their types, and in which order they are loaded -----------------------------------------
 

@@ -37,16 +37,11 @@ def divided(plan: WritingPlan) -> Iterator[tuple[LoopPlan, Expr]]:
         in_one_word = starts_at_zero(loop.each) and loop.each.type in _OF_ONE_WORD
         if not in_one_word or plan.sizes.node(loop.extent) is None:
             continue
-        for node in _divisions(loop.each.body, Name(loop.each.index)):
-            by = node.right
-            if names_in(by) and names_in(by) <= known and plan.sizes.node(by) is not None:
-                yield loop, by
-
-
-def _divisions(body: tuple[Stmt, ...], index: Expr) -> Iterator[Binary]:
-    for node in nodes_in(body):
-        if isinstance(node, Binary) and node.op in ("/", "%") and _bare(node.left) == index:
-            yield node
+        for node in nodes_in(loop.each.body):
+            match node:
+                case Binary(op="/" | "%", left=left, right=by) if _bare(left) == Name(loop.each.index):
+                    if names_in(by) and names_in(by) <= known and plan.sizes.node(by) is not None:
+                        yield loop, by
 
 
 def _bare(expr: Expr) -> Expr:
@@ -82,9 +77,6 @@ class IndexDivision:
             return node
 
         return map_expr(expr, visit)
-
-    def in_statements(self, stmts: tuple[Stmt, ...], index: Expr) -> tuple[Stmt, ...]:
-        return map_statements(stmts, lambda expr: self.in_expr(expr, index)) if self._names else stmts
 
     def macros(self) -> list[str]:
         if not self._names or self._choice is None:

@@ -87,23 +87,19 @@ class Dialect:
     truth: str  # a truth value
 
 
-def _by_axis(form: str, axes: str) -> tuple[str, ...]:
-    return tuple(form.format(axis) for axis in axes)
-
-
 _CUDA = Dialect(
     'extern "C" __global__ void',
-    thread=_by_axis("threadIdx.{}", "xyz"),
-    block=_by_axis("blockIdx.{}", "xyz"),
-    grid=_by_axis("gridDim.{}", "xyz"),
+    thread=("threadIdx.x", "threadIdx.y"),
+    block=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
+    grid=("gridDim.x", "gridDim.y", "gridDim.z"),
     wide="long long",
     truth="bool",
 )
 _OPENCL = Dialect(
     "__kernel",
-    thread=_by_axis("get_local_id({})", "012"),
-    block=_by_axis("get_group_id({})", "012"),
-    grid=_by_axis("get_num_groups({})", "012"),
+    thread=("get_local_id(0)", "get_local_id(1)"),
+    block=("get_group_id(0)", "get_group_id(1)", "get_group_id(2)"),
+    grid=("get_num_groups(0)", "get_num_groups(1)", "get_num_groups(2)"),
     wide="long",
     truth="int",
 )

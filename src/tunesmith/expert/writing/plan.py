@@ -206,13 +206,8 @@ def _share(group: Group, plan: WritingPlan) -> None:
 def _outside(group: Group, plan: WritingPlan) -> set[str]:
     """Arrays that the kernel writes and that steps other than the group's loops touch."""
     own = {id(loop.each) for loop in group.loops}
-    found: set[str] = set()
-    for step in all_steps(plan.kernel.steps):
-        if id(step) in own:
-            continue
-        for part in own_parts(step):
-            found |= names_in(part) & plan.written
-    return found
+    others = [step for step in all_steps(plan.kernel.steps) if id(step) not in own]
+    return {name for step in others for part in own_parts(step) for name in names_in(part) & plan.written}
 
 
 def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
@@ -223,9 +218,8 @@ def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
     for loop in group.loops:
         packs = {node: pack.key for pack in loop.packs for node, _ in pack.sites}
         sites = Sites.of(loop.each.body, plan.arrays)
-        if array in sites.escaped:
-            return True
-        if any(site.array == array and packs.get(site.node) != key for site in sites.found):
+        others = (site for site in sites.found if site.array == array and packs.get(site.node) != key)
+        if array in sites.escaped or any(others):
             return True
     return False
 
@@ -268,11 +262,10 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
 
 def _refuse_launch_words(kernel: KernelModel) -> None:
     """The launch is ours to choose: what a step says of today's would be wrong."""
-    for step in all_steps(kernel.steps):
-        for part in own_parts(step):
-            for node in nodes_in(part):
-                if isinstance(node, Name) and node.name in BUILTINS:
-                    raise Unwritable(f"a step asks for {node.name}, which another launch changes")
+    parts = [part for step in all_steps(kernel.steps) for part in own_parts(step)]
+    for node in (node for part in parts for node in nodes_in(part)):
+        if isinstance(node, Name) and node.name in BUILTINS:
+            raise Unwritable(f"a step asks for {node.name}, which another launch changes")
 
 
 def _model_names(kernel: KernelModel) -> Iterator[str]:
@@ -320,10 +313,9 @@ def _written(kernel: KernelModel, arrays: dict[str, Type], problem: Problem) -> 
                 found.add(by_name.get(argument.alias, argument.alias))
     # What the model stores to, whatever the problem says of it.
     for step in all_steps(kernel.steps):
-        if not isinstance(step, Each | Once):
-            continue
-        sites = Sites.of(step.body, arrays)
-        found |= sites.escaped | sites.stored
+        if isinstance(step, Each | Once):
+            sites = Sites.of(step.body, arrays)
+            found |= sites.escaped | sites.stored
     return frozenset(found & arrays.keys())
 
 

@@ -43,11 +43,10 @@ def rules_of(plan: WritingPlan) -> list[Rule]:
             require("whole_warps", f"{lanes} <= 32 or {lanes} % 32 == 0")
         if any(value < 32 and value & (value - 1) for value in knobs.lanes.values):
             require("even_teams", f"{lanes} >= 32 or is_pow2({lanes})")
-        if has_nested_totals(plan.kernel.steps) and knobs.tasks.most > 1 and knobs.lanes.most > 32:
-            require("barriers_are_reached", f"{tasks} == 1 or {lanes} <= 32")
-    nested = plan.language == "opencl" and has_nested_totals(plan.kernel.steps)
-    if nested and knobs.tasks.most > 1 and knobs.lanes.most > 1:
-        require("barriers_are_reached", f"{tasks} == 1 or {lanes} == 1")
+    sign, few = ("==", 1) if plan.language == "opencl" else ("<=", 32)  # threads that need no barrier
+    nested = has_nested_totals(plan.kernel.steps) and knobs.tasks.most > 1
+    if nested and knobs.lanes.most > few:
+        require("barriers_are_reached", f"{tasks} == 1 or {lanes} {sign} {few}")
     if knobs.vector.most > 1:
         texts = _multiples(plan)
         if texts:

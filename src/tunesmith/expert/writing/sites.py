@@ -38,26 +38,6 @@ class AccessSite:
     loops: tuple[tuple[str, int], ...] = ()  # inner loops around it that count 0, 1, ... below a constant
 
 
-@dataclass
-class Sites:
-    """`escaped` are arrays that are used in a way that is not a plain access."""
-
-    arrays: frozenset[str]
-    found: list[AccessSite] = field(default_factory=list)
-    escaped: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, body: Iterable[c.Stmt], arrays: Iterable[str]) -> Sites:
-        sites = cls(frozenset(arrays))
-        stmts = tuple(body)
-        _Scan(sites, local_integers(stmts)).block(stmts, True, 0)
-        return sites
-
-    @property
-    def stored(self) -> set[str]:
-        return {site.array for site in self.found if site.kind == "store"}
-
-
 Target = tuple[str, c.Type | None, c.Expr | None, c.Expr]
 
 
@@ -110,13 +90,28 @@ def counted(loop: c.For) -> tuple[str, int] | None:
     return None
 
 
-class _Scan:
-    def __init__(self, sites: Sites, integers: Mapping[str, c.Expr]) -> None:
-        self._sites = sites
-        self._integers = integers
-        self._loops: tuple[tuple[str, int], ...] = ()
+@dataclass
+class Sites:
+    """`escaped` are arrays that are used in a way that is not a plain access."""
 
-    def block(self, stmts: Iterable[c.Stmt], sure: bool, depth: int) -> bool:
+    arrays: frozenset[str]
+    found: list[AccessSite] = field(default_factory=list)
+    escaped: set[str] = field(default_factory=set)
+    _integers: Mapping[str, c.Expr] = field(default_factory=dict)  # `local_integers` of the body
+    _loops: tuple[tuple[str, int], ...] = ()  # around the statement at hand
+
+    @classmethod
+    def of(cls, body: Iterable[c.Stmt], arrays: Iterable[str]) -> Sites:
+        stmts = tuple(body)
+        sites = cls(frozenset(arrays), _integers=local_integers(stmts))
+        sites._block(stmts, True, 0)
+        return sites
+
+    @property
+    def stored(self) -> set[str]:
+        return {site.array for site in self.found if site.kind == "store"}
+
+    def _block(self, stmts: Iterable[c.Stmt], sure: bool, depth: int) -> bool:
         """Whether what follows is still reached in every turn."""
         if depth > MAX_DEPTH:
             raise TooDeep
@@ -133,22 +128,22 @@ class _Scan:
                 self._expr(expr, sure, 0)
             case c.If(condition=condition, then=then, otherwise=otherwise):
                 self._expr(condition, sure, 0)
-                self.block(then, False, depth)
-                self.block(otherwise, False, depth)
+                self._block(then, False, depth)
+                self._block(otherwise, False, depth)
                 return sure and not _jumps((*then, *otherwise))
             case c.For():
                 self._for(stmt, sure, depth)
                 return sure and not any(isinstance(s, c.Return) for s in statements_in(stmt.body))
             case c.While(condition=condition, body=body):
                 self._expr(condition, sure, 0)
-                self.block(body, False, depth)
+                self._block(body, False, depth)
                 return sure and not any(isinstance(s, c.Return) for s in statements_in(body))
             case c.Scope(body=body):
-                return self.block(body, sure, depth)
+                return self._block(body, sure, depth)
             case c.Jump() | c.Return():
                 return False
             case c.Verbatim(names=names):
-                self._sites.escaped |= names & self._sites.arrays
+                self.escaped |= names & self.arrays
         return sure
 
     def _for(self, stmt: c.For, sure: bool, depth: int) -> None:
@@ -157,12 +152,12 @@ class _Scan:
         count = counted(stmt)
         if count is not None and not _jumps(stmt.body):
             outside, self._loops = self._loops, (*self._loops, count)
-            self.block(stmt.body, sure, depth)
+            self._block(stmt.body, sure, depth)
             self._loops = outside
             return
         for part in (*(() if stmt.condition is None else (stmt.condition,)), *stmt.step):
             self._expr(part, False, 0)
-        self.block(stmt.body, False, depth)
+        self._block(stmt.body, False, depth)
 
     def _expr(self, expr: c.Expr, sure: bool, depth: int) -> None:
         if depth > MAX_DEPTH:
@@ -174,8 +169,8 @@ class _Scan:
                 self._target(target, op != "=", sure, d)
             case c.Unary(op="++" | "--", operand=operand):
                 self._target(operand, True, sure, d)
-            case c.Unary(op="&", operand=operand) if found := target_of(operand, self._sites.arrays):
-                self._sites.escaped.add(found[0])
+            case c.Unary(op="&", operand=operand) if found := target_of(operand, self.arrays):
+                self.escaped.add(found[0])
                 self._inner(found, False, 0)
             case c.Ternary(condition=condition, yes=yes, no=no):
                 self._expr(condition, sure, d)
@@ -185,17 +180,15 @@ class _Scan:
                 self._expr(left, sure, d)
                 self._expr(right, False, d)
             case c.Index():
-                found = target_of(expr, self._sites.arrays)
+                found = target_of(expr, self.arrays)
                 if found is None:
                     self._expr(expr.base, sure, d)
                     self._expr(expr.index, sure, d)
                 else:
                     self._inner(found, sure, d)
                     self._add(expr, found, "load", sure)
-            case c.Name(name=name):
-                self._sites.escaped |= {name} & self._sites.arrays
-            case c.Opaque(names=names):
-                self._sites.escaped |= names & self._sites.arrays
+            case c.Name() | c.Opaque():
+                self.escaped |= names_in(expr) & self.arrays
             case _:
                 for child in children(expr):
                     if not isinstance(child, c.Stmt):
@@ -207,7 +200,7 @@ class _Scan:
         while isinstance(inner, c.Member) and not inner.arrow:
             whole = whole and inner.field in _WHOLE
             inner = inner.base
-        found = target_of(inner, self._sites.arrays)
+        found = target_of(inner, self.arrays)
         if found is None:
             self._expr(target, sure, depth)
             return
@@ -222,10 +215,8 @@ class _Scan:
         offset = None if offset is None else substitute(offset, self._integers)
         used = names_in(index) | (frozenset() if offset is None else names_in(offset))
         loops = tuple(loop for loop in self._loops if loop[0] in used)
-        order = len(self._sites.found)
-        self._sites.found.append(
-            AccessSite(node, array, element, offset, index, kind, sure, whole, order, loops)
-        )
+        order = len(self.found)
+        self.found.append(AccessSite(node, array, element, offset, index, kind, sure, whole, order, loops))
 
     def _inner(self, found: Target, sure: bool, depth: int) -> None:
         """Loads inside the index of another."""
@@ -239,14 +230,6 @@ def _jumps(stmts: Iterable[c.Stmt]) -> bool:
 
 
 Run = tuple[Each, ...]
-
-
-@dataclass(frozen=True)
-class Touched:
-    """Arrays by the storage they stand for: those that may overlap have one name."""
-
-    all: frozenset[str]
-    written: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -270,27 +253,25 @@ class Independence:
                 storage[name] = storage.get(storage[name], storage[name])
         return cls(storage, frozenset(kept.name for kept in kernel.kept))
 
-    def touched(self, step: Each | Let) -> Touched:
+    def touched(self, step: Each | Let) -> tuple[set[str], set[str]]:
+        """The storage that it touches, and of that what it may write."""
         sites = Sites.of(step.body, self.storage)
-        every = names_in(step.body) & self.storage.keys()
-        return Touched(self._stored(every), self._stored(sites.escaped | sites.stored))
-
-    def _stored(self, arrays: Iterable[str]) -> frozenset[str]:
-        return frozenset(self.storage[array] for array in arrays)
+        written = {self.storage[array] for array in sites.escaped | sites.stored}
+        return {self.storage[array] for array in names_in(step.body) & self.storage.keys()}, written
 
     def stands_alone(self, loop: Each) -> bool:
         return starts_at_zero(loop) and not loop.totals and not names_in(loop.body) & self.kept
 
     def is_apart(self, one: Each, other: Each) -> bool:
-        a, b = self.touched(one), self.touched(other)
-        return not a.written & b.all and not b.written & a.all
+        (a, a_written), (b, b_written) = self.touched(one), self.touched(other)
+        return not a_written & b and not b_written & a
 
     def may_come_first(self, let: Let, loops: Sequence[Each]) -> bool:
         """Whether what the whole team computes after these loops is the same before them."""
-        touched = self.touched(let).all
+        touched, _ = self.touched(let)
         own = assigned_in(let.body) | frozenset(declared_in(let.body))
         return not any(
-            own & (names_in(loop.body) | names_in(loop.stop)) or touched & self.touched(loop).written
+            own & (names_in(loop.body) | names_in(loop.stop)) or touched & self.touched(loop)[1]
             for loop in loops
         )
 

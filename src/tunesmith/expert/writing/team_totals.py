@@ -191,10 +191,10 @@ class Folds:
             self._made[key] = (self._plan.names.fresh(f"{word}_of_lanes"), total)
         return self._made[key][0]
 
-    def text(self) -> list[list[str]]:
+    def text(self) -> list[str]:
         return [self._function(name, total) for name, total in self._made.values()]
 
-    def _function(self, name: str, total: Total) -> list[str]:
+    def _function(self, name: str, total: Total) -> str:
         knob = self._plan.knobs.vector
         lines = [f"float {name}({self._vec} x)", "{"]
         wider = "x"  # what the next halves are taken of
@@ -207,12 +207,6 @@ class Folds:
                 lines += [f"#elif {knob.name} == {width}", f"    const float{width} x{width} = x;"]
             lines.append("#endif")
             wider = f"x{width}"
-        return [
-            *lines,
-            f"#if {knob.name} > 1",
-            f"    return {joined(total, f'{wider}.lo', f'{wider}.hi')};",
-            "#else",
-            "    return x;",
-            "#endif",
-            "}",
-        ]
+        halves = joined(total, f"{wider}.lo", f"{wider}.hi")
+        lines += [f"#if {knob.name} > 1", f"    return {halves};", "#else", "    return x;", "#endif", "}"]
+        return "\n".join(lines)

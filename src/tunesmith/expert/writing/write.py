@@ -225,14 +225,13 @@ def _write_opencl(plan: WritingPlan) -> str:
             f"#define {loops.load}(from) (((__global const {un} *)(from))->v)",
             f"#define {loops.store}(x, to) (((__global {un} *)(to))->v = (x))",
         ]
-    lifted = [print_function(f, "opencl").strip().split("\n") for f in lift.written]
-    macros = fast.macros("\n".join([body, *("\n".join(part) for part in lifted)]))
-    code: list[list[str]] = [types]
-    if any("fast_exp" in line for line in macros):
+    lifted = [print_function(f, "opencl").strip() for f in lift.written]
+    macros = "\n".join(fast.macros("\n".join([body, *lifted])))
+    code = ["\n".join(types)]
+    if "fast_exp" in macros:
         words = {"FAST": fast.fast, "VEC": vec, "IVEC": ivec, "ASVEC": as_vec, "ASIVEC": as_ivec}
-        text = filled(resource("fast_exp.cl"), words)
-        code.append(text.rstrip("\n").split("\n"))
-    code += [macros, *helper_texts(plan, plain), *lifted, *loops.folds.text(), body.rstrip("\n").split("\n")]
+        code.append(filled(resource("fast_exp.cl"), words))
+    code += [macros, *helper_texts(plan, plain), *lifted, *loops.folds.text(), body]
     return assemble(plan, baked, kernel, code)
 
 
@@ -284,24 +283,24 @@ def _write_gpu(plan: WritingPlan) -> str:
     kernel = KernelText(plan, fast, baked, loops, totals, inside)
     helpers = helper_texts(plan, fast)
     body = kernel.text()  # before the macros are listed: it says which are used
-    texts = "\n".join([body, *("\n".join(helper) for helper in helpers)])
-    code = [fast.macros(texts), loops.division.macros(), *helpers, body.rstrip("\n").split("\n")]
+    defined = [fast.macros("\n".join([body, *helpers])), loops.division.macros()]
+    code = [*("\n".join(lines) for lines in defined), *helpers, body]
     if any(loop.packs for loop in plan.all_loops):
-        types = packs(plan.draft.schedule, plan.language, called, loops.settles)
-        code.insert(0, types.rstrip("\n").split("\n"))
+        code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles))
     return assemble(plan, baked, kernel, code)
 
 
-def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[list[str]]) -> str:
-    """The whole file around its code."""
-    code.insert(0, used_defines(kernel.defines(), code))
+def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str]) -> str:
+    """The whole file around its parts, a blank line between them."""
+    code = ["\n".join(used_defines(kernel.defines(), code)), *code]
     top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
-    return join([*top, *code])
+    parts = [*("\n".join(lines) for lines in top), *code]
+    return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
 
 
-def used_defines(defines: list[str], code: list[list[str]]) -> list[str]:
+def used_defines(defines: list[str], code: list[str]) -> list[str]:
     """Without plain constants that nothing names; conditional ones stay."""
-    text = "\n".join(line for part in code for line in part)
+    text = "\n".join(code)
     kept: list[str] = []
     for line in reversed(defines):
         word = line.split()[1].partition("(")[0] if line.startswith("#define") else ""
@@ -311,28 +310,17 @@ def used_defines(defines: list[str], code: list[list[str]]) -> list[str]:
     return kept
 
 
-def join(parts: list[list[str]]) -> str:
-    lines: list[str] = []
-    for part in parts:
-        while part and not part[-1].strip():
-            part = part[:-1]
-        if part:
-            lines += [*part, ""]
-    return "\n".join(lines[:-1]) + "\n"
-
-
-def helper_texts(plan: WritingPlan, fast: FastMath) -> list[list[str]]:
+def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
     convert = plan.draft.schedule.convert
     switch = convert.name if convert is not None else ""
     hardware = dict(plan.draft.hardware)
-    found = []
-    for function in used_functions(plan.kernel):
-        text = helper_text(function, fast, plan.language, hardware.get(function.name, ""), switch)
-        found.append(text.rstrip("\n").split("\n"))
-    return found
+    return [
+        helper_text(function, fast, plan.language, hardware.get(function.name, ""), switch)
+        for function in used_functions(plan.kernel)
+    ]
 
 
-def macros(plan: WritingPlan, baked: Baked, code: list[list[str]]) -> list[str]:
+def macros(plan: WritingPlan, baked: Baked, code: list[str]) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
     for choice in plan.draft.schedule.choices:
