@@ -32,6 +32,7 @@ from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
 _Refusals = list[tuple[str, str]]
+_Page = tuple[str, TemplateDraft, _Refusals]  # the template written, and moves that did not apply
 
 
 class ExpertAuthor:
@@ -93,9 +94,6 @@ def _template(task: Refactoring, context: Context, kernel: KernelModel) -> Writt
             wanted.remove(dropped)
         else:
             return _local(task, context, page)
-
-
-_Page = tuple[str, TemplateDraft, _Refusals]
 
 
 def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> _Page | str:

@@ -352,18 +352,15 @@ def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft 
     """Hardware conversions in place of a source's own: a parameter, judged by the oracle."""
     if context.language != "cuda":
         return f"hardware conversions are known for cuda alone, not for {context.language}"
-    found: list[tuple[str, str]] = []
-    pairs: list[tuple[str, str]] = []
-    names: list[str] = []
-    for function in used_functions(draft.kernel):
-        meant = recognised(function)
-        if meant is not None and any(meant.header in include for include in draft.kernel.source.includes):
-            found.append((function.name, meant.statement.format(x=function.parameters[0].name)))
-            names.append(f"{function.name} to {meant.name}")
-            pairs += [(function.name, meant.pair)] if meant.pair else []
-    if not found:
+    helpers = [(f, form) for f in used_functions(draft.kernel) if (form := recognised(f)) is not None]
+    included = " ".join(draft.kernel.source.includes)
+    helpers = [(helper, form) for helper, form in helpers if form.header in included]
+    if not helpers:
         return "no helper of the source computes a conversion that the hardware has"
-    choice = ParameterChoice(name, (0, 1), 0, f"1: the hardware's own conversion for {', '.join(names)}")
+    found = [(helper.name, form.statement.format(x=helper.parameters[0].name)) for helper, form in helpers]
+    pairs = [(helper.name, form.pair) for helper, form in helpers if form.pair]
+    names = ", ".join(f"{helper.name} to {form.name}" for helper, form in helpers)
+    choice = ParameterChoice(name, (0, 1), 0, f"1: the hardware's own conversion for {names}")
     answers = [(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")]
     changed = replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs))
     return extend(changed, "convert", choice, with_wide(draft, context, name), answers)

@@ -53,8 +53,6 @@ class EditSite:
     text: str
     name: str
     marker_end: int  # behind __global__, or __kernel
-    body: str  # with everything blanked that is no code
-    body_at: int
     line: int
     after_includes: int  # the start of the line behind the last #include, outside every #if
     has_bounds: bool
@@ -88,8 +86,6 @@ def find_site(problem: Problem) -> EditSite | str:
         text=text,
         name=header.name,
         marker_end=marker.end(),
-        body=source.plain[body_at : body_at + len(body)],
-        body_at=body_at,
         line=text.count("\n", 0, header.offset) + 1,
         after_includes=_after_includes(text, source),
         has_bounds=header.launch_bounds is not None or "__launch_bounds__" in text[header.offset : body_at],

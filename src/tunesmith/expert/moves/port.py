@@ -69,9 +69,7 @@ class Move(Generic[AnyDraft]):
 
     name: str
     remedies: tuple[Remedy, ...]  # what it can answer; which of them a template does is in its `answers`
-    parameters: tuple[
-        str, ...
-    ]  # its choices, before `Context.macro` makes them unlike the source's own words
+    parameters: tuple[str, ...]  # its choices, before `Context.macro` makes them unlike the source's words
     function: Callable[..., AnyDraft | str]
 
     def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | str:

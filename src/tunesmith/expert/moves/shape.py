@@ -45,15 +45,6 @@ class Shape:
     threads: tuple[int, ...]  # of a block today
     lanes: int  # threads to a task today, at the workload where there are most
 
-    @property
-    def longest(self) -> int | None:
-        return max(self.extents, default=None)
-
-    @property
-    def tasks_in_block(self) -> int:
-        """Today."""
-        return max(1, max(self.threads, default=self.lanes) // max(1, self.lanes))
-
 
 def shape_of(draft: TemplateDraft, context: Context) -> Shape:
     kernel, problem = draft.kernel, context.problem

@@ -58,9 +58,8 @@ def _domain(shape: Shape, context: Context, vector: int) -> tuple[int, ...]:
     most = context.device.limits.max_threads
     if context.on_cpu:
         return tuple(sorted(v for v in {*ON_CPU, shape.lanes} if v <= most))
-    longest = shape.longest
-    parts = PARTS if longest is not None and longest <= SHORT else ()
-    reach = longest if longest is not None else most
+    reach = max(shape.extents, default=most)
+    parts = PARTS if shape.extents and reach <= SHORT else ()
     # One value beyond the row is of use: that is where a row is one turn.
     widths = [v for v in WIDTHS if v <= most]
     fitting = {v for v in widths if v < reach} | set([v for v in widths if v >= reach][:1])
@@ -101,7 +100,7 @@ def tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | 
     if lanes is None or lanes.values == (1,):  # a task is one thread's work
         widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)
         values = tuple(v for v in widths if v <= limits.max_threads)
-        default = nearest(values, shape.tasks_in_block)
+        default = nearest(values, max(1, max(shape.threads, default=shape.lanes) // max(1, shape.lanes)))
         choice = ParameterChoice(name, values, default, "tasks to a block, one a thread")
         return extend(draft, "tasks", choice, answers=[(Remedy.BLOCK_SIZE, f"{name} != {default}")])
     fewest = min(lanes.values)
@@ -255,10 +254,9 @@ def rows(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     if found is None:
         return "the index is not taken apart by a length that divides the whole"
     rows, length = found
-    by_rows = replace(kernel, tasks=(), steps=(), team="block", lanes=None, accesses=())
     row, place = _fresh(draft, "row"), _fresh(draft, f"{loop.index}_in_row")
-    inside = _taken_apart(loop, length, row, place)
-    by_rows = replace(by_rows, tasks=(Task(row, rows, loop.type),), steps=(inside,))
+    tasks, steps = (Task(row, rows, loop.type),), (_taken_apart(loop, length, row, place),)
+    by_rows = replace(kernel, tasks=tasks, steps=steps, team="block", lanes=None, accesses=())
     if min(shape_of(TemplateDraft(by_rows), context).extents, default=0) < SHORTEST:
         return f"rows of fewer than {SHORTEST} elements do not keep a team busy, or their length is unknown"
     return extend(replace(draft, kernel=by_rows), "rows", {})

@@ -225,11 +225,8 @@ def loaded_bytes(draft: TemplateDraft, context: Context) -> int:
     found = planned(draft, context, items=ParameterChoice("ITEMS", (1, 2), 1))
     if isinstance(found, str):
         return 0
-    each = [
-        sum(index_bytes(pack, found) for pack in loop.packs if pack.loads and pack.width)
-        for loop in found.all_loops
-    ]
-    return max(each, default=0)
+    loads = [[pack for pack in loop.packs if pack.loads and pack.width] for loop in found.all_loops]
+    return max((sum(index_bytes(pack, found) for pack in packs) for packs in loads), default=0)
 
 
 def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[int, WritingPlan] | str:

@@ -81,7 +81,7 @@ class FastMath:
     aliases: Mapping[str, str] = field(default_factory=dict)  # the source's own names for types
     _macros: dict[str, tuple[str, str, str]] = field(default_factory=dict)  # what -> name, plain, fast
     _over: str = ""
-    _near: str = ""
+    near: str = ""  # the macro for 1 / divisor, which may name its argument several times
 
     def statements(
         self,
@@ -163,17 +163,13 @@ class FastMath:
             if right not in inverses:
                 inverses[right] = self.names.fresh("inverse")
             self._over = self._over or self.names.fresh("OVER")
-            self._near = self._near or self.names.fresh("INVERSE")
+            self.near = self.near or self.names.fresh("INVERSE")
             return c.Call(self._over, (left, right, c.Name(inverses[right])))
         if not self.fast or self.language == "opencl":
             return node
         if "/" not in self._macros:
             self._macros["/"] = (self.names.fresh("QUOTIENT"), "((x) / (y))", "__fdividef(x, y)")
         return c.Call(self._macros["/"][0], (left, right))
-
-    def inverse(self, divisor: str) -> str:
-        """What stands for 1 / divisor, where a loop divides by it; `divisor` may be named several times."""
-        return f"{self._near}({divisor})"
 
     @property
     def all_names(self) -> frozenset[str]:
@@ -200,7 +196,7 @@ class FastMath:
         over, reciprocal = self._over, self.reciprocal
         plain = f"{self._macros['/'][0]}(x, y)" if "/" in self._macros else "((x) / (y))"
         fma = "fma" if self.language == "opencl" else "fmaf"
-        near, rough = self._near, "__fdividef(1.0f, y)"
+        near, rough = self.near, "__fdividef(1.0f, y)"
         inverses = [
             f"#if {reciprocal} == 2  // nearly the nearest float, which is near enough to be set right",
             f"#define {near}(y) fmaf(fmaf(-(y), {rough}, 1.0f), {rough}, {rough})",

@@ -97,7 +97,7 @@ class GpuLoops(ElementLoops):
 
     def _inverses(self, body: Body, out: CodeLines) -> None:
         for name, divisor in body.inverses:
-            out.add(f"const float {name} = {self._fast.inverse(print_expr(divisor))};")
+            out.add(f"const float {name} = {self._fast.near}({print_expr(divisor)});")
 
     def _plain(self, loop: LoopPlan, body: Body, end: str, out: CodeLines) -> None:
         each, type_ = loop.each, self._plan.index_type(loop)
@@ -283,10 +283,13 @@ class GpuLoops(ElementLoops):
     # -- packs: their types, and in which order they are loaded -----------------------------------------
 
     def _pack_type(self, pack: Pack) -> str:
-        base, vec = self._element(pack), self._plan.knobs.vector.name
-        align = 16 if pack.array not in self._plan.arrays else self._plan.element_align[pack.array]
+        vec, align = self._plan.knobs.vector.name, self._plan.element_align.get(pack.array, 16)
         if pack.element is not None:
+            base = pack.element.base
             align = byte_size(base) or 1
+        else:
+            kept = {kept.name: kept.type for kept in self._plan.kernel.kept}
+            base = {**self._plan.arrays, **kept}[pack.array].base
         number = {0: "1", 1: vec}.get(pack.width, f"{pack.width} * {vec}")
         limit = str(align)
         size = byte_size(base)
@@ -295,12 +298,6 @@ class GpuLoops(ElementLoops):
         elif pack.unit != pack.width:
             limit = f"{vec} * {size or 1} < {align} ? {vec} * {size or 1} : {align}"
         return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
-
-    def _element(self, pack: Pack) -> str:
-        if pack.element is not None:
-            return pack.element.base
-        kept = {kept.name: kept.type for kept in self._plan.kernel.kept}
-        return {**self._plan.arrays, **kept}[pack.array].base
 
     def _in_turn(self, loads: Sequence[Pack], out: CodeLines) -> Iterator[list[Pack]]:
         """Loads that wait for nothing, then the others, with a branch in between where there is no loop."""

@@ -201,10 +201,10 @@ class ElementLoops:
 
     def _in_grid(self, per_thread: str, per_block: str, type_: str) -> str:
         own = self.lane if per_thread == "1" else f"{self.lane} * {per_thread}"
-        return f"({type_}){self.piece} * {_factor(per_block)} + {own}" if self._plan.is_spread else own
+        return f"({type_}){self.piece} * {grouped(per_block)} + {own}" if self._plan.is_spread else own
 
     def _step(self, per_block: str, type_: str) -> str:
-        return f"({type_}){self.pieces} * {_factor(per_block)}" if self._plan.is_spread else per_block
+        return f"({type_}){self.pieces} * {grouped(per_block)}" if self._plan.is_spread else per_block
 
     def _head(self, type_: str, first: str, end: str, step: str, variable: str = "") -> str:
         base = variable or self._base
@@ -232,7 +232,3 @@ class ElementLoops:
 
     def _address(self, pack: Pack, loop: LoopPlan) -> str:
         return f"&{self._text(self._place(pack, loop, Name(self._here)))}"
-
-
-def _factor(text: str) -> str:
-    return text if text.isidentifier() else f"({text})"

@@ -158,7 +158,7 @@ def _first_index(members: Sequence[Member]) -> c.Expr:
 def _reads_first(members: Sequence[Member]) -> bool:
     """Whether an element may be read before the body has surely written it."""
     written: set[int] = set()
-    for site, _, residue in sorted(members, key=lambda m: m[0].order):
+    for site, _, residue in members:
         if site.kind == "load" and (residue not in written or site.loops):
             return True
         if site.kind == "store" and site.sure and site.whole and not site.loops:
@@ -255,7 +255,7 @@ def _refused(packs: Sequence[Pack], loose: set[str], sites: Sites) -> set[str]:
         if array in loose:
             refused.add(array)
         seen: set[Key | None] = set()
-        for site in sorted((s for s in sites.found if s.array == array), key=lambda s: s.order):
+        for site in (s for s in sites.found if s.array == array):
             key = key_of.get(site.node)
             if site.kind == "store":
                 seen.add(key)

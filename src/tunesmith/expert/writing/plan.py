@@ -33,8 +33,6 @@ from tunesmith.problem.problem import Problem
 class Group:
     """Loops over the same range, one after the other, between which a thread's elements can stay."""
 
-    start: Expr
-    stop: Expr
     loops: list[LoopPlan] = field(default_factory=list)
     shared: set[Key] = field(default_factory=set)  # packs that live as long as the group
 
@@ -148,9 +146,8 @@ def group_loops(steps: Sequence[Step], plan: WritingPlan) -> None:
     for step in steps:
         match step:
             case Each():
-                key = (_range_key(step.start), _range_key(step.stop))
-                group = ranges.setdefault(key, Group(step.start, step.stop))
-                group.loops.append(plan.loop(step))
+                key = (frozenset(terms(step.start).items()), frozenset(terms(step.stop).items()))
+                ranges.setdefault(key, Group()).loops.append(plan.loop(step))
             case When(then=then, otherwise=otherwise):
                 group_loops(then, plan)
                 group_loops(otherwise, plan)
@@ -187,9 +184,8 @@ def _share(group: Group, plan: WritingPlan) -> None:
         array = key[0]
         if len(members) < 2 or (array not in kept and (array in touched or _other_keys(group, key, plan))):
             continue
-        useful = any(pack.loads for _, pack in members[1:]) or sum(pack.stores for _, pack in members) > 1
-        if not useful:
-            continue
+        if not any(p.loads for _, p in members[1:]) and sum(p.stores for _, p in members) < 2:
+            continue  # nothing is read or stored again
         group.shared.add(key)
         for position, (loop, pack) in enumerate(members):
             loop.names[key] = names[key]
@@ -222,10 +218,6 @@ def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
         if array in sites.escaped or any(others):
             return True
     return False
-
-
-def _range_key(expr: Expr) -> object:
-    return frozenset(terms(expr).items())
 
 
 # -- everything that is decided before a line is printed, for one draft -----------------------------

@@ -140,8 +140,7 @@ def _grid(plan: WritingPlan) -> list[str]:
         pieces = _pieces(plan, chunk)
         if not persistent.is_parameter:
             return [pieces]
-        go_on = f"min({pieces}, device.sms * {persistent.name}) if {persistent.name} else {pieces}"
-        return [go_on]
+        return [f"min({pieces}, device.sms * {persistent.name}) if {persistent.name} else {pieces}"]
     count = tasks_text(plan)
     blocks = count if knobs.tasks.size_text == "1" else f"ceildiv({count}, {knobs.tasks.size_text})"
     plain = blocks
@@ -210,8 +209,7 @@ def kept_extent(plan: WritingPlan, name: str) -> Expr:
     """How many elements the array has for one task: as far as the loops that use it go."""
     for loop in plan.all_loops:
         if name in names_in(loop.each.body):
-            stop: Expr = loop.each.stop
-            return stop
+            return loop.each.stop
     return Binary("-", plan.all_loops[0].each.stop, plan.all_loops[0].each.start)
 
 
@@ -239,10 +237,8 @@ class Baked:
         if choice is None:
             return cls()
         counts = {name for task in plan.kernel.tasks for name in names_in(task.extent)}
-        parts = [
-            part for loop in plan.all_loops for part in (loop.each.stop, loop.each.start, loop.each.body)
-        ]
-        lengths = {name for part in parts for name in names_in(part)}
+        loops = [loop.each for loop in plan.all_loops]
+        lengths = {n for each in loops for e in (each.stop, each.start, each.body) for n in names_in(e)}
         found: list[Size] = []
         for parameter in plan.kernel.function.parameters:
             node = plan.sizes.arguments.get(parameter.name)
@@ -255,10 +251,8 @@ class Baked:
         return cls(choice.name, tuple(found))
 
     def parameter(self, parameter: Parameter) -> Parameter:
-        for size in self.sizes:
-            if size.parameter.name == parameter.name:
-                return replace(parameter, name=size.given)
-        return parameter
+        given = {size.parameter.name: size.given for size in self.sizes}
+        return replace(parameter, name=given.get(parameter.name, parameter.name))
 
     def lines(self) -> list[str]:
         return [

@@ -7,6 +7,7 @@ ranges may be one: first the indices of the one, then those of the other.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -34,7 +35,6 @@ class AccessSite:
     kind: Kind
     sure: bool  # every turn comes here
     whole: bool = True  # of a store: the whole element
-    order: int = 0
     loops: tuple[tuple[str, int], ...] = ()  # inner loops around it that count 0, 1, ... below a constant
 
 
@@ -61,16 +61,12 @@ def target_of(expr: c.Expr, arrays: Iterable[str]) -> Target | None:
 def local_integers(body: tuple[c.Stmt, ...]) -> Mapping[str, c.Expr]:
     """Integers that a body declares once and never changes, each as an expression over other names."""
     declared: dict[str, c.Expr] = {}
-    seen: set[str] = set()
-    twice: set[str] = set()
-    for stmt in statements_in(body):
-        if isinstance(stmt, c.Declare):
-            twice |= {stmt.name} & seen
-            seen.add(stmt.name)
-            if stmt.init is not None and is_integer(stmt.type) and not stmt.is_array:
-                declared[stmt.name] = substitute(stmt.init, declared)
-    changed = assigned_in(body)
-    return {name: value for name, value in declared.items() if name not in twice | changed}
+    stmts = [stmt for stmt in statements_in(body) if isinstance(stmt, c.Declare)]
+    for stmt in stmts:
+        if stmt.init is not None and is_integer(stmt.type) and not stmt.is_array:
+            declared[stmt.name] = substitute(stmt.init, declared)
+    times, changed = Counter(stmt.name for stmt in stmts), assigned_in(body)
+    return {name: value for name, value in declared.items() if times[name] == 1 and name not in changed}
 
 
 def counted(loop: c.For) -> tuple[str, int] | None:
@@ -215,8 +211,7 @@ class Sites:
         offset = None if offset is None else substitute(offset, self._integers)
         used = names_in(index) | (frozenset() if offset is None else names_in(offset))
         loops = tuple(loop for loop in self._loops if loop[0] in used)
-        order = len(self.found)
-        self.found.append(AccessSite(node, array, element, offset, index, kind, sure, whole, order, loops))
+        self.found.append(AccessSite(node, array, element, offset, index, kind, sure, whole, loops))
 
     def _inner(self, found: Target, sure: bool, depth: int) -> None:
         """Loads inside the index of another."""

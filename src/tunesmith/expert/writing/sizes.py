@@ -32,8 +32,7 @@ class Sizes:
     @classmethod
     def of(cls, kernel: KernelModel, problem: Problem) -> Sizes:
         arguments = parameter_values(problem, tuple(p.name for p in kernel.function.parameters))
-        known = dict(kernel.source.constants)
-        known.update(_definitions(kernel))
+        known = dict(kernel.source.constants) | _definitions(kernel)
         rules = problem.contract.sizes
         ranges = {r.name: (min(r.one_of), max(r.one_of)) if r.one_of else (r.min, r.max) for r in rules}
         steps = {r.name: gcd(*r.one_of) if r.one_of else r.multiple_of for r in rules}
@@ -135,11 +134,9 @@ def _is_plain(node: Node) -> bool:
 
 
 def factors(node: Node) -> list[Node]:
-    return (
-        [*factors(node.left), *factors(node.right)]
-        if isinstance(node, Arithmetic) and node.op == "*"
-        else [node]
-    )
+    if isinstance(node, Arithmetic) and node.op == "*":
+        return [*factors(node.left), *factors(node.right)]
+    return [node]
 
 
 def _apply(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:

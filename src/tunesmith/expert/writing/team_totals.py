@@ -101,11 +101,11 @@ class TeamTotals:
         return found
 
     def _shuffle(self, totals: tuple[Total, ...], width: str, out: CodeLines) -> None:
-        step = self._step
+        step, mask = self._step, self._mates if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
         out.add("#pragma unroll")
         with out.block(f"for (int {step} = {width} / 2; {step} > 0; {step} /= 2)"):
             for total in totals:
-                other = f"__shfl_xor_sync({self._mask}, {total.name}, {step})"
+                other = f"__shfl_xor_sync({mask}, {total.name}, {step})"
                 if self._is_hip:
                     other = f"__shfl_xor({total.name}, {step}, 32)"
                 if total.combine or total.operator not in ("max", "min"):
@@ -113,10 +113,6 @@ class TeamTotals:
                 else:  # the shuffle must not stand twice, nor behind a condition
                     out.add(f"const {total.type.base} {total.name}_other = {other};")
                     out.add(f"{total.name} = {joined(total, total.name, f'{total.name}_other')};")
-
-    @property
-    def _mask(self) -> str:
-        return self._mates if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
 
 
 class CpuTotals:
