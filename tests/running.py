@@ -116,6 +116,13 @@ def tunesmith(folder: Path, *arguments: object, timeout: float = 300) -> Ended:
     return ended
 
 
+def tunesmith_afresh(folder: Path, *arguments: object) -> Ended:
+    """Loads the program in a process of its own, for tests that change what is loaded."""
+    process = start(folder, *arguments)
+    out, err = process.communicate(timeout=120)
+    return Ended(process.returncode, out, err)
+
+
 def journal(run: Path) -> list[dict[str, Any]]:
     """The whole lines of a run's journal."""
     path = run / "journal.jsonl"

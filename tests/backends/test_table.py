@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import FIXTURES, tunesmith
+from tests.running import FIXTURES, tunesmith_afresh
 from tunesmith import backends
 from tunesmith.backends.port import BackendKind
 from tunesmith.errors import BadInput
@@ -64,10 +64,12 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_command_knows_a_new_backend(toy: Path, tmp_path: Path) -> None:
-    doctor = tunesmith(tmp_path, "doctor", "--json")
+    doctor = tunesmith_afresh(tmp_path, "doctor", "--json")
     assert {"what": "toy", "usable": True, "detail": "toy device", "fix": ""} in doctor.json
     template = ("--template", toy / "template.toy", "--evals", 3)
-    ended = tunesmith(tmp_path, "tune", toy, *template, "--no-library", "--out", tmp_path / "run", "--json")
+    ended = tunesmith_afresh(
+        tmp_path, "tune", toy, *template, "--no-library", "--out", tmp_path / "run", "--json"
+    )
     assert ended.code == 0, ended.err
     assert ended.json["device"] == "toy device"
 

@@ -16,7 +16,7 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 IDLE = 10.0  # seconds without a child after which a server ends
 START = 60.0  # seconds for a server to load what it needs, on a busy machine
@@ -55,16 +55,8 @@ class CommandProcess(subprocess.Popen[bytes]):
 def start_command(
     command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
 ) -> ChildProcess:
-    stdin, stdout, stderr = streams
-    return CommandProcess(
-        command,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        env=environment,
-        cwd=folder,
-        start_new_session=True,
-    )
+    ends = dict(zip(("stdin", "stdout", "stderr"), streams, strict=True))
+    return CommandProcess(command, **ends, env=environment, cwd=folder, start_new_session=True)
 
 
 def start_worker(
@@ -131,11 +123,7 @@ class ForkServer:
             )
 
     def start(
-        self,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        folder: Path | None,
-        streams: Streams,
+        self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
     ) -> ForkedProcess:
         """A child with these as its standard streams. OSError where the server is gone or does not answer."""
         status, theirs = socket.socketpair()
@@ -222,20 +210,24 @@ def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
                 for pid in children:
                     _end(pid)
                 os._exit(0)
-            arguments, environment, folder, streams, status = request
             pid = os.fork()
             if pid == 0:
                 for other in (requests, *children.values()):
                     other.close()
                 for descriptor in (null, woken, wake):
                     os.close(descriptor)
-                _run(run, arguments, environment, folder, streams, status)
-            for descriptor in streams:
+                _run(run, request)
+            for descriptor in request.streams:
                 os.close(descriptor)
-            children[pid] = status
+            children[pid] = request.status
 
 
-_Request = tuple[list[str], dict[str, str], str, list[int], socket.socket]
+class _Request(NamedTuple):
+    arguments: list[str]
+    environment: dict[str, str]
+    folder: str
+    streams: list[int]
+    status: socket.socket
 
 
 def _received(requests: socket.socket) -> _Request | None:
@@ -243,21 +235,13 @@ def _received(requests: socket.socket) -> _Request | None:
         size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, _STREAMS + 1)
         if len(size) < _NUMBER.size:
             return None
-        data = requests.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL)
-        arguments, environment, folder = json.loads(data)
+        words = json.loads(requests.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL))
     except (OSError, ValueError):
         return None  # the other end died in the middle of a request
-    return arguments, environment, folder, descriptors[:_STREAMS], socket.socket(fileno=descriptors[_STREAMS])
+    return _Request(*words, descriptors[:_STREAMS], socket.socket(fileno=descriptors[_STREAMS]))
 
 
-def _run(
-    run: Callable[[], None],
-    arguments: list[str],
-    environment: dict[str, str],
-    folder: str,
-    streams: list[int],
-    status: socket.socket,
-) -> NoReturn:
+def _run(run: Callable[[], None], request: _Request) -> NoReturn:
     """The life of a child."""
     code = 1
     try:
@@ -265,16 +249,16 @@ def _run(
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.setsid()
-        for descriptor, stream in enumerate(streams):
+        for descriptor, stream in enumerate(request.streams):
             os.dup2(stream, descriptor)
             os.close(stream)
         os.environ.clear()
-        os.environ.update(environment)
-        os.chdir(folder)
-        sys.argv[1:] = arguments
+        os.environ.update(request.environment)
+        os.chdir(request.folder)
+        sys.argv[1:] = request.arguments
         # Only now, so that whoever kills our process group kills all we shall start.
-        status.sendall(_NUMBER.pack(os.getpid()))
-        status.close()
+        request.status.sendall(_NUMBER.pack(os.getpid()))
+        request.status.close()
         run()
         code = 0
     except SystemExit as end:
