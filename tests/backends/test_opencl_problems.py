@@ -324,6 +324,7 @@ def sum_problem(more_workloads: str = "") -> Problem:
     )
 
 
+@pytest.mark.long
 def test_several_launches_and_workspaces() -> None:
     """The original's own, and a template's: one poisoned, one that holds its value before every run."""
     with tried(sum_problem(), declared("PARTS = [4, 1, 8]", TWO_LAUNCHES), TWO_STEPS) as harness:

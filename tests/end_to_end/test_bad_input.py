@@ -130,6 +130,7 @@ class TestKernel:
         refused(ended, 2, "does not compile", "kernel.cl:4:25: use of undeclared identifier 'y'")
         says(ended.err, "hint:", "source", "entry, flags and defines", "problem.toml")
 
+    @pytest.mark.long
     def test_is_wrong_already(self, tmp_path: Path, opencl: Path) -> None:
         tiny.spoil(opencl / "kernel.cl", "2.0f * x[i]", "3.0f * x[i]")
         (tmp_path / "run").mkdir()
@@ -259,6 +260,7 @@ class TestNames:
         ended = tunesmith(tmp_path, "check", problem)
         assert ended.code == 0, ended.err
 
+    @pytest.mark.long
     def test_bytes_that_are_no_letters(self, tmp_path: Path, fake: Path) -> None:
         name = os.fsdecode(b"bad\xff.fake")
         try:
@@ -345,12 +347,14 @@ class TestDevice:
         assert tunesmith(tmp_path, "report", "run").code == 0
         assert not (run / "scratch").exists()
 
+    @pytest.mark.long
     def test_one_array_is_too_large(self, tmp_path: Path, fake: Path) -> None:
         for old, new in (("8, 64]", "8, 60000000]"), ("n = 64", "n = 60000000")):
             tiny.spoil(fake / "problem.toml", old, new)
         message = "array out needs 240000000 bytes, the device allows 134217728"
         refused(tunesmith(tmp_path, "check", "problem"), 2, message, "60000000")
 
+    @pytest.mark.long
     def test_out_of_memory(self, tmp_path: Path, fake: Path) -> None:
         """Each array fits, all of them together do not."""
         more = [

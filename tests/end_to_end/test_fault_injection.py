@@ -87,6 +87,7 @@ def nothing_left(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("copies", "hostile"), [(1, 8), pytest.param(8, 50, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_hostile_opencl_kernels(copies: int, hostile: int, tmp_path: Path) -> None:
     text = (HOSTILE / "template.cl").read_text()
     rule = "// few_good = "

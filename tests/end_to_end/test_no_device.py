@@ -63,6 +63,7 @@ class TestSurvey:
         assert {p.name for p in run.iterdir()} == {"journal.jsonl", "objects", "lock"}
         assert list((folder / "tmp").iterdir()) == []
 
+    @pytest.mark.long
     def test_the_report_shows_it_again(self, surveyed: tuple[Path, Ended]) -> None:
         folder, ended = surveyed
         again = tunesmith(folder, "report", "run")
@@ -73,6 +74,7 @@ class TestSurvey:
         assert markdown.code == 0
         assert "4 of 4 configurations built" in markdown.out
 
+    @pytest.mark.long
     def test_goes_on_where_there_is_one(self, surveyed: tuple[Path, Ended], tmp_path: Path) -> None:
         run = shutil.copytree(surveyed[0] / "run", tmp_path / "run")
         before = kinds(run)
@@ -248,6 +250,7 @@ class TestCuda:
 
     @needs_nvcc
     @pytest.mark.slow
+    @pytest.mark.long
     def test_nvcc_where_the_source_needs_the_host(self, tmp_path: Path) -> None:
         problem = cuda(tmp_path / "problem")
         header = problem / "include" / "twice.cuh"

@@ -72,12 +72,14 @@ def test_problems_are_read(name: str) -> None:
 
 
 @every
+@pytest.mark.few(12)
 def test_originals_can_be_launched_all_over_the_contract(name: str) -> None:
     largest = max(planned(name, case).nbytes for case in cases(name))
     assert largest <= 128 << 20
 
 
 @every
+@pytest.mark.few(12)
 def test_references_give_the_shapes_of_the_problem(name: str) -> None:
     problem = read(name)
     small = {case.sizes: case for case in cases(name) if planned(name, case).nbytes <= SMALL}
@@ -91,6 +93,7 @@ def test_references_give_the_shapes_of_the_problem(name: str) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", CUDA)
+@pytest.mark.few(8)
 def test_cuda_kernels_build(name: str) -> None:
     kernel = read(name).kernel
     binary = built(kernel.text, kernel.entry, device="H200", flags=kernel.flags)

@@ -115,9 +115,16 @@ def variant(problem: Problem, *domain: str) -> Variant:
 
 
 def nbytes(problem: Problem, case: Case) -> int:
-    sizes = dict(case.sizes)
-    counts = [math.prod(e.evaluate(sizes) for e in a.shape) for a in problem.arguments]
-    return sum(a.element.nbytes(count) for a, count in zip(problem.arguments, counts, strict=True))
+    """The memory that the arrays of a case take; one with strides reaches from its first element to its last."""
+    sizes, total = dict(case.sizes), 0
+    for a in problem.arguments:
+        shape = [e.evaluate(sizes) for e in a.shape]
+        strides = [e.evaluate(sizes) for e in a.strides]
+        reach = (
+            sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1 if strides else None
+        )
+        total += a.element.nbytes(math.prod(shape) if reach is None else reach)
+    return total
 
 
 def values(cases: Sequence[Case], name: str) -> list[int]:

@@ -17,7 +17,7 @@ from tunesmith.problem.template import Template
 from tunesmith.problem.template_source import vet, vet_flags
 from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import Exchange, Question, Reply, Request
+from tunesmith.run.dialogue import Exchange, Question, Reply
 from tunesmith.run.events import Decided, Extended
 from tunesmith.run.ports import Catalogue, Declined, Planner, Written
 from tunesmith.run.rounds import leader
@@ -85,7 +85,9 @@ def analysis_text(exchange: Exchange) -> str:
     found = read_json(exchange.reply, prompting.Analysis)
     if isinstance(found, Unusable):
         return f"the analyst's reply cannot be used: {found.reason}"
-    given = set(_NUMBER.findall(_material_of(exchange.request)))
+    text = "\n".join(m.text for m in exchange.request.messages if m.speaker == "user")
+    own = exchange.request.example  # whose numbers, as those of the instructions, are nobody's
+    given = set(_NUMBER.findall(text.replace(own, "") if own else text))
     shown = [line for line in found.evidence if set(_NUMBER.findall(line)) <= given]
     made_up = len(found.evidence) - len(shown)
     lines = [f"Bound: {found.bound}", *(f"- {line}" for line in shown[:MOST_EVIDENCE])]
@@ -93,12 +95,6 @@ def analysis_text(exchange: Exchange) -> str:
     lines += [f"Advice: {line}" for line in found.advice[:MOST_ADVICE]]
     # On a line each, so that none can pass for a heading of what it is shown in.
     return shortened("\n".join(" ".join(line.split()) for line in lines), LONGEST)
-
-
-def _material_of(request: Request) -> str:
-    """What it was told of the kernel; the instructions' and the example's numbers are nobody's."""
-    text = "\n".join(m.text for m in request.messages if m.speaker == "user")
-    return text.replace(request.example, "") if request.example else text
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,7 @@ class CommandProcess(subprocess.Popen[bytes]):
 def start_command(
     command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
 ) -> ChildProcess:
-    ends = dict(zip(("stdin", "stdout", "stderr"), streams, strict=True))
-    return CommandProcess(command, **ends, env=environment, cwd=folder, start_new_session=True)
+    return CommandProcess(command, -1, None, *streams, env=environment, cwd=folder, start_new_session=True)
 
 
 def start_worker(
@@ -149,6 +148,7 @@ class ForkServer:
 
 _servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
 _servers_lock = threading.Lock()
+atexit.register(lambda: list(map(ForkServer.close, _servers.values())))  # whoever ends leaves none behind
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)  # they are our parent's
 
@@ -166,13 +166,6 @@ def _forget(server: ForkServer) -> None:
         for key in [key for key, other in _servers.items() if other is server]:
             del _servers[key]
     server.close()
-
-
-@atexit.register
-def _close_all() -> None:
-    """Whoever has ended has left no process behind."""
-    for server in _servers.values():
-        server.close()
 
 
 def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
@@ -235,10 +228,12 @@ def _received(requests: socket.socket) -> _Request | None:
         size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, _STREAMS + 1)
         if len(size) < _NUMBER.size:
             return None
-        words = json.loads(requests.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL))
+        words = requests.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL)
+        arguments, environment, folder = json.loads(words)
     except (OSError, ValueError):
         return None  # the other end died in the middle of a request
-    return _Request(*words, descriptors[:_STREAMS], socket.socket(fileno=descriptors[_STREAMS]))
+    status = socket.socket(fileno=descriptors[_STREAMS])
+    return _Request(arguments, environment, folder, descriptors[:_STREAMS], status)
 
 
 def _run(run: Callable[[], None], request: _Request) -> NoReturn:

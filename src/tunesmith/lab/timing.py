@@ -120,7 +120,11 @@ class Arenas:
 
     def _fill(self, b: BufferPlan, nbytes: int, draw: Draw, fixed: bytes | None) -> Arena:
         """An arena filled from `fixed`, the same at every slot, or else with drawn numbers, on and on."""
-        data = self._draw_block(b, nbytes, draw) if fixed is None else fixed
+        data = fixed
+        if data is None:
+            count = b.packed * min(BLOCK, -(-nbytes // b.itemsize))
+            flat = replace(b, shape=(count,), strides=(1,), extent=count)
+            data = draw_array(flat, draw.distribution, draw.seed).tobytes()
         taken: list[Memory] = []
         try:
             for size in (nbytes, len(data), nbytes if needs_restoring(b) else 0):
@@ -154,11 +158,6 @@ class Arenas:
             position += length
             # An odd shift each time round: slots hold the same distribution, never the same numbers.
             shift = (shift + 7919 * b.itemsize) % (size // 2 + 1) // b.itemsize * b.itemsize
-
-    def _draw_block(self, b: BufferPlan, nbytes: int, draw: Draw) -> bytes:
-        count = b.packed * min(BLOCK, -(-nbytes // b.itemsize))
-        flat = replace(b, shape=(count,), strides=(1,), extent=count)
-        return draw_array(flat, draw.distribution, draw.seed).tobytes()
 
 
 def needs_restoring(b: BufferPlan) -> bool:

@@ -113,7 +113,8 @@ class Domain:
             yield from (_at_least(legal, value) for value in sorted(given))
             for power in (1024, 32, 256, 64, 128, 2048, 4096, 512, 16, 8192, *powers):
                 yield _at_least(legal, power + 1)
-                yield _at_most(legal, power - 1)
+                below = int(np.searchsorted(legal, power - 1, side="right")) - 1
+                yield int(legal[max(below, 0)])
                 yield _at_least(legal, power)
             yield from (_at_least(legal, small) for small in (2, 3))
 
@@ -188,10 +189,6 @@ def _extents(shape: Sequence[Expr], strides: Sequence[Expr], columns: dict[str, 
 
 def _at_least(legal: Ints, target: int) -> int:
     return int(legal[min(int(np.searchsorted(legal, target)), len(legal) - 1)])
-
-
-def _at_most(legal: Ints, target: int) -> int:
-    return int(legal[max(int(np.searchsorted(legal, target, side="right")) - 1, 0)])
 
 
 @dataclass(frozen=True)

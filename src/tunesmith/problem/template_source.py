@@ -312,18 +312,14 @@ def _vet_native(code: str, words: set[str], original: str) -> str | None:
         if attribute["words"] is None:
             return "__attribute__ is not followed by ((words)), at most 200 characters of them"
         strange = [word for word in _WORDS.findall(attribute["words"]) if word not in _HARMLESS]
-        if strange and not _is_size(strange):
+        # Sizes are harmless, as in aligned(VEC * 4).
+        if not all(word.isupper() or word in ("sizeof", "float", "int", "half") for word in strange):
             return f"__attribute__(({strange[0]})) is not allowed in a template"
     defined = {match["name"] for match in _DEFINITION.finditer(code)}
     for prototype in _prototypes(code):
         if prototype not in defined:
             return f"{prototype} is declared and not defined: a template calls what it defines and built-ins"
     return None
-
-
-def _is_size(words: list[str]) -> bool:
-    """Parameters, as in aligned(VEC * 4)."""
-    return all(word.isupper() or word == "sizeof" or word in ("float", "int", "half") for word in words)
 
 
 def _prototypes(code: str) -> Iterator[str]:

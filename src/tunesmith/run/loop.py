@@ -144,7 +144,9 @@ class Loop:
         if reason is None:
             if is_hungry and self._change_prior():
                 return
-            if self._sentinel_due():
+            asked = self._state.asked
+            after = asked.last("sentinel") + 1
+            if len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
                 self._ask([None], "short", "sentinel")
                 return
             if (is_hungry and self._ask_batch(BATCH)) or self._ask_builds():
@@ -232,11 +234,6 @@ class Loop:
             gain = None if pool else proposal.gain
             self._ask(proposal.configs, effort, "search", gain=gain, followed=proposal.followed)
         return bool(proposal.configs)
-
-    def _sentinel_due(self) -> bool:
-        asked = self._state.asked
-        after = asked.last("sentinel") + 1
-        return len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY
 
     # -- finishing ----------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -182,7 +182,11 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist
         if all(r.status in SOUND and (o.trial.config, r.workload) not in fell for r in o.results)
     ]
     defines = {c.id: c.admitted.baking for c in state.candidates if c.admitted is not None}
-    serving = [(o, found) for o, found in everywhere if not _is_baked(o.trial.config, defines)]
+    serving = [
+        (o, found)
+        for o, found in everywhere
+        if (c := o.trial.config) is None or not _names_sizes(defines.get(c.candidate, ()), c)
+    ]
     if not any(score(problem, found) is not None for _, found in serving):
         serving = everywhere
     ranked = _best(((s, o) for o, found in serving if (s := score(problem, found)) is not None), margin)
@@ -197,10 +201,6 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist
         for outcome in _distinct(here, PER_WORKLOAD, name):
             _enter(chosen, outcome).workloads.add(name)
     return chosen
-
-
-def _is_baked(config: Config | None, defines: Mapping[str, tuple[str, ...]]) -> bool:
-    return config is not None and _names_sizes(defines.get(config.candidate, ()), config)
 
 
 @lru_cache(maxsize=4096)

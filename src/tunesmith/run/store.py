@@ -186,10 +186,6 @@ class RunFolder:
             raise BadInput(fault, where=str(self.path), hint=DAMAGED)
         return data
 
-    def file_of(self, digest: str) -> Path:
-        """Where it lies, for those that read files: also from another folder."""
-        return (self.path / OBJECTS / digest).resolve()
-
     def holds(self, name: str, digest: str) -> bool:
         """Whether the file of that name is the one with this digest."""
         try:

@@ -12,7 +12,7 @@ from tunesmith.run.ports import Prior, SearchView
 from tunesmith.space import gaussian_process as gp
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.gaussian_process import Matrix, Positions, Vector
-from tunesmith.space.params import Config, Param
+from tunesmith.space.params import Config
 from tunesmith.space.space import Region, Space
 
 LISTED = 20_000  # spaces up to this size are listed; of larger ones only what is drawn is ever made
@@ -76,16 +76,12 @@ class OpenConfigs:
         near = [
             config.replace(param.name, value)
             for param in self._space.params
-            for value in _next_to(param, config[param.name])
+            for at in [param.positions[config[param.name]]]
+            for value in param.values[max(0, at - NEXT) : at + NEXT + 1]
+            if value != config[param.name]
         ]
         numbers = [self.number(c) for c in near if self._part is None or self._part.is_beside(c)]
         return _without(np.array(sorted(i for i in numbers if i is not None), dtype=np.int64), seen)
-
-
-def _next_to(param: Param, value: int) -> list[int]:
-    at = param.positions[value]
-    first = max(0, at - NEXT)
-    return [other for other in param.values[first : at + NEXT + 1] if other != value]
 
 
 @lru_cache(maxsize=2)

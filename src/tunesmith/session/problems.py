@@ -20,7 +20,7 @@ from tunesmith.problem.template_source import FindHeader, HeaderFile, user_heade
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Started
 from tunesmith.run.state import State, fold
-from tunesmith.run.store import FolderTexts, RunFolder, explained
+from tunesmith.run.store import OBJECTS, FolderTexts, RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
@@ -278,7 +278,8 @@ def templates_of(folder: RunFolder, state: State) -> Templates:
 def spec_of(folder: RunFolder, started: Started) -> str:
     """The backend of a run, as one names it; a recording is part of the run that was made from it."""
     recording = dict(started.files).get(RECORDING)
-    return f"{started.backend}:{folder.file_of(recording)}" if recording else started.backend
+    own = f":{(folder.path / OBJECTS / recording).resolve()}" if recording else ""
+    return started.backend + own
 
 
 def texts_of(folder: RunFolder, started: Started) -> dict[str, str]:

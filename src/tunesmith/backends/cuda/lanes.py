@@ -74,7 +74,8 @@ class Lanes:
             waiting.discard(at)
             block, state = listing.blocks[at], dict(entries[at])
             for instruction in listing.instructions[block.first : block.end]:
-                if _of_interest(instruction):
+                touches = any("[" in operand for operand in instruction.operands)
+                if touches or instruction.condition or instruction.name in INDIRECT:
                     self._states[instruction.number] = dict(state)
                 _step(instruction, state)
             for following in block.successors:
@@ -82,11 +83,6 @@ class Lanes:
                 if merged != entries.get(following):
                     entries[following] = merged
                     waiting.add(following)
-
-
-def _of_interest(instruction: Instruction) -> bool:
-    touches = any("[" in operand for operand in instruction.operands)
-    return touches or bool(instruction.condition) or instruction.name in INDIRECT
 
 
 def _merged(known: State | None, new: State) -> State:

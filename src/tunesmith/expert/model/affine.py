@@ -37,11 +37,7 @@ def number(value: int) -> c.Number:
 
 def without_casts(expr: c.Expr) -> c.Expr:
     """The expression with conversions between integer types taken away."""
-
-    def uncast(node: c.Expr) -> c.Expr:
-        return node.value if isinstance(node, c.Cast) and is_integer(node.type) else node
-
-    return map_expr(expr, uncast)
+    return map_expr(expr, lambda n: n.value if isinstance(n, c.Cast) and is_integer(n.type) else n)
 
 
 def terms(expr: c.Expr) -> Terms:

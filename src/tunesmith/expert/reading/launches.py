@@ -166,7 +166,12 @@ def _read_function(function: Node) -> _HostFunction:
             case "declaration":
                 for declarator in node.children_by_field_name("declarator"):
                     declarations.append(_declaration(declarator))
-                    if declarator.type == "init_declarator" and _is_reference(declarator):
+                    named = declarator.child_by_field_name("declarator")
+                    if (
+                        declarator.type == "init_declarator"
+                        and named
+                        and named.type == "reference_declarator"
+                    ):
                         changed.add(_leftmost(declarator.child_by_field_name("value")))
             case "assignment_expression":
                 changed.add(_leftmost(node.child_by_field_name("left")))
@@ -191,11 +196,6 @@ def _declaration(declarator: Node) -> _Declaration:
     elif named is None or named.type != "identifier":  # a pointer, an array: no value to follow
         value = None
     return _Declaration(text_of(declared_name(named)), value, declarator.start_byte, block.end_byte)
-
-
-def _is_reference(declarator: Node) -> bool:
-    named = declarator.child_by_field_name("declarator")
-    return named is not None and named.type == "reference_declarator"
 
 
 def _is_dim3(listed: Node | None) -> bool:
