@@ -104,6 +104,7 @@ class InspectorSuite(ABC):
 
     @pytest.mark.parametrize("place", PLACES)
     @pytest.mark.parametrize("other", PLACES)
+    @pytest.mark.few(12)
     def test_finds_every_byte_that_differs(
         self, session: Session, inspector: Inspector, place: int, other: int
     ) -> None:
@@ -169,6 +170,7 @@ class InspectorSuite(ABC):
     @pytest.mark.parametrize("type", FLOATS)
     @pytest.mark.parametrize("compare", ["close", "codes"])
     @pytest.mark.parametrize("plain", [False, True])
+    @pytest.mark.few(8)
     def test_floats_it_calls_right_are_right(
         self, session: Session, inspector: Inspector, type: str, compare: Compare, plain: bool
     ) -> None:
@@ -179,6 +181,7 @@ class InspectorSuite(ABC):
     @pytest.mark.parametrize("type", INTEGERS)
     @pytest.mark.parametrize("compare", ["close", "codes"])
     @pytest.mark.parametrize("plain", [False, True])
+    @pytest.mark.few(8)
     def test_integers_it_calls_right_are_right(
         self, session: Session, inspector: Inspector, type: str, compare: Compare, plain: bool
     ) -> None:
@@ -202,6 +205,7 @@ class InspectorSuite(ABC):
 
     @pytest.mark.parametrize("type", NUMBERS)
     @pytest.mark.parametrize("compare", ["close", "codes"])
+    @pytest.mark.few(8)
     def test_so_they_are_where_the_type_ends(
         self, session: Session, inspector: Inspector, type: str, compare: Compare
     ) -> None:

@@ -115,15 +115,12 @@ def variant(problem: Problem, *domain: str) -> Variant:
 
 
 def nbytes(problem: Problem, case: Case) -> int:
-    """The memory that the arrays of a case take; one with strides reaches from its first element to its last."""
+    """The memory that the arrays of a case take; strides reach from the first element to the last."""
     sizes, total = dict(case.sizes), 0
     for a in problem.arguments:
-        shape = [e.evaluate(sizes) for e in a.shape]
-        strides = [e.evaluate(sizes) for e in a.strides]
-        reach = (
-            sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True)) + 1 if strides else None
-        )
-        total += a.element.nbytes(math.prod(shape) if reach is None else reach)
+        shape, strides = ([e.evaluate(sizes) for e in each] for each in (a.shape, a.strides))
+        reach = 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=False))
+        total += a.element.nbytes(reach if strides else math.prod(shape))
     return total
 
 
