@@ -362,6 +362,7 @@ block = ["16"]
         assert harness.lab.verify(harness.trial("long", BAKE=1)).outcome.status is Status.OK
 
 
+@pytest.mark.long
 def test_strided_arrays() -> None:
     """Padded rows, columns first, and padding that belongs to someone else, read-only or in place."""
     source = """

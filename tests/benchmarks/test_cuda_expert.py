@@ -82,6 +82,7 @@ def test_floors_and_copies_may_be_unknown() -> None:
     assert copy_share(rows, {"8": {"seconds": 5e-7}}) == pytest.approx(0.5)
 
 
+@pytest.mark.long
 def test_finished_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = FIXTURES / "scale"
     runs = tmp_path / "runs"

@@ -48,6 +48,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Tuned:
 # -- what a run tells -----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_phases_of_a_real_run_add_up(tuned: Tuned) -> None:
     figures = tuned.figures()
     assert sum(figures["seconds"].values()) == pytest.approx(tuned.wall, abs=0.02)

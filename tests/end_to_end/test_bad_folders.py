@@ -40,6 +40,7 @@ class TestRunFolder:
         refused(ended, 2, "run: this folder already holds a run", "tunesmith resume run; or choose another")
         assert {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()} == before
 
+    @pytest.mark.long
     def test_holds_something_else(self, tmp_path: Path, fake: Path) -> None:
         ended = tune(tmp_path, "--out", "problem")
         refused(

@@ -174,7 +174,7 @@ def test_a_plan_of_the_wrong_shape_goes_back_and_then_the_expert_plans(tmp_path:
     ],
     ids=["429", "500", "dropped"],
 )
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_what_passes_is_asked_again(fault: Answer, tmp_path: Path) -> None:
     ended, _ = tuned(tmp_path, answering(fault, GOOD))
     assert ended.code == 0, ended.err

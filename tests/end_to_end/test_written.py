@@ -94,6 +94,7 @@ def test_an_author_that_declines_leaves_the_original_and_says_so(tmp_path: Path)
     assert json.loads((tmp_path / "run" / "report.json").read_text())["general"] is None
 
 
+@pytest.mark.long
 def test_where_the_device_is_absent_the_first_template_is_written_and_built(tmp_path: Path) -> None:
     written.problem(tmp_path / "problem")
     away = tunesmith(tmp_path, *COMMAND, "--backend", "fake:absent")
@@ -121,6 +122,7 @@ class TestTemplate:
         again = tunesmith(tmp_path, "template", "problem", "--out", "mine.fake")
         refused(again, 2, "the file exists already")
 
+    @pytest.mark.long
     def test_as_json(self, tmp_path: Path) -> None:
         written.problem(tmp_path / "problem")
         shown = tunesmith(tmp_path, "template", "problem", "--json").json

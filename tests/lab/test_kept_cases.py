@@ -31,7 +31,7 @@ from tunesmith.problem.plan import Status
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-@pytest.mark.few(6)
+@pytest.mark.few(5)
 def test_device_and_host_judge_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The words, too: what is wrong for the device is looked at by the host, in the worker."""
     scenario = prepared(name, monkeypatch)

@@ -342,7 +342,7 @@ class TestRotation:
             assert now - last.get(slot, now - 120) >= 60
             last[slot] = now
 
-    @pytest.mark.parametrize("n", [1, 100, 1024, 5000, 100_000])
+    @pytest.mark.parametrize("n", [5000, 1, 100, 1024, 100_000])
     @pytest.mark.few(1)
     def test_covers_three_caches(self, n: int) -> None:
         session = RecordingSession()

@@ -60,7 +60,6 @@ def test_each_search_begins_with_a_focus_of_its_own() -> None:
 
 
 @both
-@pytest.mark.few(1)
 @pytest.mark.long
 def test_killed_after_any_event_it_goes_on_as_if_it_had_not_been(ahead: int) -> None:
     whole = go(ahead)

@@ -395,6 +395,7 @@ def test_what_stands_when_a_reply_is_missing() -> None:
 # -- being killed ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_run_killed_after_any_event_goes_on_and_asks_nothing_twice() -> None:
     settings = Settings(evals=60, rounds=5)
     whole = a_run(STORY, settings=settings)

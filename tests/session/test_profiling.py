@@ -163,6 +163,7 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_is_measured(tmp_path
     refused(ended, 2, "cannot make the folder for the plot")
 
 
+@pytest.mark.long
 def test_a_plot_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "scale-roofline.svg").mkdir()
     ended = tunesmith(tmp_path, "profile", FIXTURES / "scale", "--workload", "wide")
@@ -176,6 +177,7 @@ def test_a_run_has_its_own_template(tmp_path: Path) -> None:
     refused(quickly(tmp_path, "profile", "run", *TEMPLATE), 2, "a run has its own template")
 
 
+@pytest.mark.long
 def test_a_kernel_that_crashes_is_a_note_and_the_rest_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "problem"
     shutil.copytree(FIXTURES / "scale", folder)

@@ -215,7 +215,7 @@ def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
             children[pid] = request.status
 
 
-class _Request(NamedTuple):
+class ForkRequest(NamedTuple):
     arguments: list[str]
     environment: dict[str, str]
     folder: str
@@ -223,7 +223,7 @@ class _Request(NamedTuple):
     status: socket.socket
 
 
-def _received(requests: socket.socket) -> _Request | None:
+def _received(requests: socket.socket) -> ForkRequest | None:
     try:
         size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, _STREAMS + 1)
         if len(size) < _NUMBER.size:
@@ -233,10 +233,10 @@ def _received(requests: socket.socket) -> _Request | None:
     except (OSError, ValueError):
         return None  # the other end died in the middle of a request
     status = socket.socket(fileno=descriptors[_STREAMS])
-    return _Request(arguments, environment, folder, descriptors[:_STREAMS], status)
+    return ForkRequest(arguments, environment, folder, descriptors[:_STREAMS], status)
 
 
-def _run(run: Callable[[], None], request: _Request) -> NoReturn:
+def _run(run: Callable[[], None], request: ForkRequest) -> NoReturn:
     """The life of a child."""
     code = 1
     try:

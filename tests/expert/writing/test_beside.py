@@ -147,7 +147,7 @@ def test_loops_that_differ_without_packs(emulated: Path) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("model", [rotary, split_parts])
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_configurations_compile(model: models.Model) -> None:
     kernel, problem = model()
     template = read(write(TemplateDraft(kernel, SCHEDULE), problem), problem)
@@ -158,6 +158,7 @@ def test_configurations_compile(model: models.Model) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_alike_loops_are_loaded_by_one_set_of_instructions() -> None:
     apart = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1)
     beside = instructions(rotary, SCHEDULE, VEC=8, SPLIT=1, BESIDE=1)
