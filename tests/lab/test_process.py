@@ -376,6 +376,18 @@ class TestForking:
         assert gone(pid)
         assert worker_pid(worker, tmp_path) != pid
 
+    def test_a_child_that_never_began_is_no_process_to_kill_and_others_live_on(
+        self, make: Callable[..., WorkerProcess], tmp_path: Path
+    ) -> None:
+        """Its exit status must not be taken for a process id."""
+        other = make()
+        pid = worker_pid(other, tmp_path)
+        lost = WorkerProcess(FAKE, worker_environment(tmp_path), tmp_path / "gone", start_worker)
+        with pytest.raises(FileNotFoundError):
+            lost.ensure_started()
+        assert not lost.alive
+        assert worker_pid(other, tmp_path) == pid
+
     def test_an_idle_server_is_replaced(self, tmp_path: Path) -> None:
         code = (
             "import sys; from tunesmith.lab.fork_server import serve; serve(lambda: print('here'), idle=0.05)"

@@ -25,7 +25,8 @@ WORKER = (sys.executable, "-P", "-m", "tunesmith.lab.worker")
 # Variables that act when a process starts, or when one of the libraries is loaded that a server has loaded.
 AT_START = ("LD_", "PYTHON", "OPENBLAS", "OMP_", "MKL_", "MALLOC_", "GLIBC_")
 _NUMBER = struct.Struct("<i")
-_STREAMS = 3
+_NEWS = struct.Struct("<ci")  # of a child: STARTED and its process id, or ENDED and its exit status
+STARTED, ENDED = b"s", b"e"
 
 
 class ChildProcess(Protocol):
@@ -62,13 +63,21 @@ def start_worker(
     command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
 ) -> ChildProcess:
     """Forks what `worker_command` names; starts the command where no server can be had."""
-    if sys.platform == "linux":
-        for _ in range(2):  # one that is there may just have ended, having been idle
-            server = _server(environment)
-            try:
-                return server.start(command[len(WORKER) :], environment, folder, streams)
-            except OSError:
-                _forget(server)
+    key = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(AT_START)))
+    for _ in range(2 if sys.platform == "linux" else 0):  # one that is there may have ended, having been idle
+        with _servers_lock:
+            if key not in _servers:
+                _servers[key] = ForkServer([*WORKER, SERVE], environment)
+            server = _servers[key]
+        try:
+            return server.start(command[len(WORKER) :], environment, folder, streams)
+        except ChildProcessError:
+            break  # the command says why
+        except OSError:
+            with _servers_lock:
+                if _servers.get(key) is server:
+                    del _servers[key]
+            server.close()
     return start_command(command, environment, folder, streams)
 
 
@@ -78,8 +87,7 @@ def worker_command(spec: str, purpose: str) -> list[str]:
 
 
 class ForkedProcess:
-    """A child of the server. The server keeps its exit status, and its process id from being used again,
-    until `close`."""
+    """A child of the server, which keeps its process id from being used again until `close`."""
 
     def __init__(self, pid: int, status: socket.socket) -> None:
         self.pid = pid
@@ -96,9 +104,9 @@ class ForkedProcess:
             ready, _, _ = select.select([self._status], [], [], timeout)
             if not ready:
                 raise subprocess.TimeoutExpired([], timeout or 0.0)
-            data = self._status.recv(_NUMBER.size)
+            data = self._status.recv(_NEWS.size)
             # A server that is gone has taken its children along.
-            self._code = _NUMBER.unpack(data)[0] if len(data) == _NUMBER.size else -signal.SIGKILL
+            self._code = _NEWS.unpack(data)[1] if len(data) == _NEWS.size else -signal.SIGKILL
         return self._code
 
     def close(self) -> None:
@@ -124,7 +132,8 @@ class ForkServer:
     def start(
         self, arguments: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
     ) -> ForkedProcess:
-        """A child with these as its standard streams. OSError where the server is gone or does not answer."""
+        """A child with these as its standard streams. OSError where the server is gone or does not answer,
+        ChildProcessError where only the child has ended before it began."""
         status, theirs = socket.socketpair()
         request = json.dumps([list(arguments), dict(environment), os.path.abspath(folder or ".")]).encode()
         try:
@@ -132,18 +141,26 @@ class ForkServer:
                 socket.send_fds(self._requests, [_NUMBER.pack(len(request))], [*streams, theirs.fileno()])
                 self._requests.sendall(request)
             ready, _, _ = select.select([status], [], [], START)
-            data = status.recv(_NUMBER.size) if ready else b""
-            if len(data) != _NUMBER.size:
+            data = status.recv(_NEWS.size) if ready else b""
+            if len(data) != _NEWS.size:
                 raise OSError("the fork server does not answer")
         except BaseException:  # also an interrupt: half a request may have been sent
             self._requests.close()
             status.close()
             raise
-        return ForkedProcess(_NUMBER.unpack(data)[0], status)
+        news, number = _NEWS.unpack(data)
+        if news != STARTED:
+            status.close()
+            raise ChildProcessError(f"the child ended before it began: {number}")
+        return ForkedProcess(number, status)
 
     def close(self) -> None:
         self._requests.close()
-        self._process.wait()
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:  # it hangs; its workers die with it
+            self._process.kill()
+            self._process.wait()
 
 
 _servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
@@ -151,21 +168,6 @@ _servers_lock = threading.Lock()
 atexit.register(lambda: list(map(ForkServer.close, _servers.values())))  # whoever ends leaves none behind
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_servers.clear)  # they are our parent's
-
-
-def _server(environment: Mapping[str, str]) -> ForkServer:
-    key = tuple(sorted((name, value) for name, value in environment.items() if name.startswith(AT_START)))
-    with _servers_lock:
-        if key not in _servers:
-            _servers[key] = ForkServer([*WORKER, SERVE], environment)
-        return _servers[key]
-
-
-def _forget(server: ForkServer) -> None:
-    with _servers_lock:
-        for key in [key for key, other in _servers.items() if other is server]:
-            del _servers[key]
-    server.close()
 
 
 def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
@@ -192,7 +194,7 @@ def serve(run: Callable[[], None], idle: float | None = IDLE) -> NoReturn:
             if pid not in ended and (code := _exit_code(pid)) is not None:
                 ended.add(pid)
                 with contextlib.suppress(OSError):  # its owner may be gone
-                    status.sendall(_NUMBER.pack(code))
+                    status.sendall(_NEWS.pack(ENDED, code))
             if status.fileno() in ready:  # its owner has let it go
                 _end(pid)
                 children.pop(pid).close()
@@ -225,15 +227,15 @@ class ForkRequest(NamedTuple):
 
 def _received(requests: socket.socket) -> ForkRequest | None:
     try:
-        size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, _STREAMS + 1)
+        size, descriptors, _, _ = socket.recv_fds(requests, _NUMBER.size, 4)
         if len(size) < _NUMBER.size:
             return None
         words = requests.recv(_NUMBER.unpack(size)[0], socket.MSG_WAITALL)
         arguments, environment, folder = json.loads(words)
     except (OSError, ValueError):
         return None  # the other end died in the middle of a request
-    status = socket.socket(fileno=descriptors[_STREAMS])
-    return ForkRequest(arguments, environment, folder, descriptors[:_STREAMS], status)
+    *streams, status = descriptors
+    return ForkRequest(arguments, environment, folder, streams, socket.socket(fileno=status))
 
 
 def _run(run: Callable[[], None], request: ForkRequest) -> NoReturn:
@@ -252,7 +254,7 @@ def _run(run: Callable[[], None], request: ForkRequest) -> NoReturn:
         os.chdir(request.folder)
         sys.argv[1:] = request.arguments
         # Only now, so that whoever kills our process group kills all we shall start.
-        request.status.sendall(_NUMBER.pack(os.getpid()))
+        request.status.sendall(_NEWS.pack(STARTED, os.getpid()))
         request.status.close()
         run()
         code = 0

@@ -118,12 +118,11 @@ class WorkerProcess:
         self._stderr.clear()
         (stdin, write), (read, stdout), (printed, stderr) = os.pipe(), os.pipe(), os.pipe()
         self._streams = [os.fdopen(write, "wb", 0), os.fdopen(read, "rb", 0), os.fdopen(printed, "rb", 0)]
+        theirs = stdin, stdout, stderr
         try:
-            process = self._start_process(
-                self._command, self._environment, self._folder, (stdin, stdout, stderr)
-            )
+            process = self._start_process(self._command, self._environment, self._folder, theirs)
         finally:
-            for descriptor in (stdin, stdout, stderr):
+            for descriptor in theirs:
                 os.close(descriptor)
         os.set_blocking(write, False)
         os.set_blocking(read, False)
