@@ -102,7 +102,7 @@ class Track:
             if isinstance(timed, Verdict):
                 raise SystemExit(f"timing at {workload.name} failed: {timed.status}: {timed.detail}")
             for place, i in enumerate(order):
-                samples[i] += timed.samples[place]
+                samples[i] += timed.timed.samples[place]
         return samples
 
 

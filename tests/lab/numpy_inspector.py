@@ -20,10 +20,12 @@ class NumpyInspector:
     def fill(self, to: Pointer, pattern: bytes) -> None:
         memory_at(to)[:] = repeated(pattern, to.nbytes)
 
-    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
+    def spread(
+        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
+    ) -> None:
         word = np.dtype(f"u{itemsize}")
         values = np.frombuffer(memory_at(block).tobytes(), dtype=word)
-        places = np.arange(to.nbytes // itemsize)
+        places = first + np.arange(to.nbytes // itemsize)
         turns = places // max(values.size, 1)
         taken = values[(places + turns * roll) % max(values.size, 1)]
         if negate:

@@ -78,7 +78,9 @@ class Judges:
         return Runner(worker, self.gpu)  # type: ignore[arg-type]
 
     def on_the_host(self) -> HostOracle:
-        return HostOracle(self.problem, self.gpu, self.references, self.runner(), self.original)
+        return HostOracle(
+            self.problem, self.gpu, self.references, self.runner(), self.original, self.runner()
+        )
 
     def on_the_device(self, runner: Runner | None = None) -> DeviceOracle:
         return DeviceOracle(self.problem, self.gpu, self.references, runner or self.runner(), self.original)

@@ -14,10 +14,10 @@ import pytest
 
 from tests.lab.labs import device_of, fake_kernel, read_problem
 from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, TimingPolicy, Unit
-from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, at_slot
-from tunesmith.lab import timing
-from tunesmith.lab import timing as arenas
-from tunesmith.lab.timing import MAX_CHAIN, MEMORY_SHARE, Stopwatch
+from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, Slots, at_slots
+from tunesmith.lab import arenas, timing
+from tunesmith.lab.arenas import MEMORY_SHARE
+from tunesmith.lab.timing import MAX_CHAIN, TURNS, Stopwatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
@@ -115,7 +115,8 @@ class Kernel:
 @dataclass(frozen=True)
 class Chain:
     kernel: str
-    slots: tuple[int, ...]  # of the first argument
+    slots: tuple[int, ...]  # that were read
+    written: tuple[int, ...]
     regions: tuple[tuple[tuple[int, int, int], ...], ...]  # of every pointer in every call
     seen: tuple[tuple[bytes, ...], ...]  # what every pointer's memory held when its call began
 
@@ -165,9 +166,9 @@ class RecordingSession:
     def copy(self, to: Pointer, source: Pointer) -> None:
         self.write(to.memory, to.offset, self.read(source.memory, source.offset, source.nbytes))
 
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> SimpleNamespace:
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = ((0, 0),)) -> SimpleNamespace:
         self.recorded += 1
-        rotated = [at_slot(c, slot) for slot in slots for c in calls]
+        rotated = [at_slots(c, at) for at in slots for c in calls]
 
         def start() -> Callable[[], float]:
             seconds = self.play(rotated)
@@ -176,7 +177,7 @@ class RecordingSession:
         return SimpleNamespace(start=start)
 
     def play(self, calls: Sequence[LaunchCall]) -> float:
-        slots, regions, seen = [], [], []
+        slots, written, regions, seen = [], [], [], []
         kernel = calls[0].executable
         assert isinstance(kernel, Kernel)
         for call in calls:
@@ -186,13 +187,15 @@ class RecordingSession:
                     "a kernel uses memory that was given back"
                 )
                 assert p.offset + p.nbytes <= p.memory.nbytes
-            slots.append(pointers[0].offset // -(-pointers[0].nbytes // 64) // 64)
+            wrote, read = (p.offset // p.stride if p.stride else 0 for p in pointers[:2])
+            slots.append(read)
+            written.append(wrote)
             regions.append(tuple((id(p.memory), p.offset, p.nbytes) for p in pointers))
             seen.append(tuple(self.read(p.memory, p.offset, p.nbytes) for p in pointers))
             for place in kernel.writes:
                 p = pointers[place]
                 p.memory.data[p.offset : p.offset + p.nbytes] = SPENT
-        self.chains.append(Chain(kernel.name, tuple(slots), tuple(regions), tuple(seen)))
+        self.chains.append(Chain(kernel.name, tuple(slots), tuple(written), tuple(regions), tuple(seen)))
         self.clock += len(calls) * kernel.seconds
         return len(calls) * kernel.seconds
 
@@ -212,7 +215,7 @@ def run(
 ) -> Timed:
     watch = stopwatch or Stopwatch(session, device or small_device())
     entries = tuple(Contender(kernel.name, p) for kernel, p in contenders)
-    return watch.time(TimeRuns(entries, draw, policy, warm), [kernel for kernel, _ in contenders])
+    return watch.time(TimeRuns(entries, draw, policy, warm), [kernel for kernel, _ in contenders])[0]
 
 
 class TestOrder:
@@ -284,7 +287,7 @@ class TestChains:
         session = RecordingSession()
         run(session, (Kernel("one", 1e-3), plan(problem())))
         assert len(session.chains) == 2 + 6
-        assert session.recorded == 1 + 1, "the first launch is not recorded"
+        assert session.recorded == 1 + TURNS, "the first launch is not recorded"
 
 
 class TestRotation:
@@ -383,12 +386,29 @@ class TestRotation:
         )
         assert max(b.nbytes for b in session.blocks) <= 20_000
 
-    def test_one_slot_when_warm(self) -> None:
+    def test_two_slots_when_warm(self) -> None:
         session = RecordingSession()
         run(session, (Kernel("one"), plan(problem())), warm=True)
-        assert {slot for chain in session.chains for slot in chain.slots} == {0}
+        assert {slot for chain in session.chains for slot in chain.slots} == {0, 1}
         assert [len(c.slots) for c in session.chains[2:]] == [10] * 6
-        assert session.in_use == 2 * 4096, "what the arrays were filled from is given back"
+        assert session.in_use == 2 * 2 * (4096 + 64), "what the arrays were filled from is given back"
+
+    @pytest.mark.parametrize("warm", [False, True])
+    @pytest.mark.parametrize(("one", "other"), [(1e-3, 1e-3), (1e-5, 3e-3), (5e-3, 7e-3), (2e-3, 1e-7)])
+    @pytest.mark.parametrize("rotation", [3.0, 0.1, 20.0])
+    def test_nothing_is_written_where_it_lies_already(
+        self, warm: bool, one: float, other: float, rotation: float
+    ) -> None:
+        """Else a kernel could see that its work is done, and go home."""
+        session = RecordingSession()
+        pair = (Kernel("one", one), plan(problem())), (Kernel("other", other), plan(problem()))
+        run(session, *pair, policy=replace(POLICY, rotation=rotation), warm=warm)
+        lies: dict[int, int] = {}
+        for chain in session.chains[4:]:
+            for read, wrote in zip(chain.slots, chain.written, strict=True):
+                assert lies.get(wrote) != read
+                lies[wrote] = read
+        assert len(lies) > 1
 
     def test_slots_hold_different_numbers_of_the_same_kind(self) -> None:
         session = RecordingSession()
@@ -439,7 +459,7 @@ class TestLayoutIsKept:
         watch = Stopwatch(session, small_device())
         for n in (100, 100_000):
             run(session, (Kernel("one"), plan(problem(), n)), stopwatch=watch)
-        assert session.in_use == 2 * 2 * 400_000
+        assert session.in_use == 2 * 2 * (400_000 + 64)
 
     def test_what_an_earlier_workload_left_makes_room(self) -> None:
         """One workload has a large x, the next a large out: never both at once."""
@@ -478,10 +498,10 @@ class TestInPlace:
         assert [len(c.slots) for c in session.chains] == [1, 1] + [6] * 6
         assert all(len(set(c.slots)) == len(c.slots) for c in session.chains)
 
-    def test_one_launch_a_sample_when_warm(self) -> None:
+    def test_no_slot_twice_in_a_sample_when_warm(self) -> None:
         session = RecordingSession()
         timed = run(session, (Kernel("one", 1e-4, writes=(0, 1)), plan(problem("inout"))), warm=True)
-        assert {len(c.slots) for c in session.chains} == {1}
+        assert {c.slots for c in session.chains[2:]} == {(0, 1)}
         assert all(bytes([SPENT]) * 8 not in data for data in self.fresh(session, 1))
         assert timed.samples[0] == pytest.approx((1e-4,) * 6), "restoring is not timed"
 
@@ -574,8 +594,8 @@ class TestOneAfterTheOther:
         self, session: RecordingSession, *pairs: tuple[Kernel, Plan], policy: TimingPolicy = POLICY
     ) -> tuple[Timed, ...]:
         watch = Stopwatch(session, small_device())
-        requests = [(TimeRuns((Contender(k.name, p),), DRAW, policy, False), k) for k, p in pairs]
-        return watch.time_each(requests)
+        requests = [(TimeRuns((Contender(k.name, p),), DRAW, policy, False), k, None) for k, p in pairs]
+        return watch.time_each(requests)[0]
 
     def test_gives_what_each_alone_would_give(self) -> None:
         kernels = [Kernel("one", 1e-3), Kernel("two", 2e-3), Kernel("three", 5e-4)]
@@ -597,7 +617,7 @@ class TestOneAfterTheOther:
         monkeypatch.setattr(Stopwatch, "_one_by_one", lambda w, r: (turns.append(len(r)), usual(w, r))[1])
         large = plan(problem(type_="float16"), 10_000)
         pairs = (Kernel("small"), plan(problem(), 100)), (Kernel("large"), large)
-        found = self.times(RecordingSession(memory=165_000), *pairs)
+        found = self.times(RecordingSession(memory=145_000), *pairs)
         assert [len(t.samples[0]) for t in found] == [6, 6]
         assert turns == [2]
 

@@ -8,6 +8,7 @@ from typing import get_args
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.problem import PythonFunction
+from tunesmith.problem.slots import SlotPlace
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Draw:
     distribution: str
     seed: int
     inputs: PythonFunction | None = None
+    place: SlotPlace | None = None  # among the data that timed launches rotate through; None: a case's own
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class TimingPolicy:
     max_seconds: float
     rotation: float = 3.0  # cold workloads cycle through this many last-level caches
     give_up: float | None = None  # one sample is enough for a launch slower than this many seconds
+    looks: int = 1  # chains at whose end a launch's outputs are looked at
+    whole: bool = False  # all of an output, and a few inputs swapped before: for finalists
 
 
 # -- requests ---------------------------------------------------------------------------------------
@@ -128,13 +132,15 @@ class Contender:
 
 @dataclass(frozen=True)
 class TimeRuns:
-    """Time contenders in alternation at one workload. Reply: Timed."""
+    """Time contenders in alternation at one workload. The last one's outputs are looked at where there is an
+    `original`, after launches inside timed chains that nobody can foresee. Reply: Timed; blobs: pieces."""
 
     contenders: tuple[Contender, ...]
     draw: Draw
     policy: TimingPolicy
     warm: bool
     plain: bool = False  # launched one by one, not as a recording
+    original: Contender | None = None  # None: nobody looks
 
 
 @dataclass(frozen=True)
@@ -229,12 +235,33 @@ class AllJudged:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Bytes of an array's slot, from `start` on; beyond the array's end lies what belongs to nobody."""
+
+    name: str
+    start: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it. A device that
+    judges for itself sends them only where it cannot tell, `originals` then being the original's outputs."""
+
+    place: SlotPlace  # that it read
+    wrote: int  # the slot of what it wrote
+    pieces: tuple[Piece, ...] = ()
+    originals: tuple[Piece, ...] = ()
+
+
+@dataclass(frozen=True)
 class Timed:
     """samples[i][r]: seconds per launch of contender i in round r."""
 
     samples: tuple[tuple[float, ...], ...]
     discarded: int = 0  # rounds thrown away because the clock throttled
     busy: float = 0.0  # seconds the device spent in the launches timed
+    looks: tuple[Look, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ class Pointer:
     offset: int
     nbytes: int
     stride: int = 0  # bytes to the same array's next copy, where a recording rotates through several
+    turns: bool = False  # moves with the slot that is written, not with the one that is read
 
     def part(self, start: int, nbytes: int) -> Pointer:
         return Pointer(self.memory, self.offset + start, nbytes)
@@ -92,6 +93,12 @@ class LaunchCall:
     cluster: tuple[int, int, int] | None = None
     cooperative: bool = False
     pdl: bool = False
+
+
+# Where a launch reads and where it writes: the two go round at different times, so that no output lies
+# where the same inputs gave it before.
+Slots = tuple[int, int]
+HERE: tuple[Slots, ...] = ((0, 0),)
 
 
 class Recording(Protocol):
@@ -127,9 +134,11 @@ class Inspector(Protocol):
     """Fills and compares memory on the device, by kernels of our own: inputs and outputs never leave it."""
 
     def fill(self, to: Pointer, pattern: bytes) -> None: ...
-    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
+    def spread(
+        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
+    ) -> None:
         """Repeat a block, each time rolled by `roll` elements more and, where `negate`, every second negated
-        (its sign bit flipped)."""
+        (its sign bit flipped); from element `first` of all that on."""
         ...
 
     def differing(self, a: Pointer, b: Pointer) -> Difference: ...
@@ -151,9 +160,9 @@ class NumberRule:
     add_ulps: bool = False  # codes: half an ulp *plus* the tolerance, of what the type can hold
 
 
-def at_slot(call: LaunchCall, slot: int) -> LaunchCall:
+def at_slots(call: LaunchCall, slots: Slots) -> LaunchCall:
     args = tuple(
-        replace(a, offset=a.offset + slot * a.stride) if isinstance(a, Pointer) and a.stride else a
+        replace(a, offset=a.offset + slots[a.turns] * a.stride) if isinstance(a, Pointer) and a.stride else a
         for a in call.args
     )
     return replace(call, args=args)
@@ -171,11 +180,11 @@ class Session(Protocol):
     def read(self, memory: Memory, offset: int, nbytes: int) -> bytes: ...
     def copy(self, to: Pointer, source: Pointer) -> None: ...
     def run(self, calls: Sequence[LaunchCall]) -> None: ...
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
         """The calls once for each slot; there every pointer has moved on by slot × its stride."""
         ...
 
-    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
         """The same, with every launch handed to the driver by itself each time."""
         ...
 
@@ -205,10 +214,10 @@ class PlainSession(ABC):
     def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
         """From the start of the first call to the end of the last."""
 
-    def record(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
-        return QueuedCalls(tuple(at_slot(c, slot) for slot in slots for c in calls), self.seconds_of)
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
+        return QueuedCalls(tuple(at_slots(c, at) for at in slots for c in calls), self.seconds_of)
 
-    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[int] = (0,)) -> Recording:
+    def queue(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
         return self.record(calls, slots)
 
     def throttled(self) -> bool | None:

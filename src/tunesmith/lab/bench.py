@@ -13,9 +13,10 @@ from tunesmith.backends import port
 from tunesmith.backends.port import Backend, Executable, Marking, Memory, OutOfMemory, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
+from tunesmith.lab.arenas import Arenas, needs_restoring
 from tunesmith.lab.device_cases import StoredCases
 from tunesmith.lab.memory import bind_calls, initial_payload
-from tunesmith.lab.timing import Arenas, Stopwatch, needs_restoring
+from tunesmith.lab.timing import Stopwatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Status
 from tunesmith.text import digest_of
@@ -76,9 +77,9 @@ class Bench:
                 case m.CheckCases():
                     return self._with_room(lambda: (self._check_cases(request), ()))
                 case m.TimeRuns():
-                    return self._time(request), ()
+                    return self._time(request)
                 case m.TimeAll():
-                    return m.AllTimed(self._time_each(request.runs)), ()
+                    return self._time_each(request.runs)
                 case m.LaunchOnce():
                     self._launch_once(request)
                     return m.Done(), ()
@@ -109,14 +110,23 @@ class Bench:
                     holder.give_back()
         return action()
 
-    def _time(self, request: m.TimeRuns) -> m.Timed:
+    def _time(self, request: m.TimeRuns) -> Answer:
         executables = [self._executables[c.code_digest] for c in request.contenders]
-        return self._timing(lambda stopwatch: stopwatch.time(request, executables))
+        own = self._original(request)
+        timed, blobs = self._timing(lambda stopwatch: stopwatch.time(request, executables, own))
+        return timed, tuple(blobs)
 
-    def _time_each(self, requests: Sequence[m.TimeRuns]) -> tuple[m.Timed, ...]:
-        pairs = [(r, self._executables[c.code_digest]) for r in requests for c in r.contenders]
-        assert len(pairs) == len(requests), "several at once are timed in alternation"
-        return self._timing(lambda stopwatch: stopwatch.time_each(pairs))
+    def _time_each(self, requests: Sequence[m.TimeRuns]) -> Answer:
+        loaded = self._executables
+        each = [(r, loaded[c.code_digest], self._original(r)) for r in requests for c in r.contenders]
+        assert len(each) == len(requests), "several at once are timed in alternation"
+        timed, blobs = self._timing(lambda stopwatch: stopwatch.time_each(each))
+        return m.AllTimed(timed), tuple(blobs)
+
+    def _original(self, request: m.TimeRuns) -> Executable | None:
+        """What judges beside the device; the host's judge has its own, elsewhere."""
+        judges = request.original is not None and self._session is not None and self._session.inspector
+        return self._executables[request.original.code_digest] if judges and request.original else None
 
     def _launch_once(self, request: m.LaunchOnce) -> None:
         session, device, plan = self._session, self._device, request.contender.plan

@@ -176,13 +176,13 @@ class _Measuring:
         policy = RECORDED if self._device.inspects else QUEUED
         race = Race(tuple((code, plan) for plan in plans), DRAW, policy, warm, plain)
         deadline = measuring.baseline_deadline(self._device, max(plan.nbytes for plan in plans))
-        timed = self._runner.time(race, deadline)
-        if isinstance(timed, Verdict):
-            self._notes.append(f"{what} was not measured: {timed.status}, {timed.first_line}")
+        run = self._runner.time(race, deadline)
+        if isinstance(run, Verdict):
+            self._notes.append(f"{what} was not measured: {run.status}, {run.first_line}")
             return None
         # On a CPU others take their share of most samples: the best one is the device's own.
         best = min if self._device.is_host else median
-        return min(best(samples) for samples in timed.samples)
+        return min(best(samples) for samples in run.timed.samples)
 
 
 def sizes_for(device: Device) -> list[int]:

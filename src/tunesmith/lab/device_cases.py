@@ -189,6 +189,9 @@ class StoredCases:
 
     def _draw(self, b: BufferPlan, draw: m.Draw, place: Pointer) -> None:
         """A block drawn on the host, repeated on the device just as the host would repeat it."""
+        if draw.place is not None:
+            self._session.write(place.memory, place.offset, reference.drawn(b, draw).tobytes())
+            return
         block = draw_block(b, draw.distribution, draw.seed)
         data = block.values.tobytes()
         source = self._memory.arena("block", len(data))
@@ -320,7 +323,7 @@ class StoredCases:
 
     def _against_original(self, stored: _Stored, b: BufferPlan) -> tuple[str | None, tuple[int, ...]]:
         first, place = self._memory.first(b), stored.original[b.name]
-        if self._is_like(b, first, place):
+        if is_like(self._inspector, b, first, place):
             return None, ()
         rows = stored.request.rows if b.name in stored.request.sampled else ()
         if rows and b.in_c_order and b.packed == 1:
@@ -328,28 +331,10 @@ class StoredCases:
             size = first.nbytes // b.shape[0]
             for row in rows:
                 self._session.copy(first.part(row * size, size), place.part(row * size, size))
-            if self._is_like(b, first, place):
+            if is_like(self._inspector, b, first, place):
                 return None, ()
         got, other = (guards.as_array(b, self._memory.read(where)) for where in (first, place))
         return compare.judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
-
-    def _is_like(self, b: BufferPlan, first: Pointer, place: Pointer) -> bool:
-        """Surely within the rule; where this is not sure the host looks at every element."""
-        different = self._inspector.differing(first, place).count
-        if not different:
-            return True
-        element = element_type(b.type)
-        if b.extent != b.count or element.packed > 1:
-            return False
-        if b.compare == "codes":
-            # Neighbours, seen from either: across a power of two the step below is the smaller one.
-            few = different <= max(1, b.count // 100)
-            pairs = ((first, place), (place, first)) if few else ()
-            found = [self._inspector.compare(g, b.type, e, b.type, guards.NEIGHBOURS) for g, e in pairs]
-            return few and not any(comparison.wrong for comparison in found)
-        if b.compare == "close" and element.kind == "float":
-            return not self._inspector.compare(first, b.type, place, b.type, guards.original_rule(b)).wrong
-        return False
 
     def _rows(self, stored: _Stored, b: BufferPlan) -> Pointer:
         """The output, or the rows of it that the reference was asked for, one after the other."""
@@ -368,3 +353,22 @@ class StoredCases:
         if stored.request.rows and b.name in stored.request.sampled:
             got = got[list(stored.request.rows)]
         return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)
+
+
+def is_like(inspector: Inspector, b: BufferPlan, got: Pointer, other: Pointer) -> bool:
+    """Surely within the rule; where this is not sure the host looks at every element."""
+    different = inspector.differing(got, other).count
+    if not different:
+        return True
+    element = element_type(b.type)
+    if b.extent != b.count or element.packed > 1:
+        return False
+    if b.compare == "codes":
+        # Neighbours, seen from either: across a power of two the step below is the smaller one.
+        few = different <= max(1, b.count // 100)
+        pairs = ((got, other), (other, got)) if few else ()
+        found = [inspector.compare(g, b.type, e, b.type, guards.NEIGHBOURS) for g, e in pairs]
+        return few and not any(comparison.wrong for comparison in found)
+    if b.compare == "close" and element.kind == "float":
+        return not inspector.compare(got, b.type, other, b.type, guards.original_rule(b)).wrong
+    return False

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
+from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Examined, Verdict
 from tunesmith.lab.oracles import DeviceOracle, HostOracle
@@ -69,10 +70,12 @@ class LocalLab:
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
         self._reference = spawn("reference")
         self._original = Original(problem, device, self._builders)
-        self._timer = TrialTimer(problem, device, self._runner, self._original, settings.seed, cache)
-        judge: type[DeviceOracle | HostOracle] = DeviceOracle if device.inspects else HostOracle
         references = References(problem, self._reference)
-        self._oracle = judge(problem, device, references, self._runner, self._original.plan)
+        self._clean = Runner(spawn("judge"), device)  # it runs the original alone
+        looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
+        self._timer = TrialTimer(problem, device, self._runner, self._original, looks, settings.seed, cache)
+        common = (problem, device, references, self._runner, self._original.plan)
+        self._oracle = DeviceOracle(*common) if device.inspects else HostOracle(*common, self._clean)
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -205,7 +208,7 @@ class LocalLab:
                     results.append(Result(workload.name, Status.OVER_LIMITS, detail=plan.reason))
                     continue
                 ready = Ready(workload, code, plan)
-                results.append(self._timer.against_original(ready, self._policies.verify))
+                results.append(self._timer.against_original(ready, self._policies.verify, is_last=True))
         built = code if isinstance(code, BuiltCode) else None
         return Verified(_outcome(trial, _digest(prepared), built, results, started), count)
 
@@ -224,6 +227,7 @@ class LocalLab:
 
     def close(self) -> None:
         self._runner.close()
+        self._clean.close()
         self._reference.close()
         self._builders.close()
         # What was under way ends at once now: none of its workers answers any more.

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.backends.messages import Draw, Timed, TimingPolicy
+from tunesmith.backends.messages import Draw, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
+from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner
+from tunesmith.lab.runner import Builders, BuiltCode, Race, RaceRun, Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, necessary_traffic, plan_launch, show_sizes
@@ -33,15 +34,15 @@ class Policies:
 _QUEUED = Policies(
     baseline=TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.02, max_seconds=1.5),
     short=TimingPolicy(rounds=5, min_rounds=3, chain_seconds=0.01, max_seconds=0.4),
-    long=TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2),
-    verify=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0),
+    long=TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2, looks=1, whole=True),
+    verify=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0, looks=3, whole=True),
 )
 # Replayed by the device alone: samples agree within a per cent when they take a millisecond.
 _RECORDED = Policies(
     baseline=TimingPolicy(rounds=15, min_rounds=7, chain_seconds=0.003, max_seconds=1.0),
     short=TimingPolicy(rounds=6, min_rounds=4, chain_seconds=0.0006, max_seconds=0.1),
-    long=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.0015, max_seconds=0.5),
-    verify=TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.002, max_seconds=0.8),
+    long=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.0015, max_seconds=0.5, looks=1, whole=True),
+    verify=TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.002, max_seconds=0.8, looks=3, whole=True),
 )
 
 
@@ -68,6 +69,10 @@ def data_seconds(plan: Plan) -> float:
     """What handling a case's arrays may take, whatever the kernel does. Also where the device judges: what it
     does not find right at once, which may be right all the same, is read back and judged by the host."""
     return plan.nbytes / DATA_RATE
+
+
+def original_deadline(plan: Plan) -> float:
+    return ORIGINAL_SECONDS + data_seconds(plan)
 
 
 def case_deadline(original_seconds: float, device: Device, build_seconds: float, plan: Plan) -> float:
@@ -112,7 +117,7 @@ WIDE = (
     'values = "normal" or a range for that argument'
 )
 
-METHOD = 3  # counts changes of how times are taken, so that none is compared with an earlier one's
+METHOD = 4  # counts changes of how times are taken, so that none is compared with an earlier one's
 
 
 @dataclass
@@ -173,6 +178,7 @@ class TrialTimer:
     _device: Device
     _runner: Runner
     _original: Original
+    _looks: LookJudge
     _seed: int
     _cache: ResultCache | None
 
@@ -207,11 +213,11 @@ class TrialTimer:
                 raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
             deadline = baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
             started = time.perf_counter()
-            timed = self._runner.time(self._race([own], policy), deadline)
+            run = self._runner.time(self._race([own], policy), deadline)
             self._took[workload.name] = time.perf_counter() - started
-            if isinstance(timed, Verdict):
-                raise original_failed(self._problem, timed, workload)
-            timing = Timing(timed.samples[0], discarded=timed.discarded)
+            if isinstance(run, Verdict):
+                raise original_failed(self._problem, run, workload)
+            timing = Timing(run.timed.samples[0], discarded=run.timed.discarded)
             results.append(Result(workload.name, Status.OK, timing, key=self._key(own, policy)))
             code = own.code
         assert code is not None, "a problem has at least one workload"
@@ -236,38 +242,60 @@ class TrialTimer:
                 self._cache.put(result.key, result.timing)
         return [found[item.workload.name] for item in items]
 
-    def against_original(self, item: Ready, policy: TimingPolicy) -> Result:
-        """In alternation with the original."""
+    def against_original(self, item: Ready, policy: TimingPolicy, *, is_last: bool = False) -> Result:
+        """In alternation with the original. `is_last`: in a process that has run no other candidate."""
         own = self._own(item.workload)
         if isinstance(own, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
-        timed = self._runner.time(self._race([own, item], policy), self._deadline(item, policy, 2))
-        if isinstance(timed, Verdict):
-            return Result(item.workload.name, timed.status, detail=timed.detail)
-        timing = Timing(timed.samples[1], timed.samples[0], discarded=timed.discarded)
+        race, deadline = self._race([own, item], policy, own), self._deadline(item, policy, 2)
+        run = self._believed(item, race, self._runner.time(race, deadline), deadline, is_last)
+        if isinstance(run, Verdict):
+            return Result(item.workload.name, run.status, detail=run.detail)
+        ours, theirs = run.timed.samples[1], run.timed.samples[0]
+        timing = Timing(ours, theirs, discarded=run.timed.discarded)
         return self._result(item.workload, timing, self._key(item, policy))
 
     def _time_each(self, items: Sequence[Ready]) -> Iterator[Result]:
         """In one request where the device allows it, which saves most of what they cost; where that fails,
         and elsewhere, one by one."""
-        races = [self._race([item], self._short(item)) for item in items]
+        originals = [self._own(item.workload) for item in items]
+        races = [
+            self._race([item], self._short(item), own if isinstance(own, Ready) else None)
+            for item, own in zip(items, originals, strict=True)
+        ]
         deadlines = [self._deadline(item, self._policies.short, 1) for item in items]
-        timed: list[Timed] | Verdict | None = None
+        timed: list[RaceRun] | Verdict | None = None
         if self._device.inspects and len(items) > 1:
             # Their data is laid out at most once each, usually long ago.
             layout = _layout_seconds(self._device, 0)
             timed = self._runner.time_all(races, together(deadlines, layout))
-        for number, item in enumerate(items):
-            if isinstance(timed, list):
-                one: Timed | Verdict = timed[number]
-            else:
-                one = self._runner.time(races[number], deadlines[number])
+        for number, (item, race) in enumerate(zip(items, races, strict=True)):
+            one: RaceRun | Verdict
+            one = timed[number] if isinstance(timed, list) else self._runner.time(race, deadlines[number])
+            one = self._believed(item, race, one, deadlines[number], is_last=False)
             if isinstance(one, Verdict):
                 yield Result(item.workload.name, one.status, detail=one.detail)
             else:
-                timing = Timing(one.samples[0], discarded=one.discarded)
+                timing = Timing(one.timed.samples[0], discarded=one.timed.discarded)
                 yield self._result(item.workload, timing, self._key(item, self._policies.short))
+
+    def _believed(
+        self, item: Ready, race: Race, run: RaceRun | Verdict, deadline: float, is_last: bool
+    ) -> RaceRun | Verdict:
+        """A time whose outputs are right. Where they are not, another kernel may have spoilt the data that
+        all share: it is laid out anew, and only what is wrong again is guilty."""
+        if isinstance(run, Verdict) or race.original is None:
+            return run
+        verdict = self._looks.judge(item.workload, item.plan, race, run)
+        if verdict.ok or is_last:
+            return run if verdict.ok else verdict
+        self._runner.restart()
+        again = self._runner.time(race, deadline)
+        if isinstance(again, Verdict):
+            return again
+        verdict = self._looks.judge(item.workload, item.plan, race, again)
+        return again if verdict.ok else verdict
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name
@@ -289,10 +317,11 @@ class TrialTimer:
         code, plan = self._original.planned(workload.as_dict())
         return plan if isinstance(plan, CannotRun) else Ready(workload, code, plan)
 
-    def _race(self, items: Sequence[Ready], policy: TimingPolicy) -> Race:
+    def _race(self, items: Sequence[Ready], policy: TimingPolicy, own: Ready | None = None) -> Race:
         draw = Draw("normal", seed_of(self._seed, "timing"), self._problem.inputs)
         warm = items[0].workload.cache == "warm"
-        return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm)
+        original = (own.code, own.plan) if own else None
+        return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm, original=original)
 
     def _known(self, key: str) -> Timing | None:
         timing = self._timed.get(key)

@@ -72,8 +72,9 @@ class CaseOracle:
 
 @dataclass
 class HostOracle(CaseOracle):
-    """Judges in our process, by what a candidate and the original left in memory."""
+    """Judges in our process, by what a candidate and the original left in memory, in two processes."""
 
+    _clean: Runner  # where the original runs, and nothing else
     _known: OrderedDict[Case, Expectation | Verdict] = field(default_factory=OrderedDict)
 
     def establish(self, case: Case) -> float | Verdict:
@@ -134,9 +135,9 @@ class HostOracle(CaseOracle):
             spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
             for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True)
         }
-        deadline = measuring.ORIGINAL_SECONDS + measuring.data_seconds(plan)
+        deadline = measuring.original_deadline(plan)
         draw = draw_of(self._problem, case)
-        run = self._of_original(lambda: self._runner.run(code, plan, draw, deadline))
+        run = self._clean.run(code, plan, draw, deadline)
         if isinstance(run, Verdict):
             return run
         given = {r.name: r.payload_digest for r in run.report.buffers}
@@ -301,7 +302,7 @@ class DeviceOracle(CaseOracle):
         rules = (accuracy.deterministic, accuracy.baseline_may_fail)
         request = StoreCase(_name(case), *launch, *expected, *rules)
         # The user's function and the copies from our memory are as slow as anywhere.
-        deadline = measuring.ORIGINAL_SECONDS + measuring.data_seconds(plan)
+        deadline = measuring.original_deadline(plan)
         deadline += measuring.INPUT_SECONDS if self._problem.inputs is not None else 0.0
         judged = self._of_original(lambda: self._runner.store(code, request, referred.blobs, deadline))
         if isinstance(judged, Judged):

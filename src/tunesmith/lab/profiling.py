@@ -247,8 +247,8 @@ class Profiler:
         deadline = measuring.baseline_deadline(self._device, plans[0].nbytes)
         if self._problem.inputs is not None:
             deadline += measuring.INPUT_SECONDS
-        timed = self._runner.time(race, deadline)
-        return timed if isinstance(timed, Verdict) else [median(samples) for samples in timed.samples]
+        run = self._runner.time(race, deadline)
+        return run if isinstance(run, Verdict) else [median(samples) for samples in run.timed.samples]
 
     def _draw(self) -> Draw:
         return Draw("normal", seed_of(self.seed, "timing"), self._problem.inputs)

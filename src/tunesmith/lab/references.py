@@ -19,7 +19,8 @@ from tunesmith.problem.cases import Case
 from tunesmith.problem.draws import draw_array, draw_rows, logical, packed
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
 from tunesmith.problem.problem import Problem, PythonFunction, element_type
-from tunesmith.text import digest_of
+from tunesmith.problem.slots import slot_items
+from tunesmith.text import digest_of, seed_of
 
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
@@ -43,7 +44,7 @@ class Referred:
 
 
 def draw_of(problem: Problem, case: Case) -> Draw:
-    return Draw(case.distribution, case.seed, problem.inputs)
+    return Draw(case.distribution, case.seed, problem.inputs, case.place)
 
 
 class References:
@@ -179,10 +180,17 @@ def draw_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
     """The memory of every array the kernel reads, stride gaps included, as flat arrays by name."""
     linked = linked_inputs(plan, draw)
     return {
-        b.name: linked[b.name] if b.name in linked else draw_array(b, draw.distribution, draw.seed)
+        b.name: linked[b.name] if b.name in linked else drawn(b, draw)
         for b in plan.buffers
         if b.role in ("input", "inout")
     }
+
+
+def drawn(b: BufferPlan, draw: Draw) -> Array:
+    """An array's memory, that no function of the user's makes."""
+    if draw.place is None:
+        return draw_array(b, draw.distribution, draw.seed)
+    return slot_items(b, draw.distribution, draw.seed, draw.place)
 
 
 def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
@@ -224,10 +232,10 @@ def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
 def _elements(buffer: BufferPlan, memory: Array | None, request: Refer) -> Array:
     """What the reference sees of an array: all of it, or the rows asked for; drawn where it is not yet."""
     rows = request.rows if buffer.name in request.independent_arrays else ()
-    distribution, seed = request.draw.distribution, request.draw.seed
-    if memory is None and rows:
-        return draw_rows(buffer, distribution, seed, rows)
-    view = logical(draw_array(buffer, distribution, seed) if memory is None else memory, buffer)
+    draw = request.draw
+    if memory is None and rows and draw.place is None:
+        return draw_rows(buffer, draw.distribution, draw.seed, rows)
+    view = logical(drawn(buffer, draw) if memory is None else memory, buffer)
     return view[np.asarray(rows, dtype=np.intp)] if rows else view
 
 
@@ -244,7 +252,8 @@ def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
     """The memory of the arrays that the user's own function makes."""
     if draw.inputs is None:
         return {}
-    made = call(draw.inputs, {"rng": np.random.default_rng(draw.seed), **dict(plan.sizes)})
+    seed = draw.seed if draw.place is None else seed_of(draw.seed, draw.place.version)
+    made = call(draw.inputs, {"rng": np.random.default_rng(seed), **dict(plan.sizes)})
     if not isinstance(made, dict):
         raise fault(draw.inputs, f"returned {type(made).__name__}, not a dict of arrays")
     known = {b.name: b for b in plan.buffers if b.role in ("input", "inout")}

@@ -199,15 +199,25 @@ class Race:
     policy: m.TimingPolicy
     warm: bool
     plain: bool = False  # launched one by one, not as a recording
+    original: tuple[BuiltCode, Plan] | None = None  # what the last contender's outputs are compared with
 
     @property
     def codes(self) -> list[BuiltCode]:
-        return [code for code, _ in self.contenders]
+        return [code for code, _ in (*self.contenders, *([self.original] if self.original else []))]
 
     @property
     def request(self) -> m.TimeRuns:
         entries = tuple(m.Contender(code.code_digest, plan) for code, plan in self.contenders)
-        return m.TimeRuns(entries, self.draw, self.policy, self.warm, self.plain)
+        own = m.Contender(self.original[0].code_digest, self.original[1]) if self.original else None
+        return m.TimeRuns(entries, self.draw, self.policy, self.warm, self.plain, own)
+
+
+@dataclass(frozen=True)
+class RaceRun:
+    """Times, and what looks at the last contender's outputs saw, in their order."""
+
+    timed: m.Timed
+    blobs: tuple[bytes, ...]
 
 
 class Runner:
@@ -264,28 +274,33 @@ class Runner:
             self.restart()  # what else it hit nobody knows
         return judged
 
-    def time(self, race: Race, deadline: float) -> m.Timed | Verdict:
+    def time(self, race: Race, deadline: float) -> RaceRun | Verdict:
         reply = self._ask_loaded(m.Timed, race.codes, race.request, deadline)
-        return reply if isinstance(reply, Verdict) else self._sensible(reply[0], race)
+        return reply if isinstance(reply, Verdict) else self._sensible(RaceRun(*reply), race)
 
-    def time_all(self, races: Sequence[Race], deadline: float) -> list[m.Timed] | Verdict:
+    def time_all(self, races: Sequence[Race], deadline: float) -> list[RaceRun] | Verdict:
         codes = [code for race in races for code in race.codes]
         request = m.TimeAll(tuple(race.request for race in races))
         reply = self._ask_loaded(m.AllTimed, codes, request, deadline)
         if isinstance(reply, Verdict):
             return reply
-        if len(reply[0].timed) != len(races):
+        (all_timed, blobs) = reply
+        if len(all_timed.timed) != len(races):
             return NOT_ASKED
-        timed: list[m.Timed] = []
-        for race, one in zip(races, reply[0].timed, strict=True):
-            sensible = self._sensible(one, race)
+        found: list[RaceRun] = []
+        for race, one in zip(races, all_timed.timed, strict=True):
+            count = _pieces(one)
+            sensible = self._sensible(RaceRun(one, blobs[:count]), race)
+            blobs = blobs[count:]
             if isinstance(sensible, Verdict):
                 return sensible
-            timed.append(sensible)
-        return timed
+            found.append(sensible)
+        return found
 
-    def _sensible(self, timed: m.Timed, race: Race) -> m.Timed | Verdict:
-        """Samples for every contender, as many for one as for the other, and times above zero."""
+    def _sensible(self, run: RaceRun, race: Race) -> RaceRun | Verdict:
+        """Samples for every contender, as many for one as for the other, times above zero, and a look at
+        every measurement that is more than a glance."""
+        timed = run.timed
         counts = {len(samples) for samples in timed.samples}
         if len(timed.samples) != len(race.contenders) or len(counts) != 1 or 0 in counts:
             return NOT_ASKED
@@ -294,8 +309,11 @@ class Runner:
             return Verdict(Status.SUSPECT, "the device says that a launch took no finite time")
         if min(samples) <= 0:
             return Verdict(Status.SUSPECT, "the device says that a launch took no time")
+        unseen = race.original and not timed.looks and max(counts) >= race.policy.min_rounds
+        if len(run.blobs) != _pieces(timed) or unseen:
+            return NOT_ASKED
         self.busy += timed.busy
-        return timed
+        return run
 
     def start(self) -> None:
         """Have the worker ready when it is asked."""
@@ -360,3 +378,7 @@ class Runner:
                 self.restart()  # after an illegal access a driver fails whoever comes next
             return Verdict(_FAILED.get(reply.what, Status.CRASHED), reply.message)
         return (reply, answer) if isinstance(reply, kind) else NOT_ASKED
+
+
+def _pieces(timed: m.Timed) -> int:
+    return sum(len(look.pieces) + len(look.originals) for look in timed.looks)

@@ -21,6 +21,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.draws import DISTRIBUTIONS
 from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem, SizeRule
+from tunesmith.problem.slots import SlotPlace
 from tunesmith.problem.template import Variant
 from tunesmith.space.expr import Expr, parse
 from tunesmith.space.vector import evaluate, holds
@@ -226,6 +227,7 @@ class Case:
     seed: int
     level: Level
     compares_errors: bool = True
+    place: SlotPlace | None = None  # where it is what a timed launch found
 
     @property
     def where(self) -> str:

@@ -148,6 +148,14 @@ def judge_other_rows(
     return reason, _rows_unlike(buffer, got, original_output, at_most)
 
 
+def unlike_original(buffer: BufferPlan, got: Array, original_output: Array) -> NDArray[np.intp]:
+    """Which elements differ from the original's by more than both being right explains."""
+    rule = _like_original(buffer)
+    with np.errstate(all="ignore"):
+        found = [start + np.flatnonzero(rule.judge(g, e)) for start, g, e in _chunks(got, original_output)]
+    return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+
+
 def _rows_unlike(buffer: BufferPlan, got: Array, original_output: Array, at_most: int) -> tuple[int, ...]:
     rule, rows = _like_original(buffer), set[int]()
     size = got.size // got.shape[0] if got.size else 1

@@ -35,28 +35,28 @@ extern "C" __global__ void fill(u8 *to, u64 n, u64 pattern)
 }
 
 template <typename T>
-__device__ void spread_as(T *to, const T *block, u64 n, u64 size, u64 roll, u64 negate)
+__device__ void spread_as(T *to, const T *block, u64 n, u64 size, u64 roll, u64 negate, u64 first)
 {
     const T sign = (T)1 << (8 * sizeof(T) - 1);
     for (u64 i = thread_number(); i < n; i += threads()) {
-        u64 turn = i / size;
-        u64 from = (i - turn * size + turn * roll % size) % size;
+        u64 turn = (first + i) / size;
+        u64 from = (first + i - turn * size + turn * roll % size) % size;
         T value = block[from];
         to[i] = negate && (turn & 1) ? value ^ sign : value;
     }
 }
 
 extern "C" __global__ void spread(void *to, const void *block, u64 n, u64 size, u64 roll, u64 negate,
-                                  u64 itemsize)
+                                  u64 itemsize, u64 first)
 {
     if (itemsize == 1)
-        spread_as((u8 *)to, (const u8 *)block, n, size, roll, negate);
+        spread_as((u8 *)to, (const u8 *)block, n, size, roll, negate, first);
     else if (itemsize == 2)
-        spread_as((u16 *)to, (const u16 *)block, n, size, roll, negate);
+        spread_as((u16 *)to, (const u16 *)block, n, size, roll, negate, first);
     else if (itemsize == 4)
-        spread_as((u32 *)to, (const u32 *)block, n, size, roll, negate);
+        spread_as((u32 *)to, (const u32 *)block, n, size, roll, negate, first);
     else
-        spread_as((u64 *)to, (const u64 *)block, n, size, roll, negate);
+        spread_as((u64 *)to, (const u64 *)block, n, size, roll, negate, first);
 }
 
 // What a thread has found, kept to itself until the end: many bytes may differ.

@@ -54,11 +54,13 @@ class CudaInspector:
         if to.nbytes:
             self._launch("fill", to.nbytes // 16, address(to), to.nbytes, word)
 
-    def spread(self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool) -> None:
+    def spread(
+        self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
+    ) -> None:
         count = to.nbytes // itemsize
         if count:
             size = block.nbytes // itemsize
-            words = (address(to), address(block), count, size, roll, int(negate), itemsize)
+            words = (address(to), address(block), count, size, roll, int(negate), itemsize, first)
             self._launch("spread", count, *words)
 
     def differing(self, a: Pointer, b: Pointer) -> Difference:

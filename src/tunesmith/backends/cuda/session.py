@@ -14,6 +14,7 @@ from tunesmith.backends.cuda.devices import checked, driver, is_throttled
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector, CudaMemory, address
 from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import HERE, Slots
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import element_type
 
@@ -39,7 +40,9 @@ class CudaExecutable:
 class _Graph:
     """A chain recorded once and replayed: what the host does between two launches is not in the time."""
 
-    def __init__(self, session: CudaSession, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> None:
+    def __init__(
+        self, session: CudaSession, calls: Sequence[port.LaunchCall], slots: Sequence[Slots]
+    ) -> None:
         cu = driver()
         self._session = session
         self._graph: Any = None
@@ -64,7 +67,9 @@ class _Graph:
 class _Queued:
     """A chain launched anew each time, one launch after the other, from behind the gate."""
 
-    def __init__(self, session: CudaSession, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> None:
+    def __init__(
+        self, session: CudaSession, calls: Sequence[port.LaunchCall], slots: Sequence[Slots]
+    ) -> None:
         self._session, self._calls, self._slots = session, calls, slots
 
     def start(self) -> Callable[[], float]:
@@ -174,14 +179,14 @@ class CudaSession:
             checked(driver().cuMemcpyDtoDAsync(address(to), address(source), to.nbytes, self.stream))
 
     def run(self, calls: Sequence[port.LaunchCall]) -> None:
-        kept = self.launch_all(calls, (0,))
+        kept = self.launch_all(calls, HERE)
         self._finish()
         del kept
 
-    def record(self, calls: Sequence[port.LaunchCall], slots: Sequence[int] = (0,)) -> port.Recording:
+    def record(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots] = HERE) -> port.Recording:
         return _Graph(self, calls, slots)
 
-    def queue(self, calls: Sequence[port.LaunchCall], slots: Sequence[int] = (0,)) -> port.Recording:
+    def queue(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots] = HERE) -> port.Recording:
         return _Queued(self, calls, slots)
 
     @contextmanager
@@ -198,7 +203,7 @@ class CudaSession:
     def throttled(self) -> bool | None:
         return is_throttled(int(self._device.id))
 
-    def capture(self, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> tuple[Any, list[Any]]:
+    def capture(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots]) -> tuple[Any, list[Any]]:
         """A graph and the argument values its launches point to."""
         cu = driver()
         for call in calls:  # setting attributes is not allowed while a stream is being captured
@@ -212,7 +217,7 @@ class CudaSession:
             raise
         return checked(cu.cuStreamEndCapture(self.stream)), values
 
-    def launch_all(self, calls: Sequence[port.LaunchCall], slots: Sequence[int]) -> list[Any]:
+    def launch_all(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots]) -> list[Any]:
         """Queue the calls for every slot. The answer holds the argument values, which must outlive that."""
         launchers = [self._launcher(call) for call in calls]
         tables = [CudaTable(call, slots) for call in calls]
@@ -269,10 +274,11 @@ def _executable(call: port.LaunchCall) -> CudaExecutable:
 class CudaTable:
     """A call's arguments for every slot, as the driver reads them: words, and the addresses of the words."""
 
-    def __init__(self, call: port.LaunchCall, slots: Sequence[int]) -> None:
+    def __init__(self, call: port.LaunchCall, slots: Sequence[Slots]) -> None:
         base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
         steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
-        self.values = base + np.asarray(slots, dtype=np.uint64)[:, np.newaxis] * steps
+        sides = [int(a.turns) if isinstance(a, port.Pointer) else 0 for a in call.args]
+        self.values = base + np.array(slots, dtype=np.uint64).reshape(-1, 2)[:, sides] * steps
         self.addresses = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
         self.pointers = int(self.addresses.ctypes.data)
         self.row = 8 * len(call.args)

@@ -1,0 +1,175 @@
+"""What looks at timed launches are worth: judged in our process, which runs no kernel, against the outputs
+that the original gave elsewhere, and where the two differ against the reference."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.backends.messages import Draw, Look, Piece
+from tunesmith.lab import memory as guards
+from tunesmith.lab.memory import RIGHT, Verdict
+from tunesmith.lab.references import CONTESTED_ROWS, References, drawn
+from tunesmith.lab.runner import BuiltCode, Race, RaceRun, Runner
+from tunesmith.problem.cases import Case
+from tunesmith.problem.compare import judge, judge_against_original, unlike_original
+from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.problem.problem import Problem, Workload, element_type
+from tunesmith.problem.slots import SlotPlace, after_slot
+
+OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class SeenItems:
+    """Some elements of an output: which, and what they were."""
+
+    buffer: BufferPlan  # as if these were all of it
+    places: NDArray[np.int64]
+    values: Array
+
+    def of(self, whole: Array) -> Array:
+        found: Array = whole.reshape(-1)[self.places]
+        return found
+
+
+@dataclass
+class LookJudge:
+    _problem: Problem
+    _references: References
+    _clean: Runner  # of a process that runs the original and nothing else
+    _seconds: Callable[[Plan], float]  # what a run of the original may take
+    _known: OrderedDict[Case, dict[str, Array]] = field(default_factory=OrderedDict)
+
+    def judge(self, workload: Workload, plan: Plan, race: Race, run: RaceRun) -> Verdict:
+        assert race.original is not None
+        blobs = list(run.blobs)
+        for look in run.timed.looks:
+            count = len(look.pieces) + len(look.originals)
+            data, blobs = blobs[:count], blobs[count:]
+            verdict = self._judge(plan, race.original, race.draw, look, data)
+            if not verdict.ok:
+                return Verdict(verdict.status, f"when it was timed at {workload.name}: {verdict.detail}")
+        return RIGHT
+
+    def _judge(
+        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: Look, data: Sequence[bytes]
+    ) -> Verdict:
+        sent = list(zip((*look.pieces, *look.originals), data, strict=True))
+        if any(piece.nbytes != len(blob) for piece, blob in sent):
+            return Verdict(Status.CRASHED, "the worker garbled what it saw")
+        seen, theirs = sent[: len(look.pieces)], sent[len(look.pieces) :]
+        if harm := self._harm(plan, draw, look, seen):
+            return Verdict(Status.WRONG, harm)
+        case = Case(plan.sizes, draw.distribution, draw.seed, "full", place=look.place)
+        own = {piece.name: guards.as_array(plan.buffer(piece.name), blob) for piece, blob in theirs}
+        for b in plan.compared():
+            items = _items(b, [(piece, blob) for piece, blob in seen if piece.name == b.name])
+            if items is None:
+                continue
+            others = own if look.originals else self._outputs(case, *original, draw)
+            if others is None:
+                return RIGHT  # the original fails on this: it judges nobody
+            if reason := self._wrong(case, original[1], b, items, others[b.name]):
+                return Verdict(Status.WRONG, reason)
+        return RIGHT
+
+    def _harm(self, plan: Plan, draw: Draw, look: Look, seen: Sequence[tuple[Piece, bytes]]) -> str:
+        """Inputs that changed, and memory that belongs to nobody."""
+        for piece, blob in seen:
+            b = plan.buffer(piece.name)
+            if piece.start >= b.nbytes:
+                slot = look.wrote if b.role == "output" and b.init is None else look.place.slot
+                place = SlotPlace(slot, look.place.apart)
+                if blob != after_slot(b, draw.distribution, draw.seed, place):
+                    return f"it writes outside {b.name}"
+            elif b.role == "input":
+                end = piece.start + piece.nbytes
+                memory = drawn(b, replace(draw, place=look.place)).view(np.uint8)
+                if blob != memory[piece.start : end].tobytes():
+                    return f"it changes the input {b.name}"
+        return ""
+
+    def _outputs(self, case: Case, code: BuiltCode, plan: Plan, draw: Draw) -> dict[str, Array] | None:
+        """The original's, from a process of its own; None where it fails there."""
+        if case not in self._known:
+            run = self._clean.run(code, plan, replace(draw, place=case.place), self._seconds(plan))
+            if isinstance(run, Verdict):
+                return None
+            compared = zip(plan.compared(), run.outputs, strict=True)
+            self._known[case] = {b.name: guards.as_array(b, blob) for b, blob in compared}
+            sizes = [sum(a.nbytes for a in known.values()) for known in self._known.values()]
+            while len(sizes) > 1 and sum(sizes) > OUTPUT_BYTES:
+                self._known.popitem(last=False)
+                del sizes[0]
+        self._known.move_to_end(case)
+        return self._known[case]
+
+    def _wrong(self, case: Case, plan: Plan, b: BufferPlan, items: SeenItems, other: Array) -> str | None:
+        accuracy = self._problem.accuracy
+        doubtful = np.arange(items.places.size)
+        reason: str | None = "only the reference can tell"
+        if not accuracy.baseline_may_fail:
+            reason = judge_against_original(items.buffer, items.values, items.of(other))
+            if reason is None or accuracy.reference is None:
+                return reason
+            doubtful = unlike_original(items.buffer, items.values, items.of(other))
+        if accuracy.reference is None or not doubtful.size:
+            return reason
+        return self._by_reference(case, plan, b, items, doubtful, reason)
+
+    def _by_reference(
+        self,
+        case: Case,
+        plan: Plan,
+        b: BufferPlan,
+        items: SeenItems,
+        doubtful: NDArray[np.intp],
+        reason: str | None,
+    ) -> str | None:
+        """Where a candidate and the original differ, both may be right: only the reference can tell."""
+        row_size = max(1, b.count // max(1, b.shape[0] if b.shape else 1))
+        rows = np.unique(items.places[doubtful] // row_size)
+        # Where the reference answers for all rows this has no effect.
+        is_asked = self._references.contest(case, rows.tolist()) if rows.size <= CONTESTED_ROWS else False
+        referred = self._references.ask(case, plan, digests=False)
+        names = [spec.name for spec in referred.answer.arrays]
+        spec, blob = referred.answer.arrays[names.index(b.name)], referred.blobs[names.index(b.name)]
+        expected = np.frombuffer(blob, dtype=spec.dtype).reshape(-1)
+        places = items.places[doubtful]
+        if referred.rows is not None and b.name in referred.sampled:
+            if not is_asked:
+                return reason
+            number = np.searchsorted(referred.rows, places // row_size)
+            places = number * row_size + places % row_size
+        flat = _flat(b, doubtful.size)
+        return judge(flat, items.values[doubtful], expected[places], None)
+
+
+def _items(b: BufferPlan, pieces: Sequence[tuple[Piece, bytes]]) -> SeenItems | None:
+    """What was seen of an output, element by element; None where nothing of it was."""
+    found = [(piece, blob) for piece, blob in pieces if piece.start < b.nbytes]
+    if not found:
+        return None
+    if not b.in_c_order or b.packed > 1:
+        values = guards.as_array(b, found[0][1])
+        return SeenItems(_flat(b, values.size), np.arange(values.size), values.reshape(-1))
+    values = np.concatenate([np.frombuffer(blob, element_type(b.type).memory) for _, blob in found])
+    return SeenItems(_flat(b, values.size), np.concatenate(list(_places(b, found))), values)
+
+
+def _places(b: BufferPlan, pieces: Sequence[tuple[Piece, bytes]]) -> Iterator[NDArray[np.int64]]:
+    for piece, blob in pieces:
+        first = piece.start // b.itemsize
+        yield np.arange(first, first + len(blob) // b.itemsize)
+
+
+def _flat(b: BufferPlan, count: int) -> BufferPlan:
+    return replace(b, shape=(count,), strides=(1,), extent=count)

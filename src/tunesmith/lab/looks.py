@@ -1,0 +1,230 @@
+"""Looking at what timed launches leave behind, in the worker, around chains that nobody can foresee.
+
+Before such a chain the outputs and workspaces of one of its launches are filled at random, and a few of a
+finalist's inputs are swapped; after it that launch's outputs are taken. `look_judge` judges them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tunesmith.backends.messages import Look, Piece, TimeRuns
+from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
+from tunesmith.lab import memory as guards
+from tunesmith.lab.arenas import Arena, Arenas, apart_on, needs_restoring
+from tunesmith.lab.device_cases import CaseMemory, is_like
+from tunesmith.lab.memory import bind_calls
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import BufferPlan, Plan
+from tunesmith.problem.slots import SlotPlace, after_slot, block_of, stride_of, swapped
+
+PIECE = 4096  # bytes
+PIECES = 32  # of an array, where not all of it is looked at
+WHOLE_BELOW = 1 << 18  # bytes of an array that is always looked at as a whole
+WHOLE_AT_MOST = 1 << 26  # for finalists; of larger ones there are
+MANY_PIECES = 2048
+CHANCE = random.SystemRandom()
+
+
+def choose_pieces(b: BufferPlan, nbytes: int, count: int, chance: random.Random) -> tuple[Piece, ...]:
+    """Where to look at an array: all of it up to `nbytes`, else its ends and `count` places drawn at random.
+    What does not lie in memory element by element is taken whole."""
+    whole = Piece(b.name, 0, b.nbytes)
+    if not b.in_c_order or b.packed > 1 or b.nbytes <= nbytes or b.nbytes <= 2 * PIECE:
+        return (whole,)
+    last = (b.nbytes - PIECE) // b.itemsize
+    starts = {0, last, *(chance.randint(0, last) for _ in range(count))}
+    return tuple(Piece(b.name, start * b.itemsize, PIECE) for start in sorted(starts))
+
+
+@dataclass
+class _Taken:
+    at: Slots
+    place: SlotPlace
+    pieces: list[Piece] = field(default_factory=list)
+    data: list[bytes] = field(default_factory=list)
+
+
+@dataclass
+class Watch:
+    """One contender's launches at one workload, looked at now and then. Where the device judges for itself,
+    the original runs on the same data afterwards, beside it."""
+
+    session: Session
+    device: Device
+    arenas: Arenas
+    scratch: CaseMemory
+    laid_out: dict[str, Arena]
+    plan: Plan
+    request: TimeRuns
+    original: Executable
+    number: int = 0  # of the request, among those that are under way together
+    chance: random.Random = CHANCE
+
+    def __post_init__(self) -> None:
+        self._taken: list[_Taken] = []
+
+    def choose(self, visits: Sequence[Slots], slots: int) -> Slots:
+        """A launch that none after it in the chain overwrites."""
+        return self.chance.choice(visits[-min(slots, len(visits)) :])
+
+    def prepare(self, at: Slots) -> None:
+        swaps = self.chance.randrange(1, 1 << 53) if self.request.policy.whole else 0
+        self._taken.append(_Taken(at, SlotPlace(at[0], apart_on(self.device), swaps)))
+        self.scramble(at[1])
+        self._swap(self._taken[-1].place, self.laid_out)
+
+    def scramble(self, slot: int) -> None:
+        """What a launch finds where it shall write: what lay there, poison, or numbers."""
+        for b in self.plan.buffers:
+            if not turns(b):
+                continue
+            memory, stride = self.laid_out[b.name].memory, self.arenas.stride(b)
+            place = Pointer(memory, slot * stride, b.nbytes)
+            numbers = self.chance.randbytes(4)
+            filling = self.chance.choice((b"", guards.PATTERN, guards.OTHER_PATTERN, numbers))
+            if filling and self.session.inspector is not None:
+                self.session.inspector.fill(place, filling)
+            elif filling:
+                self.session.write(memory, place.offset, guards.fill(filling, b.nbytes))
+            if b.role == "output":
+                self.session.write(memory, place.offset + b.nbytes, self._gap(b, slot))
+
+    def take(self) -> None:
+        """What the launch left, before anything is restored."""
+        taken = self._taken[-1]
+        for number, b in enumerate(self.plan.compared()):
+            slot = taken.at[turns(b)]
+            if self.session.inspector is not None:
+                self.session.copy(self._seen(number, b), self._slot(b, slot))
+            else:
+                self._read(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
+        if self.session.inspector is None:
+            for b in self.plan.buffers:
+                if b.role == "input" and not self.arenas.is_linked(b, self.request.draw):
+                    self._read(taken, b, taken.at[0], 2 * PIECE)
+            self._undo(taken)
+
+    def settle(self) -> tuple[tuple[Look, ...], list[bytes]]:
+        """What has been seen, and the bytes that travel beside it."""
+        looks: list[Look] = []
+        blobs: list[bytes] = []
+        for taken in self._taken:
+            look, data = self._evidence(taken)
+            looks.append(look)
+            blobs += data
+        self._taken.clear()
+        return tuple(looks), blobs
+
+    def _evidence(self, taken: _Taken) -> tuple[Look, list[bytes]]:
+        if self.session.inspector is None:
+            return Look(taken.place, taken.at[1], tuple(taken.pieces)), taken.data
+        found = self._judge(taken, self.session.inspector)
+        self._undo(taken)
+        return found
+
+    # -- on the host --------------------------------------------------------------------------------
+
+    def _read(self, taken: _Taken, b: BufferPlan, slot: int, whole: int) -> None:
+        count = MANY_PIECES if self.request.policy.whole and b.role != "input" else PIECES
+        gap = Piece(b.name, b.nbytes, self.arenas.stride(b) - b.nbytes)
+        for piece in (*choose_pieces(b, whole, count, self.chance), gap):
+            place = slot * self.arenas.stride(b) + piece.start
+            taken.pieces.append(piece)
+            taken.data.append(self.session.read(self.laid_out[b.name].memory, place, piece.nbytes))
+
+    # -- on a device that judges for itself ---------------------------------------------------------
+
+    def _judge(self, taken: _Taken, inspector: Inspector) -> tuple[Look, list[bytes]]:
+        contender = self.request.original
+        assert contender is not None
+        plan = contender.plan
+        pointers = {b.name: self._slot(b, taken.at[0]) for b in plan.buffers}
+        outputs = {b.name: (number, b) for number, b in enumerate(self.plan.compared())}
+        for number, b in enumerate(plan.compared()):
+            pointers[b.name] = own = self._own(number, b)
+            arena = self.laid_out[b.name]
+            if arena.source is not None:
+                source = Pointer(arena.source, taken.at[0] * self.arenas.stride(b), b.nbytes)
+                self.session.copy(own, source)
+                self._swap_in(b, own, taken.place)
+            else:
+                inspector.fill(own, guards.PATTERN)
+        self.session.run(bind_calls(plan, self.original, pointers))
+        pieces: list[Piece] = []
+        originals: list[Piece] = []
+        data: list[bytes] = []
+        for name, (number, b) in outputs.items():
+            seen, own = self._seen(number, b), pointers[name]
+            if not is_like(inspector, b, seen, own):
+                pieces.append(Piece(name, 0, b.nbytes))
+                data.append(self.scratch.read(seen))
+                originals.append(Piece(name, 0, b.nbytes))
+        data += [self.scratch.read(pointers[piece.name]) for piece in originals]
+        look = Look(taken.place, taken.at[1], tuple(pieces), tuple(originals))
+        return self._with_gaps(look, data, taken)
+
+    def _with_gaps(self, look: Look, data: list[bytes], taken: _Taken) -> tuple[Look, list[bytes]]:
+        """And what belongs to nobody, where it is not intact."""
+        found: list[tuple[Piece, bytes]] = []
+        for b in self.plan.buffers:
+            if b.role == "workspace" or b.role == "inout":
+                continue
+            slot, stride = taken.at[turns(b)], self.arenas.stride(b)
+            piece = Piece(b.name, b.nbytes, stride - b.nbytes)
+            place = slot * stride + b.nbytes
+            now = self.session.read(self.laid_out[b.name].memory, place, piece.nbytes)
+            if now != self._gap(b, slot):
+                found.append((piece, now))
+        if not found:
+            return look, data
+        count = len(look.pieces)
+        pieces = (*look.pieces, *(piece for piece, _ in found))
+        return replace(look, pieces=pieces), [*data[:count], *(now for _, now in found), *data[count:]]
+
+    def _seen(self, number: int, b: BufferPlan) -> Pointer:
+        return Pointer(self.scratch.arena(f"seen {self.number} {number}", b.nbytes), 0, b.nbytes)
+
+    def _own(self, number: int, b: BufferPlan) -> Pointer:
+        return Pointer(self.scratch.arena(f"own {number}", b.nbytes), 0, b.nbytes)
+
+    # -- small parts --------------------------------------------------------------------------------
+
+    def _slot(self, b: BufferPlan, slot: int) -> Pointer:
+        return Pointer(self.laid_out[b.name].memory, slot * self.arenas.stride(b), max(b.nbytes, 1))
+
+    def _gap(self, b: BufferPlan, slot: int) -> bytes:
+        draw = self.request.draw
+        return after_slot(b, draw.distribution, draw.seed, SlotPlace(slot, apart_on(self.device)))
+
+    def _swap(self, place: SlotPlace, laid_out: dict[str, Arena]) -> None:
+        for b in self.plan.buffers:
+            if b.role in ("input", "inout") and not self.arenas.is_linked(b, self.request.draw):
+                memory = laid_out[b.name].memory
+                self._swap_in(b, Pointer(memory, place.slot * self.arenas.stride(b), b.nbytes), place)
+
+    def _undo(self, taken: _Taken) -> None:
+        """Only of inputs: what is changed in place is restored anyway."""
+        for b in self.plan.buffers:
+            if taken.place.swaps and b.role == "input" and not self.arenas.is_linked(b, self.request.draw):
+                self._swap_in(b, self._slot(b, taken.at[0]), taken.place, back=True)
+
+    def _swap_in(self, b: BufferPlan, to: Pointer, place: SlotPlace, back: bool = False) -> None:
+        pairs = swapped(b, place.swaps)
+        if not len(pairs) or self.arenas.is_linked(b, self.request.draw):
+            return
+        first = place.slot * stride_of(b, place.apart) // b.itemsize
+        items = block_of(b, self.request.draw.distribution, self.request.draw.seed).at(
+            np.asarray(first + (pairs if back else pairs[:, ::-1]), dtype=np.int64)
+        )
+        for item, where in zip(items.ravel(), pairs.ravel().tolist(), strict=True):
+            self.session.write(to.memory, to.offset + where * b.itemsize, item.tobytes())
+
+
+def turns(b: BufferPlan) -> bool:
+    """Whether it is at the slot that is written: what is restored after each chain is where it was."""
+    return b.role in ("output", "workspace") and not needs_restoring(b)

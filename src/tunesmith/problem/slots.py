@@ -1,0 +1,89 @@
+"""Memory that timed launches rotate through: what lies at which slot of it, the same in every process.
+
+An arena is one long stretch of drawn numbers; slot s of an array begins s strides into it, so what follows an
+array up to the next slot is known as well. Swapping a few elements makes an input that no launch has seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problem.draws import BLOCK, RepeatedBlock, draw_block
+from tunesmith.problem.plan import BufferPlan
+from tunesmith.text import seed_of
+
+Array = NDArray[Any]
+VERSIONS = 2  # of arrays that the user's function makes: neighbouring slots differ
+GAP = 64  # bytes at least that belong to nobody between two slots
+SWAPS = 8  # pairs of elements
+
+
+@dataclass(frozen=True)
+class SlotPlace:
+    """One slot among those of a workload; `apart`: strides are multiples of so many bytes."""
+
+    slot: int
+    apart: int
+    swaps: int = 0  # the seed of what was swapped; 0: nothing was
+
+    @property
+    def version(self) -> int:
+        return self.slot % VERSIONS
+
+
+def stride_of(b: BufferPlan, apart: int) -> int:
+    align = max(b.align, apart, b.itemsize)
+    return -(-(b.nbytes + GAP) // align) * align
+
+
+@lru_cache(8)
+def arena_block(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
+    """What the arena of an array repeats, however large it is."""
+    count = b.packed * (BLOCK + 1)
+    return draw_block(replace(b, shape=(count,), strides=(1,), extent=count), distribution, seed)
+
+
+def block_of(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
+    # Sizes and tolerances change nothing: one block serves every workload.
+    plain = replace(b, shape=(1,), strides=(1,), extent=1, traffic=None, rtol=0.0, atol=0.0, align=1)
+    return arena_block(plain, distribution, seed)
+
+
+def swapped(b: BufferPlan, seed: int) -> NDArray[np.int64]:
+    """Pairs of places, in items of memory, whose items have changed places; none where there are too few."""
+    if not seed or b.words < 2:
+        return np.empty((0, 2), dtype=np.int64)
+    rng = np.random.default_rng(seed_of(seed, b.name))
+    count = min(SWAPS, b.words // 2)
+    return rng.choice(b.words, (count, 2), replace=False) if b.words < BLOCK else _apart(rng, count, b.words)
+
+
+def _apart(rng: np.random.Generator, count: int, words: int) -> NDArray[np.int64]:
+    """Different places out of very many, without a list of them all."""
+    found: dict[int, None] = {}
+    while len(found) < 2 * count:
+        found[int(rng.integers(words))] = None
+    return np.array(list(found), dtype=np.int64).reshape(count, 2)
+
+
+def slot_items(b: BufferPlan, distribution: str, seed: int, place: SlotPlace) -> Array:
+    """The array at a slot as it lies in memory, with what was swapped."""
+    block = block_of(b, distribution, seed)
+    items = np.array(block.stretch(place.slot * stride_of(b, place.apart) // b.itemsize, b.words))
+    pairs = swapped(b, place.swaps)
+    items[pairs.ravel()] = items[pairs[:, ::-1].ravel()]
+    return items
+
+
+def after_slot(b: BufferPlan, distribution: str, seed: int, place: SlotPlace) -> bytes:
+    """What lies between an array and the next slot."""
+    stride = stride_of(b, place.apart)
+    first = place.slot * stride // b.itemsize
+    end = (place.slot + 1) * stride // b.itemsize
+    gap = block_of(b, distribution, seed).stretch(first + b.words, end - first - b.words)
+    return gap.tobytes()
