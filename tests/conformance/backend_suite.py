@@ -21,6 +21,7 @@ from tunesmith.backends.port import (
     Pointer,
     Scalar,
     Session,
+    Slots,
 )
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
@@ -167,9 +168,9 @@ class BackendSuite(ABC):
             got = self.floats(session, out, offset, data.size)
             np.testing.assert_array_equal(got, data * np.float32(16**number / 2))
 
-    @pytest.mark.parametrize("slots", [(2,), (0, 2), (3, 1, 0)])
+    @pytest.mark.parametrize("slots", [((2, 1),), ((0, 2), (2, 0)), ((3, 1), (1, 1), (0, 3))])
     def test_a_recording_moves_on_from_slot_to_slot(
-        self, session: Session, backend: Backend, device: Device, slots: tuple[int, ...]
+        self, session: Session, backend: Backend, device: Device, slots: tuple[Slots, ...]
     ) -> None:
         """Each pointer by its own stride: the output takes four places, the input two."""
         call, _, *_ = self.call(session, backend, device, rows=4, d=16)
@@ -179,12 +180,12 @@ class BackendSuite(ABC):
         data = np.arange(2 * stride, dtype=np.float32)
         session.write(x, 0, data.tobytes())
         session.write(out, 0, bytes(8 * stride))
-        pointers = (Pointer(out, 0, nbytes, 2 * stride), Pointer(x, 0, nbytes, stride))
+        pointers = (Pointer(out, 0, nbytes, 2 * stride, turns=True), Pointer(x, 0, nbytes, stride))
         session.record([replace(call, args=(*pointers, *call.args[2:]))], slots).start()()
         wanted = np.zeros_like(data)
-        for slot in slots if self.plays_every_call else slots[:1]:
-            source = data[slot * stride // 4 :][: nbytes // 4]
-            wanted[slot * stride // 2 :][: nbytes // 4] = 2 * source
+        for read, wrote in slots:
+            source = data[read * stride // 4 :][: nbytes // 4]
+            wanted[wrote * stride // 2 :][: nbytes // 4] = 2 * source
         np.testing.assert_array_equal(self.floats(session, out, 0, data.size), wanted)
 
     def test_a_recording_outlives_others(self, session: Session, backend: Backend, device: Device) -> None:

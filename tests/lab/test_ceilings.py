@@ -26,7 +26,7 @@ from tunesmith.lab.ceilings import (
     sizes_for,
 )
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import BuiltCode, Race
+from tunesmith.lab.runner import BuiltCode, Race, RaceRun
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.template import Variant
@@ -53,13 +53,13 @@ class KnownDevice:
             built.set_result(BuiltCode(unit, b"", variant.digest, Resources(), 0.1))
         return built
 
-    def time(self, race: Race, deadline: float) -> Timed | Verdict:
+    def time(self, race: Race, deadline: float) -> RaceRun | Verdict:
         self.raced.append(race)
         entries = {plan.launches[0].entry for _, plan in race.contenders}
         if entries & set(self.broken):
             return Verdict(Status.CRASHED, "killed by SIGSEGV")
         seconds = [self.seconds(code, plan, race) for code, plan in race.contenders]
-        return Timed(tuple((s, s * 1.1, s) for s in seconds))
+        return RaceRun(Timed(tuple((s, s * 1.1, s) for s in seconds)), ())
 
     def seconds(self, code: BuiltCode, plan: Plan, race: Race) -> float:
         (launch,) = plan.launches

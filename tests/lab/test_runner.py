@@ -12,7 +12,7 @@ from tunesmith.backends.messages import Done, Draw, Load, Reply, Request, Timed,
 from tunesmith.errors import TunesmithError
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerReplaced
-from tunesmith.lab.runner import BuiltCode, Race, Runner
+from tunesmith.lab.runner import BuiltCode, Race, RaceRun, Runner
 from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import Plan, Status
 
@@ -60,7 +60,7 @@ def timed(deaths: int, second: float = 2.0) -> object:
 
 @pytest.mark.parametrize("deaths", [0, 1, 2])
 def test_the_successor_is_sent_everything_again(deaths: int) -> None:
-    assert timed(deaths) == Timed(((1.0,), (2.0,)))
+    assert timed(deaths) == RaceRun(Timed(((1.0,), (2.0,))), ())
 
 
 def test_workers_that_all_die_are_no_kernels_fault() -> None:

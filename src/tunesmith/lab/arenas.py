@@ -144,7 +144,7 @@ class Arenas:
 
     def _spread(self, b: BufferPlan, to: Pointer, block: RepeatedBlock) -> None:
         inspector, size = self._session.inspector, b.itemsize
-        if inspector is not None:
+        if inspector is not None and to.nbytes > block.values.nbytes:
             data = block.values.tobytes()
             source = self._session.allocate(len(data))
             self._session.write(source, 0, data)

@@ -181,6 +181,7 @@ class LocalLab:
         """Everything again from the delivered source: fresh processes, seeds and sizes."""
         self._builders.forget()
         self._runner.restart()
+        self._clean.restart()
         if self._device.inspects:
             self._runner.start()  # while the source is built
         self._judged.clear()
@@ -208,7 +209,7 @@ class LocalLab:
                     results.append(Result(workload.name, Status.OVER_LIMITS, detail=plan.reason))
                     continue
                 ready = Ready(workload, code, plan)
-                results.append(self._timer.against_original(ready, self._policies.verify, is_last=True))
+                results.append(self._timer.against_original(ready, self._policies.verify, seed))
         built = code if isinstance(code, BuiltCode) else None
         return Verified(_outcome(trial, _digest(prepared), built, results, started), count)
 

@@ -242,14 +242,14 @@ class TrialTimer:
                 self._cache.put(result.key, result.timing)
         return [found[item.workload.name] for item in items]
 
-    def against_original(self, item: Ready, policy: TimingPolicy, *, is_last: bool = False) -> Result:
-        """In alternation with the original. `is_last`: in a process that has run no other candidate."""
+    def against_original(self, item: Ready, policy: TimingPolicy, fresh: int | None = None) -> Result:
+        """In alternation with the original. With the seed of `fresh` data nobody else ran in that process."""
         own = self._own(item.workload)
         if isinstance(own, CannotRun):
             detail = "the original no longer fits the device"
             return Result(item.workload.name, Status.OVER_LIMITS, detail=detail)
-        race, deadline = self._race([own, item], policy, own), self._deadline(item, policy, 2)
-        run = self._believed(item, race, self._runner.time(race, deadline), deadline, is_last)
+        race, deadline = self._race([own, item], policy, own, fresh), self._deadline(item, policy, 2)
+        run = self._believed(item, race, self._runner.time(race, deadline), deadline, fresh is not None)
         if isinstance(run, Verdict):
             return Result(item.workload.name, run.status, detail=run.detail)
         ours, theirs = run.timed.samples[1], run.timed.samples[0]
@@ -317,8 +317,15 @@ class TrialTimer:
         code, plan = self._original.planned(workload.as_dict())
         return plan if isinstance(plan, CannotRun) else Ready(workload, code, plan)
 
-    def _race(self, items: Sequence[Ready], policy: TimingPolicy, own: Ready | None = None) -> Race:
-        draw = Draw("normal", seed_of(self._seed, "timing"), self._problem.inputs)
+    def _race(
+        self,
+        items: Sequence[Ready],
+        policy: TimingPolicy,
+        own: Ready | None = None,
+        fresh: int | None = None,
+    ) -> Race:
+        seed = seed_of(self._seed if fresh is None else fresh, "timing")
+        draw = Draw("normal", seed, self._problem.inputs)
         warm = items[0].workload.cache == "warm"
         original = (own.code, own.plan) if own else None
         return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm, original=original)

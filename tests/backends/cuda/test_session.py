@@ -159,7 +159,7 @@ def test_a_recording_rotates_and_can_be_played_again(session: Session, kernels) 
     x = ints(session, 4 * 32)
     pointer = Pointer(x.memory, 0, 128, stride=128)
     call = LaunchCall(kernels, "add", (1, 1, 1), (32, 1, 1), 0, (pointer, Scalar("int32", 5)))
-    recording = session.record([call, call], slots=(0, 2))
+    recording = session.record([call, call], slots=((0, 0), (2, 2)))
     recording.start()()
     recording.start()()
     assert values(session, x) == [20] * 32 + [0] * 32 + [20] * 32 + [0] * 32
