@@ -206,6 +206,7 @@ class BufferReport:
     payload_digest: str  # of an output after the first run, of an input before it
     second_digest: str  # after the second run
     damage: str = ""  # where a guard was hit, in words: a hint, not a verdict
+    stale_digest: str = ""  # of an output after a run that found what an earlier one had left
 
 
 @dataclass(frozen=True)
@@ -245,8 +246,8 @@ class Piece:
 
 @dataclass(frozen=True)
 class Look:
-    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it. A device that
-    judges for itself sends them only where it cannot tell, `originals` then being the original's outputs."""
+    """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, in one blob. A
+    device that judges for itself sends them only where it cannot tell, and then the original's outputs."""
 
     place: SlotPlace  # that it read
     wrote: int  # the slot of what it wrote

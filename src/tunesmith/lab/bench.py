@@ -19,11 +19,13 @@ from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.timing import Stopwatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Status
+from tunesmith.problem.slots import swapped
 from tunesmith.text import digest_of
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")
 MEMORY_ATTEMPTS = 6
+STATEFUL = ("input", "output", "workspace")  # what stays as it is between two calls
 _FAILURES: dict[type[Exception], str] = {
     port.BuildFailed: "build",
     OutOfMemory: "memory",
@@ -179,7 +181,9 @@ class Bench:
         session, device = self._session, self._device
         assert session is not None and device is not None, "nothing has been loaded"
         plan = request.plan
-        inputs = {name: array.tobytes() for name, array in reference.draw_inputs(plan, request.draw).items()}
+        linked = reference.linked_inputs(plan, request.draw)
+        arrays = reference.draw_inputs(plan, request.draw, linked)
+        inputs = {name: array.tobytes() for name, array in arrays.items()}
         buffers: list[_GuardedBuffer] = []
         try:
             for number, item in enumerate(plan.buffers):
@@ -194,6 +198,17 @@ class Bench:
             executable = self._executables[request.code_digest]
             calls = bind_calls(plan, executable, {b.plan.name: b.pointer for b in buffers})
 
+            # Once on other inputs first: what that leaves behind the next run finds, and must not use.
+            drawn = [b for b in buffers if b.plan.name in inputs and b.plan.name not in linked]
+            _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
+            for b in drawn:
+                _swap(session, b, inputs[b.plan.name], request.draw.seed)
+            session.run(calls)
+            for b in drawn:
+                _swap(session, b, inputs[b.plan.name], request.draw.seed, back=True)
+            _prepare(session, buffers, inputs, guards.PATTERN, STATEFUL)
+            session.run(calls)
+            stale = {b.plan.name: digest_of(_payload(session, b)) for b in buffers if b.plan.role == "output"}
             _prepare(session, buffers, inputs, guards.PATTERN)
             session.run(calls)
             first = {b.plan.name: _payload(session, b) for b in buffers if b.plan.role in ("output", "inout")}
@@ -202,18 +217,31 @@ class Bench:
             session.run(calls)
             seconds = time.perf_counter() - start
             unchanged = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"}
-            reports = tuple(_report(session, b, unchanged | first) for b in buffers)
+            reports = tuple(_report(session, b, unchanged | first, stale) for b in buffers)
         finally:
             for b in buffers:
                 session.release(b.memory)
         return m.Ran(reports, seconds), tuple(first[b.name] for b in plan.compared())
 
 
+def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
+    """Let a few elements of an input change places, or go back to theirs."""
+    pairs, size = swapped(b.plan, seed), b.plan.itemsize
+    for to, source in zip(
+        pairs.ravel().tolist(), (pairs if back else pairs[:, ::-1]).ravel().tolist(), strict=True
+    ):
+        session.write(b.memory, b.layout.offset + to * size, data[source * size : (source + 1) * size])
+
+
 def _prepare(
-    session: Session, buffers: list[_GuardedBuffer], inputs: dict[str, bytes], pattern: bytes
+    session: Session,
+    buffers: list[_GuardedBuffer],
+    inputs: dict[str, bytes],
+    pattern: bytes,
+    leaving: Sequence[str] = ("input",),
 ) -> None:
     for b in buffers:
-        if b.plan.nbytes and b.plan.role != "input":
+        if b.plan.nbytes and (b.plan.init is not None or b.plan.role not in leaving):
             given = inputs.get(b.plan.name)
             payload = initial_payload(b.plan, pattern) if given is None else given
             session.write(b.memory, b.layout.offset, payload)
@@ -223,7 +251,9 @@ def _payload(session: Session, b: _GuardedBuffer) -> bytes:
     return session.read(b.memory, b.layout.offset, b.layout.nbytes) if b.layout.nbytes else b""
 
 
-def _report(session: Session, b: _GuardedBuffer, known: dict[str, bytes]) -> m.BufferReport:
+def _report(
+    session: Session, b: _GuardedBuffer, known: dict[str, bytes], stale: dict[str, str]
+) -> m.BufferReport:
     before = session.read(b.memory, 0, b.layout.offset)
     end = b.layout.offset + b.layout.nbytes
     after = session.read(b.memory, end, b.layout.total - end)
@@ -235,4 +265,5 @@ def _report(session: Session, b: _GuardedBuffer, known: dict[str, bytes]) -> m.B
         payload_digest=digest_of(payload) if payload is not None else now,
         second_digest=now,
         damage=guards.damage((before, after), b.zones, b.plan.itemsize),
+        stale_digest=stale.get(b.plan.name, ""),
     )

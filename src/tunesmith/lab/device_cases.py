@@ -27,6 +27,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.draws import draw_block
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import element_type
+from tunesmith.problem.slots import swapped
 from tunesmith.text import digest_of
 
 MEMORY_SHARE = 0.25
@@ -72,10 +73,14 @@ class CaseMemory:
         end = layout.offset + layout.nbytes
         return Pointer(memory, 0, layout.offset), Pointer(memory, end, layout.total - end)
 
-    def first(self, b: BufferPlan) -> Pointer:
+    def first(self, b: BufferPlan, which: str = "first") -> Pointer:
         """Where the first run's output waits for the second."""
         phase = self.layout(b).offset % PHASE
-        return Pointer(self.arena(f"first {b.name}", phase + b.nbytes), phase, b.nbytes)
+        return Pointer(self.arena(f"{which} {b.name}", phase + b.nbytes), phase, b.nbytes)
+
+    def stale(self, b: BufferPlan) -> Pointer:
+        """Where the output of a run that found an earlier one's waits."""
+        return self.first(b, "stale")
 
     def copy_place(self, b: BufferPlan) -> Pointer:
         phase = self.layout(b).offset % PHASE
@@ -92,6 +97,7 @@ class _Stored:
     expected: dict[str, tuple[m.ExpectedArray, Pointer]] = field(default_factory=dict)
     original: dict[str, Pointer] = field(default_factory=dict)  # where others are compared with it
     errors: dict[str, ErrorStats] = field(default_factory=dict)
+    linked: frozenset[str] = frozenset()  # made by the user's function
 
     @property
     def pointers(self) -> list[Pointer]:
@@ -172,7 +178,9 @@ class StoredCases:
     def _lay_out(self, stored: _Stored, blobs: Sequence[bytes]) -> tuple[tuple[str, str], ...]:
         request = stored.request
         digests = []
-        for name, array in reference.linked_inputs(request.plan, request.draw).items():
+        made = reference.linked_inputs(request.plan, request.draw)
+        stored.linked = frozenset(made)
+        for name, array in made.items():
             stored.pristine[name] = place = self._memory.copy_place(request.plan.buffer(name))
             data = array.tobytes()
             self._session.write(place.memory, place.offset, data)
@@ -210,6 +218,15 @@ class StoredCases:
                 self._session.copy(work, stored.pristine[b.name])
             pointers[b.name] = Pointer(work.memory, work.offset, max(work.nbytes, 1))
         calls = guards.bind_calls(plan, executable, pointers)
+        # Once on other inputs first: what that leaves behind the next run finds, and must not use.
+        self._prepare(stored, plan, guards.OTHER_PATTERN)
+        self._swap(stored, plan)
+        self._session.run(calls)
+        self._swap(stored, plan, back=True)
+        self._prepare(stored, plan, guards.PATTERN, leaving=("output", "workspace"))
+        self._session.run(calls)
+        for b in plan.compared():
+            self._session.copy(self._memory.stale(b), self._memory.work(b))
         self._prepare(stored, plan, guards.PATTERN)
         before = time.perf_counter()
         self._session.run(calls)
@@ -223,9 +240,23 @@ class StoredCases:
         self._busy += seconds
         return seconds
 
-    def _prepare(self, stored: _Stored, plan: Plan, pattern: bytes) -> None:
+    def _swap(self, stored: _Stored, plan: Plan, back: bool = False) -> None:
+        """Let a few elements of the inputs change places, or go back to theirs."""
+        for b in plan.buffers:
+            if b.role not in ("input", "inout") or b.name in stored.linked:
+                continue
+            work, pristine, size = self._memory.work(b), stored.pristine[b.name], b.itemsize
+            pairs = swapped(b, stored.request.draw.seed)
+            for to, source in zip(
+                pairs.ravel().tolist(), (pairs if back else pairs[:, ::-1]).ravel().tolist(), strict=True
+            ):
+                self._session.copy(work.part(to * size, size), pristine.part(source * size, size))
+
+    def _prepare(self, stored: _Stored, plan: Plan, pattern: bytes, leaving: Sequence[str] = ()) -> None:
         for b in plan.buffers:
             work = self._memory.work(b)
+            if b.role in leaving and b.init is None:
+                continue
             if b.role == "inout":
                 self._session.copy(work, stored.pristine[b.name])
             elif b.role != "input" and b.init is None and b.extent == b.count:
@@ -262,6 +293,7 @@ class StoredCases:
             lambda b: b.extent != b.count and self._gaps_hit(stored, b),
             lambda b: bool(differing(b).count),
             lambda b: self._poisoned(b, self._memory.first(b), differing(b)),
+            lambda b: bool(self._inspector.differing(self._memory.stale(b), self._memory.first(b)).count),
         )
         return integrity(plan, stored.request.deterministic, evidence)
 

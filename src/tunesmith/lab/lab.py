@@ -25,7 +25,7 @@ from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original
 from tunesmith.run.events import Baseline, Extended, Profiled, Surveyed, Verified
-from tunesmith.run.outcome import Outcome, Result, Trial
+from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import ResultCache
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
@@ -342,7 +342,7 @@ def _outcome(
 ) -> Outcome:
     digest, resources = (code.code_digest, code.resources) if code else ("", None)
     seconds = time.perf_counter() - started
-    return Outcome(trial, tuple(results), source_digest, digest, resources, seconds)
+    return Outcome(trial, all_or_nothing(results), source_digest, digest, resources, seconds)
 
 
 def _digest(prepared: Sequence[ToBuild]) -> str:

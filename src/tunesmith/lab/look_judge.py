@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -50,21 +51,20 @@ class LookJudge:
 
     def judge(self, workload: Workload, plan: Plan, race: Race, run: RaceRun) -> Verdict:
         assert race.original is not None
-        blobs = list(run.blobs)
-        for look in run.timed.looks:
-            count = len(look.pieces) + len(look.originals)
-            data, blobs = blobs[:count], blobs[count:]
-            verdict = self._judge(plan, race.original, race.draw, look, data)
+        for look, blob in zip(run.timed.looks, run.blobs, strict=True):
+            verdict = self._judge(plan, race.original, race.draw, look, blob)
             if not verdict.ok:
                 return Verdict(verdict.status, f"when it was timed at {workload.name}: {verdict.detail}")
         return RIGHT
 
     def _judge(
-        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: Look, data: Sequence[bytes]
+        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: Look, blob: bytes
     ) -> Verdict:
-        sent = list(zip((*look.pieces, *look.originals), data, strict=True))
-        if any(piece.nbytes != len(blob) for piece, blob in sent):
+        pieces = (*look.pieces, *look.originals)
+        ends = list(accumulate(piece.nbytes for piece in pieces))
+        if (ends[-1] if ends else 0) != len(blob):
             return Verdict(Status.CRASHED, "the worker garbled what it saw")
+        sent = [(piece, blob[end - piece.nbytes : end]) for piece, end in zip(pieces, ends, strict=True)]
         seen, theirs = sent[: len(look.pieces)], sent[len(look.pieces) :]
         if harm := self._harm(plan, draw, look, seen):
             return Verdict(Status.WRONG, harm)

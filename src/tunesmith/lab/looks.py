@@ -7,6 +7,7 @@ finalist's inputs are swapped; after it that launch's outputs are taken. `look_j
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -27,6 +28,8 @@ PIECES = 32  # of an array, where not all of it is looked at
 WHOLE_BELOW = 1 << 18  # bytes of an array that is always looked at as a whole
 WHOLE_AT_MOST = 1 << 26  # for finalists; of larger ones there are
 MANY_PIECES = 2048
+# Mostly what lay there, as when nobody looks; sometimes a number, seldom poison, as in a check.
+FILLINGS = (7, 2, 1, 1)
 CHANCE = random.SystemRandom()
 
 
@@ -85,8 +88,10 @@ class Watch:
                 continue
             memory, stride = self.laid_out[b.name].memory, self.arenas.stride(b)
             place = Pointer(memory, slot * stride, b.nbytes)
-            numbers = self.chance.randbytes(4)
-            filling = self.chance.choice((b"", guards.PATTERN, guards.OTHER_PATTERN, numbers))
+            filling = self.chance.choices(
+                (b"", struct.pack("<f", self.chance.gauss()), guards.PATTERN, guards.OTHER_PATTERN),
+                FILLINGS,
+            )[0]
             if filling and self.session.inspector is not None:
                 self.session.inspector.fill(place, filling)
             elif filling:
@@ -110,13 +115,13 @@ class Watch:
             self._undo(taken)
 
     def settle(self) -> tuple[tuple[Look, ...], list[bytes]]:
-        """What has been seen, and the bytes that travel beside it."""
+        """What has been seen, and for each look the bytes that travel beside it."""
         looks: list[Look] = []
         blobs: list[bytes] = []
         for taken in self._taken:
             look, data = self._evidence(taken)
             looks.append(look)
-            blobs += data
+            blobs.append(b"".join(data))
         self._taken.clear()
         return tuple(looks), blobs
 

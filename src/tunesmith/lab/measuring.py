@@ -291,6 +291,7 @@ class TrialTimer:
         if verdict.ok or is_last:
             return run if verdict.ok else verdict
         self._runner.restart()
+        race = replace(race, policy=replace(race.policy, looks=race.policy.min_rounds, give_up=None))
         again = self._runner.time(race, deadline)
         if isinstance(again, Verdict):
             return again

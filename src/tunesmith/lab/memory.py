@@ -178,6 +178,7 @@ class RunEvidence:
     gaps_hit: Callable[[BufferPlan], bool]  # between the rows of a strided array
     runs_differ: Callable[[BufferPlan], bool]
     unwritten: Callable[[BufferPlan], int]  # elements that hold what they were poisoned with
+    stale_differs: Callable[[BufferPlan], bool]  # from a run that found what an earlier one had left
 
 
 def integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdict, bool]:
@@ -192,6 +193,8 @@ def integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdi
         if seen.gaps_hit(b):
             return Verdict(Status.WRONG, f"it writes between the rows of {b.name}"), False
         if not seen.runs_differ(b):
+            if deterministic and b.role == "output" and b.init is None and seen.stale_differs(b):
+                return Verdict(Status.WRONG, f"{b.name} depends on what an earlier launch left behind"), False
             continue
         # A byte may equal its poison by chance: where runs may differ, its value is judged and no more.
         count = 0 if b.itemsize == 1 and not deterministic else seen.unwritten(b)

@@ -181,6 +181,7 @@ class HostOracle(CaseOracle):
             lambda b: guards.gaps_damaged(b, outputs[b.name], expected.gaps.get(b.name)),
             lambda b: reports[b.name].second_digest != reports[b.name].payload_digest,
             lambda b: guards.count_poisoned(b, outputs[b.name]),
+            lambda b: reports[b.name].stale_digest != reports[b.name].payload_digest,
         )
         return integrity(plan, self._problem.accuracy.deterministic, evidence)[0]
 

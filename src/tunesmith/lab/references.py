@@ -176,9 +176,8 @@ def describe(error: BaseException, function: PythonFunction) -> str:
     return f"{where}{type(error).__name__}: {error}"
 
 
-def draw_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
+def draw_inputs(plan: Plan, draw: Draw, linked: Mapping[str, Array]) -> dict[str, Array]:
     """The memory of every array the kernel reads, stride gaps included, as flat arrays by name."""
-    linked = linked_inputs(plan, draw)
     return {
         b.name: linked[b.name] if b.name in linked else drawn(b, draw)
         for b in plan.buffers
@@ -196,7 +195,8 @@ def drawn(b: BufferPlan, draw: Draw) -> Array:
 def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
     plan, draw = request.plan, request.draw
     # What nobody asks the digest of is drawn when it is needed, and no more of it than that.
-    inputs = draw_inputs(plan, draw) if request.digests else linked_inputs(plan, draw)
+    linked = linked_inputs(plan, draw)
+    inputs = draw_inputs(plan, draw, linked) if request.digests else linked
     digests, gaps = _digests(plan, inputs)
     if request.reference is None:
         return Expected(digests, gaps, ()), ()

@@ -289,7 +289,7 @@ class Runner:
             return NOT_ASKED
         found: list[RaceRun] = []
         for race, one in zip(races, all_timed.timed, strict=True):
-            count = _pieces(one)
+            count = len(one.looks)
             sensible = self._sensible(RaceRun(one, blobs[:count]), race)
             blobs = blobs[count:]
             if isinstance(sensible, Verdict):
@@ -310,7 +310,7 @@ class Runner:
         if min(samples) <= 0:
             return Verdict(Status.SUSPECT, "the device says that a launch took no time")
         unseen = race.original and not timed.looks and max(counts) >= race.policy.min_rounds
-        if len(run.blobs) != _pieces(timed) or unseen:
+        if len(run.blobs) != len(timed.looks) or unseen:
             return NOT_ASKED
         self.busy += timed.busy
         return run
@@ -378,7 +378,3 @@ class Runner:
                 self.restart()  # after an illegal access a driver fails whoever comes next
             return Verdict(_FAILED.get(reply.what, Status.CRASHED), reply.message)
         return (reply, answer) if isinstance(reply, kind) else NOT_ASKED
-
-
-def _pieces(timed: m.Timed) -> int:
-    return sum(len(look.pieces) + len(look.originals) for look in timed.looks)

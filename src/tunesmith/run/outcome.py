@@ -75,6 +75,18 @@ class Result:
         return self.status is Status.OK
 
 
+DISTRUSTED = (Status.WRONG, Status.UNSTABLE, Status.SUSPECT)
+
+
+def all_or_nothing(results: Sequence[Result]) -> tuple[Result, ...]:
+    """What lies or errs at one workload is believed at none."""
+    liar = next((r for r in results if r.status in DISTRUSTED), None)
+    if liar is None:
+        return tuple(results)
+    words = f"it is {liar.status} at {liar.workload}: {liar.detail}"
+    return tuple(Result(r.workload, liar.status, detail=words) if r.ok else r for r in results)
+
+
 @dataclass(frozen=True)
 class Outcome:
     trial: Trial

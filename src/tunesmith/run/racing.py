@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
-from tunesmith.run.outcome import Interval, Outcome, Result, Timing, median, median_interval
+from tunesmith.run.outcome import Interval, Outcome, Result, Timing, all_or_nothing, median, median_interval
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
@@ -146,7 +146,8 @@ def merged(state: State) -> dict[Config, dict[str, Result]]:
         for result in outcome.results:
             before = own.get(result.workload)
             own[result.workload] = result if before is None else _both(before, result)
-    return found
+    believed = {config: all_or_nothing(tuple(own.values())) for config, own in found.items()}
+    return {config: {r.workload: r for r in results} for config, results in believed.items()}
 
 
 def _both(first: Result, second: Result) -> Result:
