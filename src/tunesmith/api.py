@@ -86,6 +86,7 @@ class OtherSettings(TypedDict, total=False):
     library_dir: str | None
     runs: str | None  # the folder that run folders are made in
     cache_dir: str | None
+    ceilings: bool | None  # use those stored of the device even without the cache
     builders: int | None
 
 

@@ -49,8 +49,7 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
 
     @functools.wraps(function)
     def run(*, quiet: bool = False, verbose: bool = False, **named: object) -> None:
-        verbosity.quiet |= quiet
-        verbosity.verbose |= verbose
+        verbosity.quiet, verbosity.verbose = verbosity.quiet or quiet, verbosity.verbose or verbose
         with handled(bool(named["as_json"])):
             function(**named)
 

@@ -81,9 +81,8 @@ def resolve(
     for name, least in _LEAST.items():
         value = getattr(config, name)
         if value is not None and not value >= least:  # so that a NaN is refused too
-            elsewhere = f"correct it in {FILE} or in TUNESMITH_{name.upper()}"
-            hint = f"give {least} or more" if name in given else elsewhere
-            raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
+            place = "" if name in given else f" in {FILE} or in TUNESMITH_{name.upper()}"
+            raise BadInput(f"{name} must be at least {least}, got {value}", hint=f"correct it{place}")
     return config
 
 

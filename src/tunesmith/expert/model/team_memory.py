@@ -306,7 +306,7 @@ class BlockMemory:
             self.variables[name] = values
             return
         unset: Value = Poison(f"'{name}' is set in some threads only", self.line)
-        many = [old.at(t) for t in range(self.threads)] if old is not None else [unset] * self.threads
+        many = list(old.many) if old and old.one is None else [(old and old.one) or unset] * self.threads
         for thread in active:
             many[thread] = values.at(thread)
         self.variables[name] = Vec(None, many)
