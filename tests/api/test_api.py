@@ -106,8 +106,10 @@ class TestRun:
         done, _ = run
         assert done.best is not None
         for shown in (repr(done), repr(done.best)):
-            assert f"{done.best.speedup:.2f}×" in shown and str(done.folder) in shown
-            assert "\n" not in shown and len(shown) < 100 + len(str(done.folder))
+            assert f"{done.best.speedup:.2f}×" in shown
+            assert str(done.folder) in shown
+            assert "\n" not in shown
+            assert len(shown) < 100 + len(str(done.folder))
         unfinished = tunesmith.Run(replace(done.result, finished=False), done.folder, "")
         assert "not finished" in repr(unfinished)
 

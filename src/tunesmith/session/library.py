@@ -161,7 +161,7 @@ def to_begin_from(
     """Templates of the library that a run may begin from; where there is none, or it may not, why."""
     if template is not None:
         hint = "leave out --template or --from-library"
-        raise BadInput("with --template the template is given, and none is taken from the library", hint=hint)
+        raise BadInput("the template is given (--template), and none is taken from the library", hint=hint)
     if not config.library:
         hint = "leave one of them out"
         raise BadInput("the library is switched off, and --from-library needs it", hint=hint)
