@@ -216,7 +216,7 @@ def test_a_kernel_beyond_the_expert_is_offered_local_moves_with_their_places() -
         (
             "__global const float* x",
             "__global const int* x",
-            "x is int32 in the kernel, float32 in problem",
+            "x is int32 in the kernel, x is float32 in problem",
         ),
         ("", "", None),
     ],

@@ -311,7 +311,7 @@ def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[
     for number, (parameter, name) in enumerate(zip(kernel.parameters, given, strict=True), start=1):
         fault = _mismatch(parameter, problem.argument(name), problem.kernel.language)
         if fault:
-            faults.append(f"argument {number} of {kernel.name}: {fault} ({where})")
+            faults.append(f"argument {number} of {kernel.name}: {fault} in problem.toml ({where})")
     return faults
 
 
@@ -322,7 +322,7 @@ def _mismatch(parameter: KernelParameter, argument: Argument, language: str) -> 
     if parameter.pointer != is_pointer:
         kinds = ("a scalar", "an array")
         own, given = kinds[parameter.pointer], kinds[is_pointer]
-        return f"{parameter.name} is {own} in the kernel, {argument.name} is {given} in problem.toml"
+        return f"{parameter.name} is {own} in the kernel, {argument.name} is {given}"
     if (parameter.space == "local") != (argument.role == "local"):
         own = f"{parameter.space or 'global'} memory in the kernel"
         return f"{parameter.name} is {own}, {argument.name} has role {argument.role}"
@@ -334,7 +334,7 @@ def _mismatch(parameter: KernelParameter, argument: Argument, language: str) -> 
     # Small floats are often passed as plain integers of their size; anything else must agree in kind.
     same_kind = own_type.bytes <= 2 or (own_type.kind == "float") == (given_type.kind == "float")
     if own_type.bytes != given_type.bytes or not same_kind:
-        return f"{parameter.name} is {parameter.element} in the kernel, {argument.type} in problem.toml"
+        return f"{parameter.name} is {parameter.element} in the kernel, {argument.name} is {argument.type}"
     return None
 
 
