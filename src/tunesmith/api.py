@@ -68,7 +68,7 @@ ListenerLike = Listener | Callable[[ProgressUpdate], object]
 class OtherSettings(TypedDict, total=False):
     """Settings that a call may name too; None is as good as not named."""
 
-    backend: str | None  # cuda, opencl, fake or replay:FILE; by default the language's own
+    backend: str | None  # its name (a recording: NAME:FILE); by default the language's own
     search: str | None  # default, exhaustive, random, evolution or tpe
     seed: int | None
     cache: bool | None  # use timings of earlier runs
@@ -86,6 +86,7 @@ class OtherSettings(TypedDict, total=False):
     library_dir: str | None
     runs: str | None  # the folder that run folders are made in
     cache_dir: str | None
+    ceilings: bool | None  # use those stored of the device even without the cache
     builders: int | None
 
 
@@ -97,7 +98,10 @@ def settings(
     **others: Unpack[OtherSettings],
 ) -> RunConfig:
     """Everything resolved once: the call, then the environment, then `tunesmith.toml`, then defaults."""
-    own = Budget(evals=budget) if isinstance(budget, int) else budget or Budget()
+    own = budget if isinstance(budget, Budget) else Budget(evals=budget)
+    if isinstance(own.evals, bool) or not isinstance(own.evals, int | None):
+        fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
+        raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
     limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
     return resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
 
@@ -127,7 +131,9 @@ def tune(
     from tunesmith.strategies import casting
 
     if prior_runs and others.get("prior") is False:
-        fault = f"--no-prior ignores earlier runs, and --prior-run {prior_runs[0]} names one to begin from"
+        fault = (
+            f"prior=False (--no-prior) ignores earlier runs, and --prior-run {prior_runs[0]} names one to use"
+        )
         raise BadInput(fault, hint="leave out one of the two")
     config = settings(device=device, budget=budget, model=model, **others)
     loaded, listening, earlier = _problem(problem), _listener(listener), tuple(map(Path, prior_runs))
@@ -137,7 +143,7 @@ def tune(
             listening.say(line)
     given = load_template(Path(template), definition, files) if template is not None else None
     casting.check(config, given is not None, bool(earlier), from_library)
-    kept = library.to_begin_from(definition, given, config, listening.note) if from_library else ()
+    stored = library.to_begin_from(definition, given, config, listening.note) if from_library else ()
 
     def priors(chosen: Device) -> tuple[Primed, ...]:
         if not (config.prior and config.strategy == "template") and not earlier:
@@ -146,7 +152,7 @@ def tune(
         return retuning.priors_of(root, earlier, definition, given, chosen, listening.note)
 
     with interrupted_once():
-        return runs.begin(runs.RunInput(loaded, given, kept=kept), config, _path(out), listening, priors)
+        return runs.begin(runs.RunInput(loaded, given, library=stored), config, _path(out), listening, priors)
 
 
 def retune(
@@ -160,7 +166,7 @@ def retune(
     out: PathName | None = None,
     **others: Unpack[OtherSettings],
 ) -> Run:
-    """Search a kept template again, with no model: another device, another driver, other sizes.
+    """Search a stored template again, with no model: another device, another driver, other sizes.
 
     `target` is a run, a template file (with its `problem`) or a name in the library; `workloads` a TOML file
     whose tables take the place of the problem's.
@@ -241,7 +247,7 @@ def profile(
     resolved = settings(device=device, backend=backend)
     run = _run_folder(target)
     if run is not None:
-        given = {"--template": template, "--backend": backend, "--device": device}
+        given = {"template": template, "backend": backend, "device": device}
         if flags := [flag for flag, value in given.items() if value is not None]:
             raise BadInput(
                 f"a run has its own template, backend and device: {' and '.join(flags)} "
@@ -326,7 +332,7 @@ def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:
 
 
 def compare(
-    problems: Sequence[ProblemLike],
+    problems: ProblemLike | Sequence[ProblemLike],
     *,
     strategies: str | Sequence[str] | None = None,
     repeats: int = 3,
@@ -343,7 +349,10 @@ def compare(
     config = settings(device=device, budget=budget, model=model, **others)
     named = comparison.USUAL if strategies is None else strategies
     arms = named if isinstance(named, str) else ",".join(named)
-    loaded = [_problem(problem) for problem in problems]
+    several = [problems] if isinstance(problems, Problem | str | os.PathLike) else problems
+    loaded = [_problem(problem) for problem in several]
+    if not loaded:
+        raise BadInput("no problem is given", hint="pass the path of a problem.toml, or several")
     with interrupted_once():
         return comparison.start(loaded, arms, repeats, config, _path(out), _listener(listener))
 

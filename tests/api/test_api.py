@@ -63,7 +63,7 @@ class TestImport:
     def test_settings_are_those_there_are(self) -> None:
         named = set(typing.get_type_hints(OtherSettings))
         given = {"device", "model", "evals", "time", "rounds", "tokens", "money"}
-        assert named | given | {"ceilings"} == {f.name for f in fields(RunConfig)}
+        assert named | given == {f.name for f in fields(RunConfig)}
 
 
 class TestRun:
@@ -99,6 +99,19 @@ class TestRun:
         done, _ = run
         assert "BLOCK=" in done.report()
         assert done.report("md").startswith("# tiny")
+        with pytest.raises(tunesmith.BadInput, match="xml"):
+            done.report("xml")  # type: ignore[arg-type]
+
+    def test_repr_is_one_short_line(self, run: Ran) -> None:
+        done, _ = run
+        assert done.best is not None
+        for shown in (repr(done), repr(done.best)):
+            assert f"{done.best.speedup:.2f}×" in shown
+            assert str(done.folder) in shown
+            assert "\n" not in shown
+            assert len(shown) < 100 + len(str(done.folder))
+        unfinished = tunesmith.Run(replace(done.result, finished=False), done.folder, "")
+        assert "not finished" in repr(unfinished)
 
     def test_listener_hears_typed_events(self, run: Ran) -> None:
         _, heard = run
@@ -140,14 +153,21 @@ class TestWithoutARun:
             (lambda: tunesmith.tune(3), "a problem is"),  # type: ignore[arg-type]
             (lambda: tunesmith.tune(problem, seed="x"), "seed"),  # type: ignore[arg-type]
             (lambda: tunesmith.tune(problem, budget=0), "evals"),
+            (lambda: tunesmith.tune(problem, budget="x"), "budget.*'x'"),  # type: ignore[arg-type]
+            (lambda: tunesmith.tune(problem, budget=2.5), "budget.*2.5"),  # type: ignore[arg-type]
+            (lambda: tunesmith.tune(problem, budget=True), "budget.*True"),
+            (lambda: tunesmith.tune(problem, device=5), "device.*5"),  # type: ignore[arg-type]
+            (lambda: tunesmith.compare([]), "no problem"),
+            (lambda: tunesmith.compare(str(tmp_path / "gone")), "no such file"),
             (lambda: tunesmith.tune(problem, nonsense=1), "nonsense"),  # type: ignore[call-arg]
             (lambda: tunesmith.tune(problem, listener=3), "listener"),  # type: ignore[arg-type]
             (lambda: tunesmith.tune(problem, prior=False, prior_runs=["r"]), "prior"),
             (lambda: tunesmith.tune(tmp_path / "gone"), "no such file"),
             (lambda: tunesmith.resume(tmp_path), "journal"),
         ):
-            with pytest.raises(tunesmith.BadInput, match=why):
+            with pytest.raises(tunesmith.BadInput, match=why) as refused:
                 call()
+            assert "tunesmith.toml" not in (refused.value.hint or "")
         assert not (tmp_path / "tunesmith-runs").exists()
 
 

@@ -191,8 +191,9 @@ class TestOutput:
         ended = tunesmith(run, "check", "problem", "-q")
         assert (ended.code, ended.err) == (0, "")
         assert ended.out.startswith("tiny is right")
-        ended = tunesmith(run, "check", "problem", "--verbose")
-        assert ended.err.count("checking the original, case") == 7
+        assert tunesmith(run, "-q", "check", "problem").err == ""
+        for line in (("check", "problem", "--verbose"), ("-v", "check", "problem")):
+            assert tunesmith(run, *line).err.count("checking the original, case") == 7
         assert tunesmith(run, "check", "gone", "-q").err.startswith("error: ")
 
     @pytest.mark.parametrize("form", ["text", "md", "json"])
@@ -206,7 +207,7 @@ class TestOutput:
             assert ended.code == 2
             error, hint = ended.err.splitlines()
             says(error, "error:", "cannot write", "stdout", "No space left on device")
-            says(hint, "hint:", "runs are kept", "tunesmith report")
+            says(hint, "hint:", "runs are saved", "tunesmith report")
 
     def test_streams_that_are_closed(self, run: Path) -> None:
         assert shell(run, "$T report >&-").code == 0

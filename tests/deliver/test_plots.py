@@ -117,7 +117,7 @@ def test_any_speedups_can_be_drawn(speedups: list[float | None]) -> None:
 def test_effects_show_every_value_and_how_it_is_known() -> None:
     root = parsed(effects_svg(an_explanation(a_param(), a_param("BLOCK", 1.2), workload="wide"), "rmsnorm"))
     words = texts(root)
-    assert words[0] == "What mattered: rmsnorm at wide"
+    assert words[0] == "Effect of each parameter: rmsnorm at wide"
     assert {"VEC = 8", "BLOCK = 8", "1: 1.90×", "1: 1.20×", "1×"} <= set(words)
     assert any(word.startswith("excluded: 4; over_limits: 16; not") for word in words)
     tips = {e.text for e in root.iter(f"{SVG}title")}
@@ -164,7 +164,7 @@ def test_no_name_acts_in_a_picture(name: str) -> None:
 
 def test_hostile_names_read_as_they_are() -> None:
     words = texts(parsed(effects_svg(an_explanation(a_param()), "<b>&amp;")))
-    assert words[0] == "What mattered: <b>&amp;"
+    assert words[0] == "Effect of each parameter: <b>&amp;"
 
 
 # -- scales -------------------------------------------------------------------------------------------------

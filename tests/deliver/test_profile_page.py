@@ -117,7 +117,7 @@ def test_what_the_build_the_code_and_the_launch_tell() -> None:
         Resources(registers=40, shared=0, spills=8, private=64), Instructions(mix, mix, accesses)
     )
     assert own.launch is not None
-    launch = replace(own.launch, blocks=1, waves=1.25, last_wave=0.25, idle_lanes=0.375, surplus=0.5)
+    launch = replace(own.launch, blocks=1, waves=1.25, last_wave=0.25, idle_lanes=0.375, idle_threads=0.5)
     text = alone(replace(own, static=static, launch=launch))
     for words in (
         "40 registers, 0 bytes shared, 8 bytes spilled, 64 bytes of stack",

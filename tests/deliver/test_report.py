@@ -157,7 +157,7 @@ EXPLAINED = build_report(
 
 def test_the_markdown_explains_the_winner() -> None:
     text = report_markdown(EXPLAINED)
-    section = text[text.index("## What mattered") : text.index("## What did not work")]
+    section = text[text.index("## Effect of each parameter") : text.index("## What did not work")]
     assert "For the general configuration, BLOCK=64 VEC=1:" in section
     assert rows(section) == [
         ["parameter", "winner", "effect", "from", "other values"],
@@ -197,7 +197,7 @@ def test_where_the_original_stays_there_is_no_winner_to_explain() -> None:
 
 
 def test_before_the_end_nothing_is_explained() -> None:
-    assert "What mattered" not in report_markdown(build_report(PROBLEM, state_of()))
+    assert "Effect of each parameter" not in report_markdown(build_report(PROBLEM, state_of()))
 
 
 def test_a_model_is_called_one() -> None:

@@ -289,7 +289,7 @@ class TestFlags:
                 "problem.toml: not a recording: JSON is malformed",
             ),
             ("--search", "luck", 2, f"unknown search 'luck'; known are {', '.join(search.SEARCHERS)}"),
-            ("--device", "H999", 5, "--device 'H999' matches no device; there are: 0 = simulated device"),
+            ("--device", "H999", 5, "device 'H999' matches no device; there are: 0 = simulated device"),
         ],
     )
     def test_unknown_words(
@@ -307,7 +307,7 @@ class TestFlags:
 
     def test_earlier_runs_named_and_ignored(self, tmp_path: Path, fake: Path) -> None:
         ended = tune(tmp_path, "--prior-run", "run", "--no-prior", run=quickly)
-        refused(ended, 2, "--no-prior ignores earlier runs, and --prior-run run names one")
+        refused(ended, 2, "(--no-prior) ignores earlier runs, and --prior-run run names one")
 
     def test_unknown_format(self, tmp_path: Path) -> None:
         ended = quickly(tmp_path, "report", "--format", "pdf")

@@ -47,7 +47,7 @@ def test_a_device_that_none_here_is(tmp_path: Path) -> None:
     written.problem(tmp_path / "problem")
     ended = quickly(tmp_path, "compare", "problem", *EXPERT, "--device", "H900")
     assert (ended.code, ended.out) == (5, "")
-    assert "--device 'H900' matches no device; there are: 0 = simulated device" in ended.err
+    assert "device 'H900' matches no device; there are: 0 = simulated device" in ended.err
     assert not (tmp_path / "tunesmith-runs").exists()
 
 

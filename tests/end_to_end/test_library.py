@@ -138,7 +138,7 @@ class TestTheKernelComesAgain:
             "the library has no template of tiny's kernel",
         )
         given = ("--from-library", "--template", "own.fake")
-        refused(quickly(again, "tune", "problem", *given), "with --template the template is given")
+        refused(quickly(again, "tune", "problem", *given), "the template is given (--template)")
         refused(quickly(again, "tune", "problem", "--from-library", "--no-library"), "switched off")
 
 
@@ -148,5 +148,5 @@ def test_a_library_that_cannot_be_written_costs_a_run_nothing(tmp_path: Path) ->
     words = ("--template", "problem/template.fake", "--evals", 3, "--out", "run")
     ended = tunesmith(tmp_path, "tune", "problem", *words)
     assert ended.code == 0, ended.err
-    assert "library          not kept: " in ended.out
+    assert "library          not stored: " in ended.out
     assert (tmp_path / "run" / "tuned" / "dispatch.json").exists()

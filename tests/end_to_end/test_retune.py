@@ -27,7 +27,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ("--template", "problem/template.fake", "--no-cache", "--out", "run")
     ended = tunesmith(folder, "tune", "problem", *words)
     assert ended.code == 0, ended.err
-    assert "library          kept as tiny-" in ended.out
+    assert "library          stored as tiny-" in ended.out
     shutil.copytree(folder / "problem", folder / "elsewhere")
     shutil.rmtree(folder / "problem")
     return folder

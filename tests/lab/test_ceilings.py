@@ -20,7 +20,7 @@ from tunesmith.backends.messages import Timed, Unit
 from tunesmith.lab.ceilings import (
     ITEM_BYTES,
     MeasuredCeilings,
-    kept_or_measured,
+    known_or_measured,
     measure,
     moving_plan,
     sizes_for,
@@ -188,7 +188,7 @@ class BusyDevice(KnownDevice):
 
 def obtained(cache: Kept, known: KnownDevice, **how: object) -> tuple[Ceilings, tuple[str, ...]]:
     how = {"today": lambda: "2026-11-15", **how}
-    return kept_or_measured(cache, gpu(), known, lambda: known, lambda _text: None, **how)  # type: ignore[arg-type]
+    return known_or_measured(cache, gpu(), known, lambda: known, lambda _text: None, **how)  # type: ignore[arg-type]
 
 
 def test_what_a_busy_machine_measured_is_made_possible_and_that_is_said() -> None:

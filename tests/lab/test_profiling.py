@@ -79,7 +79,7 @@ def test_a_profile_has_everything_that_can_be_known() -> None:
     assert found.static.doubles is False
     assert found.launch is not None
     assert (found.launch.blocks, found.launch.threads) == (16, 64)
-    assert found.launch.surplus == pytest.approx(0.5)
+    assert found.launch.idle_threads == pytest.approx(0.5)
     tried = found.experiments
     assert [tried.warm, tried.cold, tried.whole_grid, tried.half_grid] == pytest.approx([found.seconds] * 4)
     assert tried.blocks == ()

@@ -39,7 +39,7 @@ def test_half_the_grid_that_takes_as_long_while_all_blocks_are_there_is_waiting(
 def test_it_is_surer_where_a_thread_has_one_element() -> None:
     shared = tried(half=0.97, blocks=132 * 4)
     assert shared.launch is not None
-    one_each = replace(shared, launch=replace(shared.launch, surplus=0.0))
+    one_each = replace(shared, launch=replace(shared.launch, idle_threads=0.0))
     unsure, sure = found(shared, Kind.LATENCY), found(one_each, Kind.LATENCY)
     assert unsure is not None
     assert sure is not None

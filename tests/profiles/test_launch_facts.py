@@ -35,8 +35,8 @@ def test_threads_that_are_there_at_once() -> None:
 
 def test_lanes_and_threads_with_nothing_to_do() -> None:
     assert facts(1, threads=48).idle_lanes == 0.25
-    assert facts(10, threads=100, elements=750).surplus == pytest.approx(0.25)
-    assert facts(1).surplus is None
+    assert facts(10, threads=100, elements=750).idle_threads == pytest.approx(0.25)
+    assert facts(1).idle_threads is None
 
 
 def test_local_arguments_take_shared_memory() -> None:

@@ -63,7 +63,7 @@ def test_lanes_without_a_thread() -> None:
 
 
 def test_threads_without_an_element() -> None:
-    excess = replace(launch(), surplus=0.6)
+    excess = replace(launch(), idle_threads=0.6)
     assert found(profile(launch=excess), Kind.IDLE_THREADS)
 
 

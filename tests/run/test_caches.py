@@ -156,4 +156,4 @@ def test_a_cache_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     notes: list[str] = []
     CeilingsCache(tmp_path / "file", notes.append).put(FakeBackend().devices()[0], Ceilings())
-    assert notes == ["the ceilings are not kept: Not a directory"]
+    assert notes == ["the ceilings are not stored: Not a directory"]

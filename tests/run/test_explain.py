@@ -1,4 +1,4 @@
-"""What mattered: measured neighbours to the digit, a model only where it holds, else nothing."""
+"""Effects of parameters: measured neighbours to the digit, a model only where it holds, else nothing."""
 
 from __future__ import annotations
 

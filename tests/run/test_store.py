@@ -479,8 +479,12 @@ def test_long_texts_stand_beside_the_journal_once(tmp_path: Path) -> None:
     assert [r.event for r in folder.journal().read()] == TALK
     lines = (folder.path / "journal.jsonl").read_bytes().splitlines()
     assert max(map(len, lines[1:])) < 1000
+    earlier = [line.replace(b'"digest":', b'"kept":') for line in lines]  # as earlier versions called it
+    (folder.path / "journal.jsonl").write_bytes(b"\n".join([*earlier, b""]))
+    assert earlier != lines
+    assert [r.event for r in folder.journal().read()] == TALK
     assert b"brief" in lines[4]
-    assert len(list((folder.path / "objects").iterdir())) == 2, "the same text is kept once"
+    assert len(list((folder.path / "objects").iterdir())) == 2, "the same text is stored once"
     folder.unlock()
 
 

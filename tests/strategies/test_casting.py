@@ -213,7 +213,11 @@ def test_a_kernel_beyond_the_expert_is_offered_local_moves_with_their_places() -
     [
         ("int rows, int d)", "int d, int rows)", "in another order"),
         (", int d)", ")", "takes 3 arguments, 4 are given"),
-        ("__global const float* x", "__global const int* x", "x is int32 in the kernel, x is float32"),
+        (
+            "__global const float* x",
+            "__global const int* x",
+            "x is int32 in the kernel, x is float32 in problem",
+        ),
         ("", "", None),
     ],
 )

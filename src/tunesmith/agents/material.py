@@ -137,7 +137,7 @@ def offer_line(offer: Offer) -> str:
 
 
 def _argument(a: Argument) -> str:
-    told = [
+    parts = [
         f"strides [{', '.join(e.text for e in a.strides)}]" if a.strides else "",
         str(a.role),
         f"= {getattr(a.value, 'text', a.value)}" if a.value is not None else "",
@@ -149,7 +149,7 @@ def _argument(a: Argument) -> str:
         f"traffic {a.traffic.text} bytes" if a.traffic is not None else "",
     ]
     shape = f"* [{', '.join(e.text for e in a.shape)}]" if a.is_array else ""
-    return f"- argument `{a.name}`: {a.type}{shape}, {', '.join(filter(None, told))}"
+    return f"- argument `{a.name}`: {a.type}{shape}, {', '.join(filter(None, parts))}"
 
 
 def _launch(one: Launch) -> str:
@@ -172,14 +172,14 @@ def _workload(problem: Problem, device: Device, w: Workload) -> str:
 
 def _today(problem: Problem, device: Device, w: Workload) -> str:
     """How many blocks and threads there are today, where that is known without a build."""
-    names, told = {**w.as_dict(), **device.limits.names()}, []
+    names, launches = {**w.as_dict(), **device.limits.names()}, []
     for launch in problem.launches:
         try:
             blocks, threads = (prod(e.evaluate(names) for e in axis) for axis in (launch.grid, launch.block))
         except Undefined:
             return ""
-        told.append(f"{blocks} blocks of {threads} threads")
-    return f"; today {', then '.join(told)}"
+        launches.append(f"{blocks} blocks of {threads} threads")
+    return f"; today {', then '.join(launches)}"
 
 
 def _accuracy(problem: Problem) -> list[str]:

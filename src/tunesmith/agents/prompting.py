@@ -16,6 +16,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import inspect
 
+from tunesmith.problem import languages
 from tunesmith.run.dialogue import (
     LONGEST,
     Exchange,
@@ -259,8 +260,8 @@ def own_prompt(name: str) -> str:
 
 def example_file(language: str, concrete: bool) -> str:
     """A small template, or a kernel without parameters, of the kernel's own language, as a reply."""
-    kind, suffix = "kernel" if concrete else "template", "cl" if language == "opencl" else "cu"
-    return f"```\n{_resource(f'examples/{kind}.{suffix}')}```\n"
+    file = ("kernel" if concrete else "template") + languages.named(language).example
+    return f"```\n{_resource(f'examples/{file}')}```\n"
 
 
 def _resource(name: str) -> str:

@@ -247,16 +247,16 @@ class PlanningModel:
         state: State,
         read: Callable[[Reply], Decided | Unusable],
         example: Callable[[], str],
-        told: Callable[[], list[PromptPart]],
+        between: Callable[[], list[PromptPart]],
         turn: str,
     ) -> Decided | Question | NoAnswer:
-        """`told` between the task and the rounds, `turn` at the end."""
+        """`between` stands between the task and the rounds, `turn` at the end."""
 
         def first() -> Question:
             analysis = [analysis_part(self.analyst.words(state))] if self.analyst is not None else []
             task = material.task_parts(self.problem, state, self.catalogue())
             last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
-            return of_role("planner", self.prompt, [*task, *analysis, *told(), last], "json", example())
+            return of_role("planner", self.prompt, [*task, *analysis, *between(), last], "json", example())
 
         return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
 
@@ -372,11 +372,11 @@ class RewritePlanner(PlanningModel):
                 return Unusable("`what` is empty: say what the author is to change")
             return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
 
-        def told() -> list[PromptPart]:
+        def between() -> list[PromptPart]:
             written = [material.candidates_part(self.problem, state)] if state.candidates else []
             return [*self._text(state, base), *written, *material.round_parts(self.problem, state)]
 
-        found = self._plan(state, read, lambda: prompting.REWRITE, told, goes_on(base))
+        found = self._plan(state, read, lambda: prompting.REWRITE, between, goes_on(base))
         if not isinstance(found, NoAnswer):
             return found
         last = next((e for e in reversed(state.dialogue) if e.request.role == "author"), None)

@@ -109,7 +109,7 @@ class StoreCase:
 
 @dataclass(frozen=True)
 class CheckCase:
-    """Run a kernel on a case kept before, twice, and judge it there. Reply: Judged."""
+    """Run a kernel on a case stored before, twice, and judge it there. Reply: Judged."""
 
     case: str
     code_digest: str

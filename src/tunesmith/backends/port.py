@@ -330,6 +330,8 @@ class BackendKind:
     languages: tuple[SourceLanguage, ...]
     make: Callable[[str], Backend]  # given what follows the colon in `name:argument`
     extra: str = ""  # of pip, which brings what it needs
+    packages: tuple[str, ...] = ()  # whose versions a run writes down
+    simulated: bool = False  # its times are computed
     from_file: bool = False  # the argument is a file that holds its device: a recording
     plays_absent: bool = False  # `name:absent` is its device as if it were elsewhere
     # What doctor says of it; devices are listed in a process of their own.

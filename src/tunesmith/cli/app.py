@@ -152,7 +152,7 @@ def profile(
         bool, typer.Option("--counters/--no-counters", help="Ask the hardware's counters, where permitted.")
     ] = True,
     remeasure: Annotated[
-        bool, typer.Option("--remeasure", help="Measure the device's ceilings again, whatever is kept.")
+        bool, typer.Option("--remeasure", help="Measure the device's ceilings again, whatever is stored.")
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="Folder for the plot; by default the run's, or this one.")
@@ -225,7 +225,7 @@ def doctor(as_json: AsJson = False) -> None:
 # -- the library ----------------------------------------------------------------------------------------
 
 library_app = typer.Typer(
-    help="Templates that won, kept for the next device and the next size.",
+    help="Templates that won, stored for the next device and the next size.",
     rich_markup_mode=None,
     invoke_without_command=True,
 )
@@ -297,14 +297,14 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write its template to a file of its own."""
-    from tunesmith.session import library as kept
+    from tunesmith.session import library as stored
 
     entry = _library().get(name)
     if out is None:
         text = entry.template
         console.say(as_json, {"name": name, "template": text}, [text.rstrip()])
         return
-    written = [str(path) for path in kept.export(entry, out)]
+    written = [str(path) for path in stored.export(entry, out)]
     console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
 
 
@@ -343,8 +343,11 @@ def root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")
     ] = False,
+    quiet: console.Quiet = False,
+    verbose: console.Verbose = False,
 ) -> None:
     del version
+    console.verbosity.quiet, console.verbosity.verbose = quiet, verbose
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypedDict, get_args,
 
 import typer
 
+from tunesmith.backends import BACKENDS
 from tunesmith.errors import BadInput, Interrupted, TunesmithError, bug_text
 from tunesmith.run.config import debugging
 from tunesmith.text import escaped_json, plain
@@ -32,7 +33,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON."
 
 @dataclass
 class Verbosity:
-    """How much stderr is told; every command line sets it anew."""
+    """How much goes to stderr; every command line sets it anew, before or after the command."""
 
     quiet: bool = False  # errors alone
     verbose: bool = False
@@ -48,7 +49,7 @@ def add_command(app: typer.Typer, function: Callable[..., None]) -> None:
 
     @functools.wraps(function)
     def run(*, quiet: bool = False, verbose: bool = False, **named: object) -> None:
-        verbosity.quiet, verbosity.verbose = quiet, verbose
+        verbosity.quiet, verbosity.verbose = verbosity.quiet or quiet, verbosity.verbose or verbose
         with handled(bool(named["as_json"])):
             function(**named)
 
@@ -102,8 +103,8 @@ def handled(as_json: bool) -> Iterator[None]:
 def fail(as_json: bool, code: int, message: str, hint: str | None, **more: Any) -> NoReturn:
     _print_error(message, hint)
     if as_json:
-        told = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
-        print_encoded({**told, **more})
+        fields = {"error": plain(message), "hint": plain(hint) if hint else None, "exit": code}
+        print_encoded({**fields, **more})
     raise typer.Exit(code)
 
 
@@ -252,7 +253,7 @@ def write(text: str, stderr: bool = False) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still buffered goes there
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(0) from None
-        hint = "runs are kept; show the newest again with: tunesmith report"
+        hint = "finished runs are saved; show the newest again with: tunesmith report"
         _print_error(f"cannot write the result to stdout: {error.strerror}", hint)
         raise typer.Exit(2) from None
 
@@ -298,8 +299,8 @@ _ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, e
 Backend = Annotated[
     str | None,
     typer.Option(
-        help="cuda, opencl, fake or replay:FILE; by default the language's own.",
-        autocompletion=_names("tunesmith.backends", "BACKENDS"),
+        help=f"{', '.join(BACKENDS)} (a recording: NAME:FILE); by default the language's own.",
+        autocompletion=lambda: list(BACKENDS),
     ),
 ]
 DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; see `devices`.")]

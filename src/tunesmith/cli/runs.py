@@ -62,7 +62,7 @@ def retune(
     as_json: AsJson = False,
     **named: Unpack[SearchOptions],
 ) -> None:
-    """Search a kept template again, with no model: another device, another driver, other sizes."""
+    """Search a stored template again, with no model: another device, another driver, other sizes."""
     with console.progress(as_json) as listener:
         own = _with_budget(named)
         run = tunesmith.retune(target, problem=problem, workloads=workloads, listener=listener, **own)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import Any
 
+from tunesmith import backends
 from tunesmith.deliver.comparing import ARMS, ComparisonPlan, RunResult
 from tunesmith.run.outcome import chance_apart, geometric_mean, mean_interval
 from tunesmith.text import counted
@@ -193,8 +194,7 @@ def _pair(problem: str, first: Sequence[RunResult], second: Sequence[RunResult])
     names = first[0].planned.arm, second[0].planned.arm
     ahead = names[0] if min(one) > max(other) else names[1] if min(other) > max(one) else ""
     # Of all ways to deal the runs to two arms, two keep the fast ones together.
-    chance = 2 / math.comb(len(one) + len(other), len(one))
-    return Pair(problem, *names, ahead, min(1.0, chance))
+    return Pair(problem, *names, ahead, min(1.0, 2 / math.comb(len(one) + len(other), len(one))))
 
 
 def _contrast(first: str, second: str, groups: Sequence[tuple[list[float], list[float]]]) -> Contrast:
@@ -409,7 +409,7 @@ def _places(found: ComparisonResult) -> Iterator[str]:
         yield f"The runs were not all made on the same device: {listed(devices(found))}."
     if len({f.versions for f in facts}) > 1:
         yield "The runs were not all made with the same versions; each run's report names its own."
-    if any(f.backend == "fake" for f in facts):
+    if any(backends.kind(f.backend).simulated for f in facts):
         yield "The device is simulated: times are computed, and nothing here is about a real one."
 
 

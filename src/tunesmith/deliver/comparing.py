@@ -73,7 +73,7 @@ class PlannedProblem:
     folder: str  # for its runs: its name, made distinct
     name: str
     digest: str
-    files: tuple[tuple[str, str], ...]  # as the problem spells them -> digest of the copy that is kept
+    files: tuple[tuple[str, str], ...]  # as the problem spells them -> digest of the copy that is saved
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class ComparisonPlan:
     prune: bool = True
     steer: bool = True
     counters: bool = False
-    prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is kept
+    prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is saved
     versions: tuple[tuple[str, str], ...] = ()
     format: int = FORMAT
 

@@ -130,8 +130,8 @@ class _Headers:
         for directive in directives:
             if directive not in guards:
                 self.follow(directive.word)
-            if directive.word == "line" and (told := _LINE.match(directive.rest)):
-                line, since, file = int(told[1]), directive.end + 1, told[2] or file
+            if directive.word == "line" and (found := _LINE.match(directive.rest)):
+                line, since, file = int(found[1]), directive.end + 1, found[2] or file
             elif _is_once(directive):
                 pieces.append(text[done : directive.start])
                 done = directive.end

@@ -348,8 +348,7 @@ def _what(r: RoundReport, report: reports.Report) -> str:
 
 def _first_line(text: str) -> str:
     """Of what a model, a compiler or a kernel says: it has no second line of ours to write."""
-    line = (text.strip().splitlines() or ["no reason given"])[0]
-    return cut(line, LONGEST_LINE)
+    return cut((text.strip().splitlines() or ["no reason given"])[0], LONGEST_LINE)
 
 
 def _survey_summary(report: reports.Report, survey: SurveyReport, folder: str, go_on: str) -> list[str]:

@@ -1,5 +1,4 @@
-"""The host's part of launch.cu: its parameters, the conditions of the dispatch, the launches, and expressions
-as C++."""
+"""The host's part of launch.cu: parameters, conditions of the dispatch, launches, and expressions as C++."""
 
 from __future__ import annotations
 
@@ -178,14 +177,14 @@ def _is_as_tuned(argument: Argument) -> str:
     kind, passed, given = C_TYPES[argument.type][0], _passed_as(argument), _c_name(argument.name)
     value = argument.value
     try:
-        told = c_code(parse(value.evaluate({})), {}) if isinstance(value, Expr) else repr(value)
+        literal = c_code(parse(value.evaluate({})), {}) if isinstance(value, Expr) else repr(value)
     except Undefined:
         return "false"  # nothing equals it
-    told = f"static_cast<{passed}>({told})"
+    literal = f"static_cast<{passed}>({literal})"
     if kind == passed:
-        return f"{given} == {told}"
+        return f"{given} == {literal}"
     back = f"static_cast<{passed}>(static_cast<{kind}>"
-    return f"{back}({given})) == {back}({told}))"
+    return f"{back}({given})) == {back}({literal}))"
 
 
 def _passed_as(argument: Argument) -> str:
@@ -208,10 +207,10 @@ def _workspace(name: str, variants: Sequence[Variant]) -> HostParameter:
 
 
 def _about(argument: Argument) -> str:
-    told = [f"{argument.role} of {argument.type} [{', '.join(e.text for e in argument.shape)}]"]
-    told += [f"aligned to {argument.align} bytes"] if argument.align else []
-    told += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
-    return ", ".join(told)
+    parts = [f"{argument.role} of {argument.type} [{', '.join(e.text for e in argument.shape)}]"]
+    parts += [f"aligned to {argument.align} bytes"] if argument.align else []
+    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
+    return ", ".join(parts)
 
 
 def _pointer(argument: Argument) -> str:

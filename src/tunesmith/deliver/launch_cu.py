@@ -15,10 +15,9 @@ from itertools import islice, product
 
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.host_code import HELPERS, Host, declaration, identifier
-from tunesmith.deliver.tuned import DispatchCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import PLACEHOLDER, Variant, bind_launch, original
+from tunesmith.problem.template import PLACEHOLDER, DispatchCase, Variant, bind_launch, original
 from tunesmith.space.expr import Expr, ExprError, parse
 from tunesmith.text import plain
 

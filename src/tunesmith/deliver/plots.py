@@ -107,7 +107,7 @@ def effects_svg(explanation: Explanation, name: str) -> bytes:
     """A row for each parameter: where the winner's time would be with every other value."""
     rows, left_out = explanation.params[:MOST_ROWS], explanation.params[MOST_ROWS:]
     where = f" at {explanation.workload}" if explanation.workload else ""
-    title = f"What mattered: {name}{where}"
+    title = f"Effect of each parameter: {name}{where}"
     below = "time of the winner with one value changed; 1× is the winner, right of it is slower"
     bottom = TOP + ROW * max(len(rows), 1)
     drawing = Drawing(880, bottom + (76 if left_out else 56), title, below)
@@ -128,8 +128,8 @@ def effects_svg(explanation: Explanation, name: str) -> bytes:
 
 
 def _time_scale(rows: Sequence[ParamEffect]) -> Log:
-    told = [v for param in rows for v in param.values]
-    ends = [end for v in told for end in (_time(v), *(v.interval or ())) if end is not None]
+    values = [v for param in rows for v in param.values]
+    ends = [end for v in values for end in (_time(v), *(v.interval or ())) if end is not None]
     low, high = min([1.0, *ends]), max([1.0, *ends])
     high = max(high, low * 1.1)
     edge = (high / low) ** 0.06
@@ -153,14 +153,14 @@ def _row(drawing: Drawing, param: ParamEffect, x: Log, y: float) -> None:
     size = 13
     shown = svg.cut(param.name, LEFT - LABELS - 16 - svg.width_of(own, size), size)
     drawing.text(LEFT - 14, y + 4, shown + own, size, anchor="end", bold=True)
-    told = [v for v in param.others if _time(v) is not None]
-    reach = [x.at(v.slower) for v in told if v.slower is not None]
+    others = [v for v in param.others if _time(v) is not None]
+    reach = [x.at(v.slower) for v in others if v.slower is not None]
     if reach:
         drawing.line(min([*reach, x.at(1)]), y, max([*reach, x.at(1)]), y, RULE, 1.5)
-    estimates = [v for v in told if v.source == "model"]
+    estimates = [v for v in others if v.source == "model"]
     for place, value in enumerate(estimates):
         _estimate(drawing, param.name, value, x, y + (place % 3 - 1) * 5 * (len(estimates) > 1))
-    for value in told:
+    for value in others:
         if value.source == "measured" and value.slower is not None:
             tip = f"{param.name}={value.value}: {svg.times(value.slower)}, measured"
             drawing.circle(x.at(value.slower), y, 4.5, BLUE, tip=tip)
@@ -168,8 +168,8 @@ def _row(drawing: Drawing, param: ParamEffect, x: Log, y: float) -> None:
             tip = f"{param.name}={value.value}: {svg.times(value.best)}, other values changed too"
             _square(drawing, x.at(value.best), y, tip)
     _diamond(drawing, x.at(1), y, f"{param.name}={param.value}: the winner's")
-    _value_labels(drawing, param, told, x, y)
-    notes = "; ".join(f"{why}: {', '.join(values)}" for why, values in _untold(param).items())
+    _value_labels(drawing, param, others, x, y)
+    notes = "; ".join(f"{why}: {', '.join(values)}" for why, values in _unknown(param).items())
     drawing.text(NOTES, y + 4, svg.cut(notes, drawing.width - NOTES - 12, 11), 11, MUTED)
 
 
@@ -178,7 +178,7 @@ def _time(value: ValueEffect) -> float | None:
     return value.slower if value.slower is not None else value.best
 
 
-def _untold(param: ParamEffect) -> dict[str, list[str]]:
+def _unknown(param: ParamEffect) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for value in param.others:
         if value.slower is None:
@@ -209,11 +209,11 @@ def _diamond(drawing: Drawing, x: float, y: float, tip: str = "") -> None:
 
 
 def _value_labels(
-    drawing: Drawing, param: ParamEffect, told: Sequence[ValueEffect], x: Log, y: float
+    drawing: Drawing, param: ParamEffect, others: Sequence[ValueEffect], x: Log, y: float
 ) -> None:
     """Above the row, else below it, else not at all: what matters most is labelled first."""
     lanes: dict[float, list[tuple[float, float]]] = {y - 12: [], y + 20: []}
-    ranked = sorted(told, key=lambda v: (v.value != param.with_value, -abs(math.log(_time(v) or 1))))
+    ranked = sorted(others, key=lambda v: (v.value != param.with_value, -abs(math.log(_time(v) or 1))))
     for value in ranked:
         time, most = _time(value) or 1.0, value.value == param.with_value
         text = f"{value.value}: {svg.times(time)}" if most else f"{value.value}"

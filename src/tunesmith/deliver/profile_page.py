@@ -61,8 +61,8 @@ def page_lines(page: ProfilePage) -> list[str]:
 
 def _told_everywhere(page: ProfilePage) -> tuple[str, ...]:
     """Notes that every kernel has at every workload: once is enough."""
-    told = [_notes(view) for workload in page.workloads for view in workload.views]
-    return tuple(note for note in told[0] if all(note in notes for notes in told)) if told else ()
+    every = [_notes(view) for workload in page.workloads for view in workload.views]
+    return tuple(note for note in every[0] if all(note in notes for notes in every)) if every else ()
 
 
 def _notes(view: View) -> tuple[str, ...]:
@@ -194,14 +194,14 @@ def rows_of(views: Sequence[View]) -> list[list[str]]:
 
 def _others(profile: Profile) -> str:
     """Of several launches those that the rows above do not tell of."""
-    told = []
+    shown = []
     for part in profile.parts:
         if part is not profile.main:
             own = replace(profile, static=part.static, launch=part.launch)
             taken = f" ({percent(part.share)} of the time)" if part.share is not None else ""
             facts = (_launch(own), _occupancy(own), _build(own))
-            told.append(f"{part.entry}{taken}: {'; '.join(fact for fact in facts if fact)}")
-    return " | ".join(told)
+            shown.append(f"{part.entry}{taken}: {'; '.join(fact for fact in facts if fact)}")
+    return " | ".join(shown)
 
 
 def _floor(profile: Profile) -> str:
@@ -229,8 +229,8 @@ def _launch(profile: Profile) -> str:
         parts.append(f"the last {percent(launch.last_wave)} full")
     if launch.idle_lanes > 0:
         parts.append(f"{percent(launch.idle_lanes)} of the lanes without a thread")
-    if launch.surplus:
-        parts.append(f"{percent(launch.surplus)} of the threads without an element")
+    if launch.idle_threads:
+        parts.append(f"{percent(launch.idle_threads)} of the threads without an element")
     return ", ".join(parts)
 
 

@@ -79,7 +79,7 @@ def report_markdown(report: Report, story: str = "") -> str:
     if story:
         lines += ["", story]
     if report.finished:
-        lines += _what_mattered(report)
+        lines += _effects_section(report)
     return "\n".join(lines + _appendix(report)) + "\n"
 
 
@@ -161,8 +161,8 @@ def _analysis(r: RoundReport) -> list[str]:
     """As what it is: a model's words, which no measurement stands behind."""
     if not r.analysis:
         return []
-    told = [f"> - {sentence(line.removeprefix('- '))}" for line in r.analysis.splitlines()]
-    return ["", "The analyst, a model, before this round, in its own words, not measured:", "", *told]
+    words = [f"> - {sentence(line.removeprefix('- '))}" for line in r.analysis.splitlines()]
+    return ["", "The analyst, a model, before this round, in its own words, not measured:", "", *words]
 
 
 def _changes(r: RoundReport) -> list[str]:
@@ -184,11 +184,11 @@ def _talk(report: Report) -> list[str]:
     asked = f"{counted(cost.requests, 'request')}, {counted(cost.replies, 'reply', 'replies')}"
     lines: list[str] = []
     if report.added is not None:
-        cases, aside = report.added.cases, report.added.aside
-        told = report.added.note or f"The tester added {counted(len(cases), 'case')}"
-        lines += ["", sentence(told), *([""] if cases or aside else [])]
+        cases, refused = report.added.cases, report.added.aside
+        note = report.added.note or f"The tester added {counted(len(cases), 'case')}"
+        lines += ["", sentence(note), *([""] if cases or refused else [])]
         lines += [f"- {_case(c)}" + (f": {cell(c.why)}" if c.why else "") for c in cases]
-        lines += [f"- set aside: {_case(c)}, {cell(why)}" for c, why in aside]
+        lines += [f"- set aside: {_case(c)}, {cell(why)}" for c, why in refused]
     return [*lines, "", f"Models ({cell(report.models)}): {asked}, {tokens}, cost {dollars}."]
 
 
@@ -249,8 +249,8 @@ def _effects_name(explanation: Explanation) -> str:
     return f"effects-{explanation.workload}.svg" if explanation.workload else "effects.svg"
 
 
-def _what_mattered(report: Report) -> list[str]:
-    lines = ["", "## What mattered", ""]
+def _effects_section(report: Report) -> list[str]:
+    lines = ["", "## Effect of each parameter", ""]
     if report.noun == "kernel":
         lines += ["The kernels have no parameters, so there is nothing to compare."]
     elif not report.explanations:

@@ -111,8 +111,7 @@ class Log(Linear):
         if len(found) < 3:
             even = [tick for tick in Linear(self.low, self.high, 0, 1).ticks(count) if tick > 0]
             return even if len(even) > len(found) else found
-        skip = math.ceil(len(found) / (count + 1))
-        return found[::skip]
+        return found[:: math.ceil(len(found) / (count + 1))]
 
 
 Scale = Linear | Log

@@ -12,7 +12,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Argument, Contract, Launch, Problem
-from tunesmith.problem.template import Variant, original, plain_name
+from tunesmith.problem.template import DispatchCase, Variant, original, plain_name
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.racing import Winners
 from tunesmith.space.expr import parse
@@ -23,15 +23,6 @@ from tunesmith.text import plain
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
 # A header's spelling is whatever a source says: only a name that every disk takes becomes a file's.
 _PART_OF_A_NAME = re.compile(r"[A-Za-z0-9_.+ -]{1,100}", re.ASCII)
-
-
-@dataclass(frozen=True)
-class DispatchCase:
-    """One line of the dispatch: under this condition this variant, which is in this file."""
-
-    when: str
-    file: str
-    variant: Variant
 
 
 @dataclass(frozen=True)
@@ -181,11 +172,11 @@ def _headers(
     The template's differ from the original's where it has more, or others under the same spelling: in one
     folder they would also hide the toolkit's from a source that means those.
     """
-    told: dict[tuple[tuple[str, str], ...], DispatchHeaders] = {}
+    found: dict[tuple[tuple[str, str], ...], DispatchHeaders] = {}
     for variant in (each.variant for each in reversed(served)):  # the original, which is last, comes first
-        if not variant.headers or variant.headers in told:
+        if not variant.headers or variant.headers in found:
             continue
-        folder = "include" if not told else f"include-tuned{len(told) if len(told) > 1 else ''}"
+        folder = "include" if not found else f"include-tuned{len(found) if len(found) > 1 else ''}"
         written: dict[PurePosixPath, str] = {}
         left_out: list[str] = []
         for spelling, text in variant.headers:
@@ -196,8 +187,8 @@ def _headers(
                 left_out.append(plain(spelling))
         names = {f"{folder}/{path}": text for path, text in written.items()}
         files.update({name: text.encode(errors="surrogatepass") for name, text in names.items()})
-        told[variant.headers] = DispatchHeaders(folder, tuple(names), tuple(left_out))
-    return told
+        found[variant.headers] = DispatchHeaders(folder, tuple(names), tuple(left_out))
+    return found
 
 
 def _may_be_written(path: PurePosixPath, text: str, written: dict[PurePosixPath, str]) -> bool:
@@ -227,9 +218,9 @@ def _entry(served: DispatchCase, headers: DispatchHeaders | None) -> DispatchEnt
 
 def _workspace(argument: Argument) -> dict[str, str]:
     """What the caller must provide, and fill beforehand where `init` says so."""
-    told = {"name": argument.name, "type": argument.type, "shape": ", ".join(e.text for e in argument.shape)}
+    entry = {"name": argument.name, "type": argument.type, "shape": ", ".join(e.text for e in argument.shape)}
     more = {"init": argument.init, "align": argument.align}
-    return told | {key: str(value) for key, value in more.items() if value is not None}
+    return entry | {key: str(value) for key, value in more.items() if value is not None}
 
 
 def _launch(launch: Launch) -> DispatchLaunch:

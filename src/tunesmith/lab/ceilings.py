@@ -61,15 +61,15 @@ def variant_of(backend: str, file: str, entries: Sequence[str]) -> Variant:
     return Variant(file, backends.ceilings_text(backend, file), language, (), launches, ())
 
 
-class KeptCeilings(Protocol):
-    """Where ceilings are kept between runs."""
+class CeilingsStore(Protocol):
+    """Where ceilings are stored between runs."""
 
     def get(self, device: Device) -> MeasuredCeilings | None: ...
     def put(self, device: Device, ceilings: Ceilings, notes: tuple[str, ...] = ()) -> None: ...
 
 
-def kept_or_measured(
-    kept: KeptCeilings | None,
+def known_or_measured(
+    stored: CeilingsStore | None,
     device: Device,
     builders: Builders,
     runner: Callable[[], Runner],
@@ -78,15 +78,15 @@ def kept_or_measured(
     again: bool = False,
     today: Callable[[], str] = lambda: datetime.now(UTC).date().isoformat(),
 ) -> MeasuredCeilings:
-    """`kept` None: nothing is read or kept. One that failed half-way is measured again the next time; with
-    `again` all are."""
-    known = kept.get(device) if kept is not None and not again else None
+    """`stored` None: nothing is read or written. One that failed half-way is measured again the next time;
+    with `again` all are."""
+    known = stored.get(device) if stored is not None and not again else None
     if known is None:
         measured, notes = measure(device, builders, runner(), progress=progress)
         known = replace(measured, measured_on=today()), notes
-        if kept is not None and measured.copy and measured.read:
-            kept.put(device, *known)
-    # As it was measured is what is kept: what is made of it may change.
+        if stored is not None and measured.copy and measured.read:
+            stored.put(device, *known)
+    # As it was measured is what is stored: what is made of it may change.
     ceilings = possible(known[0])
     said = contradictions(known[0], ceilings)
     return ceilings, (*known[1], *([said] if said else []))

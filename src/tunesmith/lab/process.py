@@ -19,7 +19,7 @@ from tunesmith.lab.fork_server import ChildProcess, start_command
 from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.text import cut
 
-STDERR_KEPT = 1 << 16
+STDERR_BYTES = 1 << 16
 
 
 class WorkerDied(Exception):
@@ -144,7 +144,7 @@ class WorkerProcess:
             if not data:
                 return
             self._stderr += data
-            del self._stderr[:-STDERR_KEPT]
+            del self._stderr[:-STDERR_BYTES]
 
     def _write(self, data: bytes, end: float) -> None:
         descriptor = self._streams[0].fileno()

@@ -14,7 +14,7 @@ from tunesmith.backends import port
 from tunesmith.backends.messages import Draw
 from tunesmith.backends.port import Counting, ReadInstructions
 from tunesmith.lab import measuring
-from tunesmith.lab.ceilings import KeptCeilings, kept_or_measured
+from tunesmith.lab.ceilings import CeilingsStore, known_or_measured
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner
 from tunesmith.problem.device import Device
@@ -307,7 +307,7 @@ class Onlooker:
     device: Device
     counting: Counting
     instructions: ReadInstructions
-    saved: KeptCeilings | None
+    saved: CeilingsStore | None
     seed: int
     progress: Callable[[str], None]
     _profiler: Profiler | None = field(default=None, init=False)
@@ -337,7 +337,7 @@ class Onlooker:
         if self._profiler is not None:
             return self._profiler
         where = (self.saved, self.device, builders)
-        found, self._notes = kept_or_measured(*where, lambda: runner, self.progress)
+        found, self._notes = known_or_measured(*where, lambda: runner, self.progress)
         own = (self.problem, self.device, builders, runner, self.counting, self.instructions)
         self._profiler = Profiler(*own, ceilings=found, seed=self.seed, progress=self.progress)
         return self._profiler

@@ -152,8 +152,8 @@ def numbers(value: object, function: PythonFunction, what: str) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError as error:  # rows of different lengths
         raise fault(function, f"{what}: {error}") from error
-    if array.dtype.kind in "OSUMmc" and array.shape:
-        raise fault(function, f"{what}, but of {array.dtype}")
+    if array.dtype.kind in "OSUMmc" and (array.shape or value is None):
+        raise fault(function, f"{what}, but {'None' if value is None else f'of {array.dtype}'}")
     return array
 
 

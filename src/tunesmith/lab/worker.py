@@ -34,7 +34,7 @@ def main() -> None:
     from tunesmith import backends
     from tunesmith.lab.bench import Bench
 
-    bench = Bench(backends.backend(sys.argv[1] if len(sys.argv) > 1 else "opencl"))
+    bench = Bench(backends.backend(sys.argv[1]))
     with os.fdopen(requests, "rb", buffering=1 << 16) as source, os.fdopen(replies, "wb") as sink:
         while (frame := read_frame(lambda n: source.read(n))) is not None:
             # An alarm that nobody catches ends the process even when a kernel never returns.

@@ -273,7 +273,7 @@ def _read_independent(table: Table, outputs: list[Argument], contract: Contract)
     sizes = [rule.name for rule in contract.sizes]
     if name not in sizes:
         rule = f"independent must name a size, got {show(name)}"
-        return table.refuse("independent", f"{rule}: sizes are {', '.join(sizes)}")
+        return table.refuse("independent", f"{rule}: sizes are {', '.join(sizes)}", suggestion(name, sizes))
     for output in outputs:
         if output.shape and output.shape[0].text != name:
             rule = f"independent must be the first axis of every output, got {show(name)}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tunesmith.errors import BadInput
+from tunesmith.problem.device import Device, Limits
 
 LAUNCH_WORDS = ("shared", "cluster", "cooperative", "pdl")  # of [launch], beside grid and block
 
@@ -28,6 +29,8 @@ class SourceLanguage:
     is_native: bool = False  # C, and its code may run in a process of the host
     flags: str = ""  # a pattern: the only build flags that a written template may have; empty: all
     allowed_flags: str = ""  # the same, in words
+    example: str = ".cu"  # the ending of the examples that models are shown
+    assumed: Device | None = None  # that its kernels are read and written for where no backend runs them
     is_c_family: bool = True  # can be read as code; else only the backend's own author reads its kernels
 
 
@@ -39,7 +42,12 @@ CUDA = SourceLanguage(
     compilers=("nvrtc", "nvcc"),
     reads_headers=True,
 )
-HIP = SourceLanguage("hip", "HIP", (".hip",))
+_MI300X = Limits(
+    max_threads=1024, max_block=(1024, 1024, 1024), max_grid=((1 << 31) - 1, 65535, 65535), shared=64 << 10,
+    sms=304, warp=64, llc=256 << 20, memory=192 << 30, max_allocation=192 << 30, alignment=256,
+)  # fmt: skip
+_ASSUMED = Device("hip", "assumed", "AMD Instinct MI300X (assumed)", "HIP", "", "gpu", _MI300X, absent=True)
+HIP = SourceLanguage("hip", "HIP", (".hip",), assumed=_ASSUMED)
 OPENCL = SourceLanguage(
     "opencl",
     "OpenCL",
@@ -51,6 +59,7 @@ OPENCL = SourceLanguage(
     is_native=True,
     flags=r"-cl-[\w-]+(?:=[\w.{}]+)?",
     allowed_flags="those that begin with -cl-",
+    example=".cl",
 )
 # Of the simulated device, for tests and offline trials.
 FAKE = SourceLanguage(

@@ -12,7 +12,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, ModuleType
-from typing import Literal, TypedDict
+from typing import TypedDict
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Compare, Distribution, Role
@@ -75,11 +75,11 @@ class AccuracyTable(TypedDict, total=False):
 class KernelTable(TypedDict, total=False):
     """How the kernel is built, where its source and its entry do not say all."""
 
-    language: Literal["cuda", "hip", "opencl", "fake"]
+    language: str  # one that a backend runs, or hip
     flags: Sequence[str]
     defines: Mapping[str, str | int | float]
     include: Sequence[str]
-    compiler: Literal["nvrtc", "nvcc"]
+    compiler: str  # one of the language's
 
 
 WorkloadTable = Mapping[str, int | float | str]  # a value for every size, and weight and cache

@@ -169,7 +169,7 @@ def _launches(profile: Profile) -> str:
 LOST_TO_TAIL = 0.1  # of the time; a tenth of the multiprocessors idle on average
 FILLED = 0.5  # of the threads a device holds: below it loads may be too few to hide their latency
 IDLE_LANES = 0.1
-SURPLUS = 0.3
+IDLE_THREADS = 0.3
 LOW_OCCUPANCY = 0.35  # a third of the threads: judgement; with several loads in flight more seldom pays
 BLOCK_GAIN = 0.05
 LAUNCH_SHARE = 0.3  # of the time
@@ -233,9 +233,9 @@ def idle_threads(given: RuleInput) -> Finding | None:
         idle = f"{percent(launch.idle_lanes)} of the lanes have no thread"
         words = f"{idle}: {launch.threads} threads in a block"
         return finding(Kind.IDLE_THREADS, launch.idle_lanes, c.KNOWN, "static", [words])
-    if launch.surplus is not None and launch.surplus >= SURPLUS:
-        words = f"{percent(launch.surplus)} of the threads have no element"
-        gain = 0.2 * launch.surplus  # they end at once: what they cost is their start
+    if launch.idle_threads is not None and launch.idle_threads >= IDLE_THREADS:
+        words = f"{percent(launch.idle_threads)} of the threads have no element"
+        gain = 0.2 * launch.idle_threads  # they end at once: what they cost is their start
         return finding(Kind.IDLE_THREADS, gain, c.READ, "static", [words], (Remedy.BLOCK_SIZE,))
     return None
 
@@ -269,8 +269,7 @@ def block_size(given: RuleInput) -> Finding | None:
     if now is None or now <= 0 or best.threads == launch.threads or 1 - best.seconds / now < BLOCK_GAIN:
         return None
     words = f"blocks of {best.threads} threads take {percent(best.seconds / now)} of the time"
-    gain = 1 - best.seconds / now
-    return finding(Kind.BLOCK_SIZE, gain, c.SEEN, "experiment", [words])
+    return finding(Kind.BLOCK_SIZE, 1 - best.seconds / now, c.SEEN, "experiment", [words])
 
 
 def launch_cost(given: RuleInput) -> Finding | None:
@@ -307,8 +306,7 @@ def more_blocks(given: RuleInput) -> Finding | None:
         f"holds is there"
     ]
     remedies = (Remedy.MORE_BLOCKS, Remedy.SPLIT_ROWS, Remedy.BLOCK_SIZE)
-    gain = 1 - max(0.5, launch.waves)
-    return finding(Kind.TOO_FEW_BLOCKS, gain, c.READ, "experiment", evidence, remedies)
+    return finding(Kind.TOO_FEW_BLOCKS, 1 - max(0.5, launch.waves), c.READ, "experiment", evidence, remedies)
 
 
 def waiting(given: RuleInput) -> Finding | None:
@@ -382,7 +380,7 @@ def _counted(given: RuleInput) -> bool:
 def _sure(given: RuleInput) -> float:
     """A thread that has one element cannot have taken over the other half's: then the blocks were fewer and
     so was the work. Else they may share one work, of which half of them can do as much."""
-    return c.READ if given.launch is not None and given.launch.surplus is not None else c.GUESSED
+    return c.READ if given.launch is not None and given.launch.idle_threads is not None else c.GUESSED
 
 
 RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (

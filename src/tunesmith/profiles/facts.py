@@ -90,7 +90,7 @@ class LaunchFacts:
     last_wave: float | None = None  # share of the last wave that is filled
     resident_threads: int | None = None  # on a busy multiprocessor, by this grid
     idle_lanes: float = 0.0  # share of a block's lanes that have no thread
-    surplus: float | None = None  # share of all threads beyond the number of elements
+    idle_threads: float | None = None  # share of all threads beyond the number of elements
 
 
 @dataclass(frozen=True)
@@ -390,7 +390,7 @@ def launch_facts(
         blocks=blocks,
         sms=limits.sms,
         idle_lanes=1 - threads / lanes,
-        surplus=None if elements is None else max(0.0, 1 - elements / (threads * blocks)),
+        idle_threads=None if elements is None else max(0.0, 1 - elements / (threads * blocks)),
     )
     if held is None or held.blocks_per_sm < 1:
         return facts

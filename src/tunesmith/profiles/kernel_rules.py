@@ -52,8 +52,7 @@ def special_functions(given: RuleInput) -> Finding | None:
         if pipe < BUSY:
             return None
         evidence = [f"their pipe is at {percent(pipe)} of its peak", *filter(None, [words])]
-        gain = 1 - BUSY / pipe * 0.5
-        return finding(Kind.SPECIAL_FUNCTIONS, gain, c.READ, "counters", evidence)
+        return finding(Kind.SPECIAL_FUNCTIONS, 1 - BUSY / pipe * 0.5, c.READ, "counters", evidence)
     if costs is None or not count:
         return None
     return finding(Kind.SPECIAL_FUNCTIONS, costs.stake("special"), 0.5, "static", [words], least=STAKE)
@@ -210,8 +209,7 @@ def bank_conflicts(given: RuleInput) -> Finding | None:
         return finding(Kind.BANK_CONFLICTS, gain, c.SEEN, "counters", evidence)
     if costs is None or not read or (gain := costs.stake("conflicts")) < STAKE:
         return None
-    confidence = given.busy_elsewhere(c.KNOWN)
-    return finding(Kind.BANK_CONFLICTS, gain, confidence, "static", read)
+    return finding(Kind.BANK_CONFLICTS, gain, given.busy_elsewhere(c.KNOWN), "static", read)
 
 
 def spills(given: RuleInput) -> Finding | None:
@@ -250,8 +248,7 @@ def extra_traffic(given: RuleInput) -> Finding | None:
         return None
     evidence = [f"{moved / 1e6:.1f} MB moved, {work.bytes / 1e6:.1f} MB must be"]
     weight = 1.0 if counters.dram is None else min(1.0, counters.dram / BUSY)
-    gain = (1 - work.bytes / moved) * weight
-    return finding(Kind.EXTRA_TRAFFIC, gain, c.KNOWN, "counters", evidence)
+    return finding(Kind.EXTRA_TRAFFIC, (1 - work.bytes / moved) * weight, c.KNOWN, "counters", evidence)
 
 
 def atomics(given: RuleInput) -> Finding | None:

@@ -92,8 +92,7 @@ def move_seconds(work: WorkNeeded, ceilings: Ceilings) -> float | None:
         return read if copy is None else copy
     if not work.bytes:
         return copy
-    beyond = max(0.0, 2 * work.read / work.bytes - 1)
-    return copy + (min(read, copy) - copy) * beyond
+    return copy + (min(read, copy) - copy) * max(0.0, 2 * work.read / work.bytes - 1)
 
 
 def best_bandwidth(ceilings: Ceilings) -> float | None:

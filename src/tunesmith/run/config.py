@@ -42,9 +42,9 @@ class RunConfig:
     rounds: int | None = None
     tokens: int | None = None
     money: float | None = None  # dollars
-    library: bool = True  # winning templates are kept, and offered when their kernel comes again
+    library: bool = True  # winning templates are stored, and offered when their kernel comes again
     library_dir: str = ""
-    ceilings: bool = False  # those kept of the device are used where the cache of timings is not
+    ceilings: bool = False  # those stored of the device are used where the cache of timings is not
 
     @property
     def cache_file(self) -> Path:
@@ -81,8 +81,8 @@ def resolve(
     for name, least in _LEAST.items():
         value = getattr(config, name)
         if value is not None and not value >= least:  # so that a NaN is refused too
-            hint = f"correct it in {FILE} or in TUNESMITH_{name.upper()}"
-            raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
+            place = "" if name in given else f" in {FILE} or in TUNESMITH_{name.upper()}"
+            raise BadInput(f"{name} must be at least {least}, got {value}", hint=f"correct it{place}")
     return config
 
 
@@ -92,7 +92,7 @@ def debugging() -> bool:
 
 
 def model_keys(names: Iterable[str]) -> dict[str, str]:
-    """Keys for models: from the environment, and kept nowhere else."""
+    """Keys for models: from the environment, and stored nowhere else."""
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
@@ -146,7 +146,8 @@ def _check_type(name: str, value: object, where: str | None) -> None:
     kind = _kind(name)
     allowed = (int, float) if kind is float else kind
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, allowed):
-        raise BadInput(f"{name} must be {_KINDS[kind]}, got {value!r}", where=where)
+        hint = f"correct it, or leave out {name}"
+        raise BadInput(f"{name} must be {_KINDS[kind]}, got {value!r}", where=where, hint=hint)
 
 
 def _from_text(name: str, text: str) -> Any:

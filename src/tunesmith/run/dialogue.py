@@ -21,7 +21,7 @@ _PER_TOKEN = 3.5  # characters, in a mixture of code and words
 class Message:
     speaker: Speaker
     text: str
-    kept: str = ""  # in a journal: the digest of a long text that stands beside it
+    digest: str = ""  # in a journal: the digest of a long text that stands beside it
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Reply:
     seconds: float | None = None
     is_cut: bool = False  # it ran into the limit on its length
     note: str = ""  # what is to be known of it beside its text
-    kept: str = ""  # as of a message
+    digest: str = ""  # as of a message
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ class Settings:
     dollars: float | None = None  # that models may cost
     strategy: Strategy = "template"
     linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
-    library: bool = False  # whether winning templates are kept; journals from before there was one do not say
-    ceilings: bool = False  # those kept of the device are used, though timings of other runs are not
+    library: bool = False  # whether winning templates are stored; journals from before it do not say
+    ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Drafted:
-    """An author's template, kept beside the journal before this is written: it is never asked for again."""
+    """An author's template, stored beside the journal before this is written: it is never asked for again."""
 
     candidate: str
     parent: str  # the candidate it goes on from, or mends; empty: the original
@@ -328,11 +328,11 @@ def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
     match event:
         case Requested(request):
             said = [
-                replace(m, text="", kept=put(m.text)) if len(m.text) > LONG else m for m in request.messages
+                replace(m, text="", digest=put(m.text)) if len(m.text) > LONG else m for m in request.messages
             ]
             return Requested(replace(request, messages=tuple(said)))
         case Replied(number, reply) if len(reply.text) > LONG:
-            return Replied(number, replace(reply, text="", kept=put(reply.text)))
+            return Replied(number, replace(reply, text="", digest=put(reply.text)))
     return event
 
 
@@ -340,10 +340,10 @@ def with_long_texts(event: Event, get: Callable[[str], str]) -> Event:
     """The event with its texts; one that has them, as in journals of earlier versions, as it is."""
     match event:
         case Requested(request):
-            said = (replace(m, text=get(m.kept), kept="") if m.kept else m for m in request.messages)
+            said = (replace(m, text=get(m.digest), digest="") if m.digest else m for m in request.messages)
             return Requested(replace(request, messages=tuple(said)))
-        case Replied(number, reply) if reply.kept:
-            return Replied(number, replace(reply, text=get(reply.kept), kept=""))
+        case Replied(number, reply) if reply.digest:
+            return Replied(number, replace(reply, text=get(reply.digest), digest=""))
     return event
 
 
@@ -364,4 +364,6 @@ def decode_record(data: bytes) -> Recorded:
     kind = EVENT_TYPES.get(line.type)
     if kind is None:
         raise Malformed(f"unknown event {line.type!r}")
-    return Recorded(line.number, line.at, decode(bytes(line.event), kind))
+    # Earlier versions wrote `kept` for the digest of a long text; within a string its quotes are escaped.
+    event = bytes(line.event).replace(b'"kept":', b'"digest":')
+    return Recorded(line.number, line.at, decode(event, kind))

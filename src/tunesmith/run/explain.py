@@ -1,4 +1,4 @@
-"""What mattered: for every parameter of a winner, what other values would cost, and how that is known.
+"""Effects of parameters: for each one of a winner, what other values would cost, and how that is known.
 
 By preference from a measured neighbour, which differs in this parameter alone; else from a model of all that
 was measured, where it is convincing; else nothing is claimed.
@@ -116,8 +116,8 @@ class _Facts:
 
 def _param(param: Param, facts: _Facts, model: Surrogate | None) -> ParamEffect:
     values = tuple(_value(param, value, facts, model) for value in param.values)
-    told = [v for v in values if v.source in ("measured", "model")]
-    most = max(told, key=_weight, default=None)
+    known = [v for v in values if v.source in ("measured", "model")]
+    most = max(known, key=_weight, default=None)
     own = facts.winner[param.name]
     if most is None:
         return ParamEffect(param.name, own, None, None, "unknown", values)

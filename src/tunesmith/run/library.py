@@ -17,7 +17,7 @@ from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template_file import guarded
 from tunesmith.run.candidates import Row, Templates
 from tunesmith.run.outcome import geometric_mean
-from tunesmith.run.ports import KEPT_MARK, Tried
+from tunesmith.run.ports import STORED, Tried
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import score_at
@@ -29,7 +29,7 @@ FIRST = 8  # configurations of a run that are tried first elsewhere
 RUNNERS_UP = 3  # of these, the best in general by short measurements
 ROWS = 400  # of one run: its best half, and of the rest every so many
 FORMAT = 1  # counts changes of what an entry means
-KEPT_ROWS = 200
+STORED_ROWS = 200
 _IDLE = re.compile(r" (?=[,;)])|(?<=\() ")  # blanks that part nothing, such as a comment leaves
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder, no dot in front
 
@@ -99,7 +99,7 @@ class LibraryTemplate:
     @property
     def mark(self) -> str:
         """Stands among the moves of a decision; no move has such a name."""
-        return f"{KEPT_MARK}{self.name}"
+        return f"{STORED}{self.name}"
 
     def without(self, values: Sequence[tuple[str, int]]) -> str:
         """The text, with values forbidden that proved wrong here."""
@@ -155,7 +155,7 @@ def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
     return replace(
         better,
         best=tuple(dict.fromkeys((*better.best, *other.best)))[:FIRST],
-        rows=tuple(thinned(list(rows.items()), KEPT_ROWS)),
+        rows=tuple(thinned(list(rows.items()), STORED_ROWS)),
         files=entry.files,
     )
 
@@ -200,7 +200,7 @@ def entries_of(
             speedup=geometric_mean([s.speedup for s in served], [s.weight for s in served]),
             served=served,
             best=best_of(problem, state, candidate),
-            rows=tuple(thinned(rows_of(problem, state, candidate), KEPT_ROWS)),
+            rows=tuple(thinned(rows_of(problem, state, candidate), STORED_ROWS)),
             files=tuple(sorted(files.items())),
             date=date,
             origin=origin,

@@ -161,7 +161,7 @@ class Planner(Protocol):
     def decide(self, state: State) -> Decided | Question: ...
 
 
-KEPT_MARK = "library:"  # begins the name of a kept template, among the moves of a decision
+STORED = "library:"  # begins the name of a stored template, among the moves of a decision
 
 
 @dataclass(frozen=True)

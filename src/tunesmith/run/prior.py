@@ -220,8 +220,7 @@ class _Step:
         asked = self.state.asked
         if not asked.count(("of", self._candidate)) and not asked.count("sentinel"):
             return missing(self.problem, self.state, None)
-        # From before there were profiles; or nothing would follow, and what is under way need not be waited
-        # for.
+        # From before there were profiles; or nothing would follow, and nobody waits for what is under way.
         if not self._profiled or not self.answers.conditions:
             return None
         subject = self._profiled[-1].config or self._much_better()

@@ -134,7 +134,7 @@ class Report:
     profile_notes: tuple[str, ...] = ()  # what profiles could not find out, and why
     steering: tuple[PriorReport, ...] = ()
     history: History = field(default_factory=History)
-    explanations: tuple[Explanation, ...] = ()  # what mattered, for each configuration that is delivered
+    explanations: tuple[Explanation, ...] = ()  # the parameters' effects, for each configuration delivered
     rounds: tuple[RoundReport, ...] = ()  # how templates came about, where none was given
     templates: dict[str, str] = field(default_factory=dict)  # file -> the template's number, empty: given
     general_template: str = ""  # where the run has several

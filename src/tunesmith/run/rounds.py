@@ -11,7 +11,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, noun
 from tunesmith.run.candidates import Templates, rule_text
 from tunesmith.run.events import Decided
-from tunesmith.run.ports import KEPT_MARK, Tried
+from tunesmith.run.ports import STORED, Tried
 from tunesmith.run.racing import sound_scores
 from tunesmith.run.scores import noise
 from tunesmith.run.state import Candidate, State
@@ -115,7 +115,7 @@ class RoundOutcome:
 def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
     scored = best_scores(sound_scores(problem, state))
     declined = dict(state.declined)
-    noticed, so_far = noise(state), max(0.0, scored.get("", 0.0))
+    noticed, best_before = noise(state), max(0.0, scored.get("", 0.0))
     found: list[RoundOutcome] = []
     for place, decision in enumerate(state.decided):
         if decision.decision != "refactor":
@@ -128,13 +128,13 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
                 decision=decision,
                 drafts=drafts,
                 declined=declined[place].reason if place in declined else "",
-                before=so_far,
+                before=best_before,
                 best=best,
                 tried=sum(state.searched.count(("of", c.id)) for c in drafts),
                 noticed=noticed,
             )
         )
-        so_far = max(so_far, best or 0.0)
+        best_before = max(best_before, best or 0.0)
     return tuple(found)
 
 
@@ -269,7 +269,7 @@ def _round(one: RoundOutcome, word: str) -> RoundReport:
         what=one.decision.what,
         expected=one.decision.expected,
         author=drafted.author if drafted is not None else "",
-        library=next((m.removeprefix(KEPT_MARK) for m in one.decision.moves if m.startswith(KEPT_MARK)), ""),
+        library=next((m.removeprefix(STORED) for m in one.decision.moves if m.startswith(STORED)), ""),
         gain=None if one.best is None else ratio(one.best - one.before),
         analysis=one.decision.analysis,
     )

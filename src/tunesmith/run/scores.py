@@ -85,8 +85,7 @@ def _log(speedup: float) -> float:
 
 
 def scores(problem: Problem, state: State, candidate: str | None = None) -> tuple[Tried, ...]:
-    """Every configuration tried, in order, of one candidate or of all; None where it failed, or needed no
-    trial to."""
+    """Every configuration tried, in order, of one candidate or of all; None where it failed, tried or not."""
     names = tuple(w.name for w in problem.workloads)
 
     def tried(config: Config, found: dict[str, float]) -> Tried:
@@ -374,9 +373,9 @@ class OneSearch:
     def _priors(self) -> tuple[Prior, ...]:
         """What earlier runs found; then what templates of this run did that have no other parameters."""
         template = self.template
-        told = [(primed.name, rows_for(template, primed.rows)) for primed in self.state.primed]
+        known = [(primed.name, rows_for(template, primed.rows)) for primed in self.state.primed]
         for other in self.state.candidates:
             if other.status == "searched" and other.id != self.candidate.id:
                 rows = [(t.config, t.score) for t in scores(self.problem, self.state, other.id)]
-                told.append((f"template {other.id}", inherited(template, rows)))
-        return tuple(Prior(name, tuple(rows)) for name, rows in told if any(s is not None for _, s in rows))
+                known.append((f"template {other.id}", inherited(template, rows)))
+        return tuple(Prior(name, tuple(rows)) for name, rows in known if any(s is not None for _, s in rows))

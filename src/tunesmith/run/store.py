@@ -408,7 +408,7 @@ class CeilingsCache:
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, encode(stored), shared=True)
         except OSError as error:
-            self._note(f"the ceilings are not kept: {error.strerror or error}")
+            self._note(f"the ceilings are not stored: {error.strerror or error}")
 
     def _file(self, device: Device) -> Path:
         return self._folder / "ceilings" / f"{device.key}.json"

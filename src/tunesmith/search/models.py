@@ -161,8 +161,7 @@ class Guide:
         return bool(self._models)
 
     def predictions(self, positions: gp.Positions, known: gp.Positions, scores: Vector) -> Vector:
-        """For each configuration; runs count by their agreement with the scores known here, once there are
-        some."""
+        """For each configuration; runs count by agreement with scores known here, once there are some."""
         each = [model.means(self._encoding, positions) for model in self._models]
         weights = np.ones(len(each))
         right = ~np.isnan(scores)

@@ -13,7 +13,7 @@ from tunesmith.backends.port import DoctorFinding, module_finding
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem import languages
-from tunesmith.problem.device import Device, Limits
+from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import configs_of
 from tunesmith.problem.template_file import parse_template
@@ -40,32 +40,6 @@ def examine() -> list[DoctorFinding]:
 def _devices(backend: str) -> tuple[Device, ...]:
     with machine.temporary_scratch() as scratch:
         return machine.list_devices(backend, scratch)
-
-
-# Where kernels can be read and written, though no backend runs them yet: by their language.
-ASSUMED = {
-    "hip": Device(
-        "hip",
-        "assumed",
-        "AMD Instinct MI300X (assumed)",
-        "HIP",
-        "",
-        "gpu",
-        Limits(
-            max_threads=1024,
-            max_block=(1024, 1024, 1024),
-            max_grid=((1 << 31) - 1, 65535, 65535),
-            shared=64 << 10,
-            sms=304,
-            warp=64,
-            llc=256 << 20,
-            memory=192 << 30,
-            max_allocation=192 << 30,
-            alignment=256,
-        ),
-        absent=True,
-    )
-}
 
 
 @dataclass(frozen=True)
@@ -192,7 +166,7 @@ def devices(wanted: str | None) -> FoundDevices:
 
 def _device(problem: Problem, config: RunConfig) -> Device:
     """Moves depend on limits: those of the device here, or of the one that is named or assumed."""
-    assumed = ASSUMED.get(problem.kernel.language)
+    assumed = languages.named(problem.kernel.language).assumed
     if assumed is not None and config.backend is None:
         return assumed
     spec = backends.backend_for(problem.kernel.language, config.backend)

@@ -94,7 +94,7 @@ def start(
         steer=config.steer,
         counters=config.counters,
         prompts=_digests(prompts),
-        versions=versions(),
+        versions=versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
         return _lock_and_go_on(RunFolder(out, config.wait), config, listener, plan)
@@ -209,8 +209,8 @@ def _go_on(folder: RunFolder, config: RunConfig, listener: Listener) -> Compared
 def rendered_json(found: Compared) -> bytes:
     """What the command prints: the data, and why it is not all there."""
     troubles = [{"run": str(path), "exit": e.exit_code, "error": str(e)} for path, e in found.troubles]
-    told = {"folder": str(found.folder), "troubles": troubles, "limits": limits(found.comparison)}
-    return encode({**told, "comparison": found.comparison})
+    shown = {"folder": str(found.folder), "troubles": troubles, "limits": limits(found.comparison)}
+    return encode({**shown, "comparison": found.comparison})
 
 
 # -- the runs: what stops one does not stop the others --------------------------------------------------
@@ -336,7 +336,7 @@ class ComparisonRuns:
         )
 
     def _recording(self, item: comparing.Planned) -> str:
-        """Where what its models say is kept; empty: nowhere."""
+        """Where what its models say is recorded; empty: nowhere."""
         asked = self.config.record and ARMS[item.arm].talks
         return str(Path(self.config.record) / item.place) if asked else ""
 
@@ -347,12 +347,12 @@ class ComparisonRuns:
             for item, error in self.errors.items()
             if isinstance(error, WaitingForModel) and error.awaits
         }
-        told = -REMIND
+        reminded = -REMIND
         while awaited:
             if found := [item for item, file in awaited.items() if file.exists() and file.stat().st_size]:
                 return found
-            if time.monotonic() - told >= REMIND:
-                told = time.monotonic()
+            if time.monotonic() - reminded >= REMIND:
+                reminded = time.monotonic()
                 first, count = next(iter(awaited.values())), counted(len(awaited), "reply", "replies")
                 self.listener.say(f"waiting for {count}, the first is {first}")
                 for file in awaited.values():

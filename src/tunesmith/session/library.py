@@ -143,16 +143,16 @@ def keep_winners(
         files = problem_texts(texts_of(folder, state.started))
         ended = datetime.fromtimestamp((folder.path / JOURNAL).stat().st_mtime, UTC)
         date = ended.isoformat(timespec="seconds")
-        kept = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
-        for entry in kept:
+        stored = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
+        for entry in stored:
             library.add(entry)
     except OSError as error:
-        return [f"not kept: {library.folder}: {error.strerror or error}"]
+        return [f"not stored: {library.folder}: {error.strerror or error}"]
     except TunesmithError as error:
-        return [f"not kept: {error}"]
+        return [f"not stored: {error}"]
     except Exception as error:
-        return [f"not kept, by a bug in Tunesmith: {bug_text(error)}"]
-    return [f"kept as {entry.name}" for entry in kept]
+        return [f"not stored, by a bug in Tunesmith: {bug_text(error)}"]
+    return [f"stored as {entry.name}" for entry in stored]
 
 
 def to_begin_from(
@@ -161,7 +161,7 @@ def to_begin_from(
     """Templates of the library that a run may begin from; where there is none, or it may not, why."""
     if template is not None:
         hint = "leave out --template or --from-library"
-        raise BadInput("with --template the template is given, and none is taken from the library", hint=hint)
+        raise BadInput("the template is given (--template), and none is taken from the library", hint=hint)
     if not config.library:
         hint = "leave one of them out"
         raise BadInput("the library is switched off, and --from-library needs it", hint=hint)

@@ -13,7 +13,7 @@ from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices
 from tunesmith.backends.port import Counting, NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
-from tunesmith.lab.ceilings import KeptCeilings
+from tunesmith.lab.ceilings import CeilingsStore
 from tunesmith.lab.fork_server import start_worker, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
@@ -38,7 +38,7 @@ LIST_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalDevices:
     """The devices of one backend on this machine, or why there is none."""
 
     spec: str
@@ -46,22 +46,22 @@ class Here:
     trouble: str = ""
 
 
-def look(spec: str, scratch: Path) -> Here:
+def look(spec: str, scratch: Path) -> LocalDevices:
     try:
         devices = list_devices(spec, scratch)
     except DeviceMissing as error:
-        return Here(spec, (), error.message)
+        return LocalDevices(spec, (), error.message)
     name = spec.partition(":")[0]
-    return Here(spec, devices, "" if devices else f"the {name} backend sees no device")
+    return LocalDevices(spec, devices, "" if devices else f"the {name} backend sees no device")
 
 
-def choose_device(here: Here, wanted: str | None) -> Device:
+def choose_device(local: LocalDevices, wanted: str | None) -> Device:
     """One that is here; else, where kernels can be built without one, the description of one that is not."""
-    if here.devices:
-        return pick_device(here.devices, wanted)
-    absent = backends.absent_device(here.spec, wanted)
+    if local.devices:
+        return pick_device(local.devices, wanted)
+    absent = backends.absent_device(local.spec, wanted)
     if absent is None:
-        raise DeviceMissing(here.trouble, hint=DOCTOR)
+        raise DeviceMissing(local.trouble, hint=DOCTOR)
     return absent
 
 
@@ -102,8 +102,8 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
     if len(close) != 1:
         every = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"
-        hint = f"give the id, for example: --device {devices[0].id}"
-        raise DeviceMissing(f"--device {wanted!r} {fault}; there are: {every}", hint=hint)
+        hint = f"give the id as the device, for example: --device {devices[0].id}"
+        raise DeviceMissing(f"device {wanted!r} {fault}; there are: {every}", hint=hint)
     return close[0]
 
 
@@ -236,19 +236,19 @@ def place_for(
     state: State,
     problem: Problem,
     templates: Templates,
-    here: Here,
+    local: LocalDevices,
     builders: int,
     scratch: Path,
     note: Callable[[str], None],
 ) -> Place:
     """`builders` is what the user says of parallel builds; 0: nothing."""
-    device, missing = _device_for(state.device, here)
-    compiler, known = state.compiler, backends.compilers(here.spec) or ()
+    device, missing = _device_for(state.device, local)
+    compiler, known = state.compiler, backends.compilers(local.spec) or ()
     if compiler and tuple(compiler.split(" ", 1)) not in known:
         if state.baseline is not None:
             fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
-        compiler = choose_compiler(problem, templates.given, device, here.spec, scratch, note)
+        compiler = choose_compiler(problem, templates.given, device, local.spec, scratch, note)
     if device.absent == state.device.absent and compiler == state.compiler:
         return Place(device, missing)
     unable: tuple[Config, ...] = ()
@@ -259,26 +259,26 @@ def place_for(
     return Place(device, missing, Attached(device, compiler, ahead, unable))
 
 
-def _device_for(wanted: Device, here: Here) -> tuple[Device, str]:
+def _device_for(wanted: Device, local: LocalDevices) -> tuple[Device, str]:
     """The run's own device or, where it had none, one of the same kind; else why there is none."""
     if backends.kind(wanted.backend).from_file:
         return wanted, ""
     if not wanted.absent:
-        return _same_device(wanted, here), ""
+        return _same_device(wanted, local), ""
     kind = (wanted.backend, wanted.limits.capability)
-    fitting = [d for d in here.devices if (d.backend, d.limits.capability) == kind]
+    fitting = [d for d in local.devices if (d.backend, d.limits.capability) == kind]
     if fitting:
         return next((d for d in fitting if d.name == wanted.name), fitting[0]), ""
-    others = "; ".join(d.name for d in here.devices)
-    return wanted, f"{wanted.name} is not here: {f'there is {others}' if others else here.trouble}"
+    others = "; ".join(d.name for d in local.devices)
+    return wanted, f"{wanted.name} is not here: {f'there is {others}' if others else local.trouble}"
 
 
-def _same_device(wanted: Device, here: Here) -> Device:
-    same = [d for d in here.devices if d.key == wanted.key]
+def _same_device(wanted: Device, local: LocalDevices) -> Device:
+    same = [d for d in local.devices if d.key == wanted.key]
     if not same:
-        found = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in here.devices)
+        found = "; ".join(f"{d.name} with {d.limits.sms} units ({d.driver})" for d in local.devices)
         own = f"{wanted.name} with {wanted.limits.sms} units ({wanted.driver})"
-        fault = f"this run belongs to {own}; {f'here there is: {found}' if found else here.trouble}"
+        fault = f"this run belongs to {own}; {f'here there is: {found}' if found else local.trouble}"
         raise DeviceMissing(fault, hint="resume it where that device is, or start a new run here")
     return next((d for d in same if d.id == wanted.id), same[0])
 
@@ -358,11 +358,11 @@ def make_lab(
     cache: ResultCache | None = None,
     known: Iterable[Outcome] = (),
     progress: Callable[[str], None] = lambda _text: None,
-    ceilings: KeptCeilings | None = None,
+    ceilings: CeilingsStore | None = None,
     counters: bool = False,
     extra: Sequence[ExtraCase] = (),
 ) -> LocalLab:
-    """`extra` are cases that a tester added; `ceilings` is where those of the device are kept; `counters`:
+    """`extra` are cases that a tester added; `ceilings` is where those of the device are stored; `counters`:
     profiles of the search have them too."""
     missing, onlooker = _no_profiles(spec, device, ceilings), None
     if not missing:
@@ -385,7 +385,7 @@ def make_lab(
     )
 
 
-def _no_profiles(spec: str, device: Device, ceilings: KeptCeilings | None) -> str:
+def _no_profiles(spec: str, device: Device, ceilings: CeilingsStore | None) -> str:
     """Why a search here has no profile to begin from; empty where it has."""
     if backends.kind(spec).no_profiles:
         return backends.kind(spec).no_profiles

@@ -27,8 +27,8 @@ PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 HEADER, TEMPLATE, TEMPLATE_HEADER = "header:", "template:", "template-header:"
 WORKLOADS = "workloads:"  # in place of the problem's own
 # Further templates, one of the library, and the words for a role.
-BESIDE, KEPT, PROMPT = "beside:", "library:", "prompt:"
-_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, KEPT, PROMPT)
+BESIDE, LIBRARY, PROMPT = "beside:", "library:", "prompt:"
+_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, LIBRARY, PROMPT)
 
 
 @dataclass(frozen=True)
@@ -248,8 +248,7 @@ def all_texts(problem: Problem, files: Files) -> dict[str, str]:
 
 
 def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Template | None]:
-    """Problem and template, where one was given, as the run keeps them, whatever has become of the user's
-    files since."""
+    """Problem and template, where one was given, as the run saved them, not as the user's files are now."""
     if started is None:
         raise BadInput("the run was killed before it began", where=str(folder.path), hint="start it again")
     texts = texts_of(folder, started)
@@ -295,12 +294,12 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
     def read(name: str) -> str:
         if name not in texts:
             raise BadInput(
-                f"the file {name!r} is not among those that were kept", hint="name the problem's own"
+                f"the file {name!r} is not among those that were stored", hint="name the problem's own"
             )
         return texts[name]
 
     problem = parse_problem(
-        read(PROBLEM_FILE), path=PROBLEM_FILE, read=read, find_header=_kept(texts, HEADER)
+        read(PROBLEM_FILE), path=PROBLEM_FILE, read=read, find_header=_stored(texts, HEADER)
     )
     for name, text in texts.items():
         if name.startswith(WORKLOADS):
@@ -309,13 +308,13 @@ def problem_of(texts: Mapping[str, str]) -> Problem:
 
 
 def template_of(text: str, name: str, problem: Problem, texts: Mapping[str, str]) -> Template:
-    """A template that was kept, with its own headers among the texts."""
-    return parse_template(text, path=name, problem=problem, find_header=_kept(texts, TEMPLATE_HEADER))
+    """A template that was stored, with its own headers among the texts."""
+    return parse_template(text, path=name, problem=problem, find_header=_stored(texts, TEMPLATE_HEADER))
 
 
 def restore(texts: Mapping[str, str]) -> LoadedProblem:
-    """A problem as it was kept, with its files: as good as read from where the user has them. Its headers go
-    with its kernel."""
+    """A problem as it was stored, with its files: as good as read from where the user has them. Its headers
+    go with its kernel."""
     own = {name: text for name, text in problem_texts(texts).items() if not name.startswith(HEADER)}
     return LoadedProblem(problem_of(texts), Files(Path(), texts=own))
 
@@ -324,11 +323,11 @@ def change_workloads(loaded: LoadedProblem, path: Path) -> LoadedProblem:
     """Sizes from a file in place of those the problem has."""
     text = read_text(path, "correct the name; it counts from the current folder")
     changed = with_workloads(loaded.definition, text, path=str(path))
-    kept = {name: own for name, own in loaded.files.texts.items() if not name.startswith(WORKLOADS)}
-    return LoadedProblem(changed, replace(loaded.files, texts={**kept, WORKLOADS + path.name: text}))
+    stored = {name: own for name, own in loaded.files.texts.items() if not name.startswith(WORKLOADS)}
+    return LoadedProblem(changed, replace(loaded.files, texts={**stored, WORKLOADS + path.name: text}))
 
 
-def _kept(texts: Mapping[str, str], prefix: str) -> FindHeader:
+def _stored(texts: Mapping[str, str], prefix: str) -> FindHeader:
     def find(spelling: str, _includer: str | None, _folders: Sequence[str]) -> HeaderFile | None:
         text = texts.get(prefix + spelling)
         return None if text is None else HeaderFile(spelling, text)

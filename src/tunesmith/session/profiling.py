@@ -11,7 +11,7 @@ from tunesmith import backends
 from tunesmith.backends.port import NoCounting
 from tunesmith.deliver.plots import roofline_svg
 from tunesmith.errors import BadInput
-from tunesmith.lab.ceilings import kept_or_measured
+from tunesmith.lab.ceilings import known_or_measured
 from tunesmith.lab.profiling import Profiler, ProfileSubject
 from tunesmith.lab.runner import Runner
 from tunesmith.problem.device import Device
@@ -228,10 +228,10 @@ def _page(
 
         ceilings, notes = Ceilings(), tuple[str, ...]()
         if not missing:
-            kept = CeilingsCache(Path(config.cache_dir), note) if config.cache else None
+            stored = CeilingsCache(Path(config.cache_dir), note) if config.cache else None
             with ExitStack() as once:
-                ceilings, notes = kept_or_measured(
-                    kept, device, builders, lambda: runner(once), note, again=remeasure
+                ceilings, notes = known_or_measured(
+                    stored, device, builders, lambda: runner(once), note, again=remeasure
                 )
         profiler = Profiler(
             problem,
@@ -258,7 +258,7 @@ def _page(
     )
 
 
-def _device(target: ProfileTarget, config: RunConfig, here: machine.Here) -> tuple[Device, str]:
+def _device(target: ProfileTarget, config: RunConfig, here: machine.LocalDevices) -> tuple[Device, str]:
     """The device, and why nothing can be measured on it."""
     wanted = target.device
     if wanted is None:

@@ -1,4 +1,4 @@
-"""What earlier runs found: where the next search begins, and kept templates searched again with no model.
+"""What earlier runs found: where the next search begins, and stored templates searched again with no model.
 
 Another device, other sizes, an earlier version of the template: the order of configurations often carries
 over, and the searcher finds out soon whether it does. A template that is searched again begins with the
@@ -208,7 +208,7 @@ class _Wanted:
     def problem_for(
         self, texts: Mapping[str, str], signature: str, kernel: str, what: str
     ) -> tuple[LoadedProblem, str]:
-        """The user's where one is named, which must be called alike; else as it was kept. And what is to be
+        """The user's where one is named, which must be called alike; else as it was stored. And what is to be
         said of it."""
         if self.problem is None:
             return self.resized(problems.restore(texts)), ""
@@ -315,7 +315,7 @@ def _of_entry(entry: LibraryEntry, wanted: _Wanted) -> RetuneSource:
     texts = dict(entry.files)
     if wanted.problem is None and problems.PROBLEM_FILE not in texts:
         hint = f"name it: tunesmith retune {entry.name} --problem PROBLEM"
-        raise BadInput(f"{entry.name} of the library was kept without its problem", hint=hint)
+        raise BadInput(f"{entry.name} of the library was stored without its problem", hint=hint)
     called = f"{entry.name} of the library"
     loaded, changed = wanted.problem_for(texts, entry.signature, entry.kernel, called)
     own = {problems.TEMPLATE_HEADER + spelling: text for spelling, text in entry.headers}

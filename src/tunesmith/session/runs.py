@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from tunesmith import __version__, backends
+from tunesmith.backends.port import BackendKind
 from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
 from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
@@ -42,9 +43,6 @@ from tunesmith.strategies import casting
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
-PACKAGES = (
-    "numpy", "ml_dtypes", "pyopencl", "pocl-binary-distribution", "cuda-bindings", "nvidia-cuda-nvrtc"
-)  # fmt: skip
 Priors = Callable[[Device], tuple[Primed, ...]]
 
 
@@ -61,6 +59,9 @@ class BestKernel:
     folder: Path  # the kernels, and dispatch.json, which says which of them serves which sizes
     files: tuple[str, ...]  # in the run's folder
 
+    def __repr__(self) -> str:
+        return f"<BestKernel: {self.speedup:.2f}×, {len(self.files)} files in {self.folder}>"
+
     def kernel_for(self, sizes: Mapping[str, int]) -> ReadyKernel:
         """Which of the kernels serves a call with these sizes, and how it is launched."""
         return kernel_for((self.folder / "dispatch.json").read_bytes(), sizes)
@@ -75,6 +76,11 @@ class Run:
     resume_command: str  # what to type in a shell, where it is not finished
     missing: DeviceMissing | WaitingForModel | None = None  # why it goes no further here
     library: tuple[str, ...] = ()  # what has become of its templates in the library
+
+    def __repr__(self) -> str:
+        nothing = "nothing better found" if self.result.finished else "not finished"
+        gave = f"{self.best.speedup:.2f}×" if self.best else nothing
+        return f"<Run of {self.result.problem} on {self.result.device}: {gave}, in {self.folder}>"
 
     @property
     def best(self) -> BestKernel | None:
@@ -91,6 +97,8 @@ class Run:
             return report_json(self.result).decode()
         if form == "md":
             return report_markdown(self.result)
+        if form != "text":
+            raise BadInput(f"a report is text, md or json; got {form!r}", hint='pass e.g. "md"')
         from tunesmith.deliver.display import report_text
 
         folder = str(self.folder)
@@ -112,7 +120,7 @@ class RunInput:
     template: Template | None = None  # None: still to be written
     beside: Mapping[str, Template] = field(default_factory=dict)  # given too, by the names they go by
     origin: str = ""  # what it searches again
-    kept: Sequence[LibraryEntry] = ()  # of the library: it begins from the one that suits the device
+    library: Sequence[LibraryEntry] = ()  # it begins from the one that suits the device
 
 
 def no_priors(_device: Device) -> tuple[Primed, ...]:
@@ -129,17 +137,17 @@ def begin(
     spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        here = machine.look(spec, scratch)
-        device = machine.choose_device(here, config.device)
+        local = machine.look(spec, scratch)
+        device = machine.choose_device(local, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
     notes = casting.launch_notes(problem, device)
     for note in notes:
         listener.say(f"note: {note}")
     primed = priors(device)
-    kept = ranked(given.kept, problem, device.name)[:1]
+    entries = ranked(given.library, problem, device.name)[:1]
     if config.prior:
-        primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in kept)
+        primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in entries)
     wait = config.wait
     folder = (
         RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
@@ -149,9 +157,7 @@ def begin(
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
         beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
         stored |= {f"{problems.BESIDE}{own}": digest for own, digest in beside.items()}
-        stored |= {
-            f"{problems.KEPT}{entry.name}": folder.put(encode(LibraryTemplate.of(entry))) for entry in kept
-        }
+        stored |= {f"{problems.LIBRARY}{e.name}": folder.put(encode(LibraryTemplate.of(e))) for e in entries}
         if spec.startswith("replay:"):
             stored[problems.RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
         started = Started(
@@ -161,7 +167,7 @@ def begin(
             backend=spec.partition(":")[0],
             device=device,
             settings=_settings(config, device, feasible),
-            versions=versions(),
+            versions=versions(backends.kind(spec)),
             compiler=compiler,
             priors=len(primed),
             origin=given.origin,
@@ -177,14 +183,14 @@ def begin(
         folder.unlock()
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside)
-    return _execute(folder, config, listener, here, templates)
+    return _execute(folder, config, listener, local, templates)
 
 
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
     casting.check(config, template is not None)
     if config.model and template is not None:
-        fault = "with --template the template is given, and nothing is left for a model to write"
-        raise BadInput(fault, hint="leave out --template or --model")
+        fault = "the template is given (--template), and nothing is left for a model to write (--model)"
+        raise BadInput(fault, hint="leave out the template or the model")
     casting.prepare(config.model, config.strategy)
     return casting.prompts_for(config.model, config.prompts, config.strategy, note)
 
@@ -221,10 +227,10 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
     )
 
 
-def versions() -> tuple[tuple[str, str], ...]:
+def versions(*kinds: BackendKind) -> tuple[tuple[str, str], ...]:
     found = [("tunesmith", __version__), ("python", platform.python_version())]
     found.append(("system", platform.platform()))
-    for package in PACKAGES:
+    for package in ("numpy", "ml_dtypes", *(package for kind in kinds for package in kind.packages)):
         with suppress(metadata.PackageNotFoundError):
             found.append((package, metadata.version(package)))
     return tuple(found)
@@ -243,14 +249,13 @@ def _execute(
     folder: RunFolder,
     config: RunConfig,
     listener: Listener,
-    here: machine.Here | None = None,
+    local: machine.LocalDevices | None = None,
     templates: Templates | None = None,
 ) -> Run:
-    """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
-    again."""
+    """Do what is left of a run whose folder we hold, and let go of it. Nothing is read twice."""
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
-        return _continue(folder, config, listener, here, templates)
+        return _continue(folder, config, listener, local, templates)
     except WaitingForModel as waiting:
         go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
@@ -280,7 +285,7 @@ def _continue(
     folder: RunFolder,
     config: RunConfig,
     listener: Listener,
-    here: machine.Here | None,
+    local: machine.LocalDevices | None,
     templates: Templates | None,
 ) -> Run:
     journal = folder.journal()
@@ -303,8 +308,8 @@ def _continue(
     scratch = folder.fresh_scratch()
     try:
         spec = problems.spec_of(folder, started)
-        here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
-        place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
+        local = machine.look(spec, scratch) if local is None else replace(local, spec=spec)
+        place = machine.place_for(state, problem, templates, local, config.builders, scratch, listener.note)
         if place.attached is not None:
             state = write_down(place.attached, state, journal, listener)
         templates = templates.on(place.device)
@@ -325,7 +330,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
     files, settings = dict(started.files), started.settings
     named = ((role, f"{problems.PROMPT}{role}") for role in STRATEGIES[settings.strategy].roles)
     prompts = {role: folder.get(files[name]).decode() for role, name in named if name in files}
-    kept = [folder.get(digest) for name, digest in files.items() if name.startswith(problems.KEPT)]
+    entries = [folder.get(digest) for name, digest in files.items() if name.startswith(problems.LIBRARY)]
     return casting.Casting(
         settings.models,
         prompts,
@@ -334,7 +339,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         config.reply_seconds,
         listener.say,
         strategy=settings.strategy,
-        kept=decode(kept[0], LibraryTemplate) if kept else None,
+        library=decode(entries[0], LibraryTemplate) if entries else None,
     )
 
 
@@ -407,8 +412,8 @@ def deliver(folder: RunFolder, templates: Templates, state: State, config: RunCo
     folder.replace_folder(PLOTS, plot_files(report))
     folder.write("report.md", report_markdown(report).encode())
     folder.write("report.json", report_json(report))
-    kept = library.keep_winners(config, folder, templates.problem, templates, state)
-    return Run(report, folder.path, folder.go_on, library=tuple(kept))
+    stored = library.keep_winners(config, folder, templates.problem, templates, state)
+    return Run(report, folder.path, folder.go_on, library=tuple(stored))
 
 
 def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | None = None) -> Run:

@@ -117,8 +117,7 @@ def catalogue_of(problem: Problem, device: Device) -> Catalogue:
 
 
 def signature_fault(problem: Problem, template: Template) -> str | None:
-    """Why callers could not call a template as they call the original. A workspace may come after their
-    arguments."""
+    """Why callers could not call a template as they call the original. A workspace may come last."""
     from tunesmith.expert.reading.source import missing_entry, signature_faults
 
     extra = {argument.name for argument in template.workspace}
@@ -267,7 +266,7 @@ class Casting:
     note: Callable[[str], None] = lambda _text: None
     pause: Callable[[float], None] = time.sleep
     strategy: str = "template"
-    kept: LibraryTemplate | None = None  # a template of the library that the run begins from
+    library: LibraryTemplate | None = None  # a template of the library that the run begins from
 
 
 def prompts_for(
@@ -320,12 +319,12 @@ def prepare(spec: str, strategy: str = "template") -> None:
 
 def talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
     talk = _talking(problem, templates, state, cast)
-    if cast.kept is None:
+    if cast.library is None:
         return talk
     from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
 
-    kept = cast.kept
-    return replace(talk, planner=LibraryFirst(kept, talk.planner), author=LibraryAuthor(kept, talk.author))
+    own = cast.library
+    return replace(talk, planner=LibraryFirst(own, talk.planner), author=LibraryAuthor(own, talk.author))
 
 
 def _talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:

@@ -130,7 +130,7 @@ def test_a_loop_that_stores_what_was_stored_is_marked() -> None:
 
 def test_a_row_in_shared_memory_is_recognised() -> None:
     kernel = lifted(problem_in("examples/cuda/fused_add_rmsnorm"))
-    row = kernel.kept[0]
+    row = kernel.staged[0]
     assert (row.name, row.type.base, row.width) == ("shared", "float4", 2)
     last = kernel.steps[-1]
     assert isinstance(last, Each)

@@ -304,7 +304,7 @@ def test_shared_memory_declared_as_bytes() -> None:
     )
     kernel = lifted(row_problem(body))
     assert summary(kernel) == "block<rows | each 0..d +s; each 0..d"
-    assert [(row.type.base, row.width) for row in kernel.kept] == [("float", 1)]
+    assert [(row.type.base, row.width) for row in kernel.staged] == [("float", 1)]
 
 
 def test_a_load_under_a_condition_stays_under_it() -> None:

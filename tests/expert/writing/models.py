@@ -61,7 +61,7 @@ def kernel(
     source = read_source_tree(problem.kernel.text, problem.kernel.language)  # type: ignore[arg-type]
     bound = bind(source, problem.launches[0].entry)
     assert isinstance(bound, BoundKernel), bound
-    return KernelModel(source, bound.function, tasks, steps, team, kept=kept)  # type: ignore[arg-type]
+    return KernelModel(source, bound.function, tasks, steps, team, staged=kept)  # type: ignore[arg-type]
 
 
 def task(name: str, extent: str, type_: str = "long long") -> Task:
@@ -111,7 +111,7 @@ def fused_add_rmsnorm() -> tuple[KernelModel, Problem]:
     return kernel(
         problem, (task("token", "tokens"),), each("d", first, total("sum", "+", "0.0f")),
         let("const float scale = rsqrtf(sum / d + eps);"), each("d", last),
-        kept=(ElementArray("row", Type("float")),),
+        staged=(ElementArray("row", Type("float")),),
     ), problem  # fmt: skip
 
 

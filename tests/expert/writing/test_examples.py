@@ -23,7 +23,7 @@ FOLDERS = [
 
 
 def _schedule(kernel: KernelModel) -> Schedule:
-    if kernel.kept or any(each.totals for each in loops_in(kernel.steps)):
+    if kernel.staged or any(each.totals for each in loops_in(kernel.steps)):
         return ROWS
     if not kernel.tasks:
         return replace(MAP, split=None)

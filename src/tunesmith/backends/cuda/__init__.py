@@ -113,6 +113,7 @@ KIND = port.BackendKind(
     languages=(CUDA,),
     make=lambda _argument: CudaBackend(),
     extra="cuda",
+    packages=("cuda-bindings", "nvidia-cuda-nvrtc"),
     check=_check,
     environment=_environment,
     absent_device=devices.absent_device,

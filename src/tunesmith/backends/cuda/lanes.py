@@ -183,8 +183,7 @@ def _value(operand: str, state: State) -> Value:
         number = int(text, 0)
         return Value(SAME, number - (1 << 32) if 1 << 31 <= number < 1 << 32 else number)
     if text.startswith(("c[", "-c[")):
-        inner = [state.get(r, UNIFORM) for r in re.findall(r"\bU?R\d+\b", text)]
-        return _join_all(inner)
+        return _join_all([state.get(r, UNIFORM) for r in re.findall(r"\bU?R\d+\b", text)])
     return UNIFORM
 
 

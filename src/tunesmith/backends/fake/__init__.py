@@ -318,6 +318,7 @@ KIND = port.BackendKind(
     name="fake",
     languages=(FAKE,),
     make=lambda _argument: FakeBackend(),
+    simulated=True,
     plays_absent=True,
     check=lambda _devices: [port.DoctorFinding("simulated device (fake, replay)", True, "always there")],
     no_profiles="a simulated device has nothing to profile",

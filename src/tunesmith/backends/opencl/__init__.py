@@ -344,6 +344,7 @@ KIND = port.BackendKind(
     languages=(OPENCL,),
     make=lambda _argument: OpenCLBackend(),
     extra="opencl",
+    packages=("pyopencl", "pocl-binary-distribution"),
     check=_check,
     environment=_environment,
     no_counters="OpenCL has no counters that are the same on every device",

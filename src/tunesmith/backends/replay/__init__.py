@@ -128,6 +128,7 @@ KIND = replace(
     fake.KIND,
     name="replay",
     make=ReplayBackend,
+    simulated=False,
     from_file=True,
     plays_absent=False,
     check=lambda _devices: [],

@@ -6,8 +6,8 @@ apart. Shared memory becomes known values, or an array of one value for every el
 What one loop leaves for a later one over the same range becomes an `ElementArray`. In the bodies its accesses
 have one of two forms, with the loop's own index, whatever the place in shared memory was:
 
-    Index(Name(kept), Name(index))                         one value for an element (`width` 1)
-    Index(Index(Name(kept), Name(index)), Number(k))       `width` of them, 0 <= k < width
+    Index(Name(staged), Name(index))                         one value for an element (`width` 1)
+    Index(Index(Name(staged), Name(index)), Number(k))       `width` of them, 0 <= k < width
 
 `ElementArray.type` is the type moved at once: `((float4 *)row)[2 * i + 1]` is `row[i][1]` of float4s of
 width 2. Any other use of shared memory in a loop over elements is refused.
@@ -110,7 +110,7 @@ def _known(
     values: dict[str, Expr] = dict(shared)
     changed = walk.assigned_in(body)
     for name in sorted(walk.names_in(body) - own - set(shared)):
-        if name in memory.arrays or name in memory.kept_names:
+        if name in memory.arrays or name in memory.staged_names:
             continue
         if f"{name}[]" in memory.variables:
             raise memory.refusal(f"the array '{name}' is filled before the loop that reads it")
@@ -202,7 +202,7 @@ class SharedPlaces:
         bases = tuple(first - k for first in firsts)
         if any(first % width != k for first in firsts):
             raise self._unfit(node)
-        name = self._kept(array, Type(type_.base), offset, bases, width, ratio, node)
+        name = self._staged(array, Type(type_.base), offset, bases, width, ratio, node)
         result: Expr = Index(Name(name), Name(self._index))
         return result if width == 1 else Index(result, number(k))
 
@@ -235,21 +235,21 @@ class SharedPlaces:
             raise self._memory.refusal("shared memory is used at an offset that differs between threads")
         return value.value
 
-    def _kept(
+    def _staged(
         self, array: str, type_: Type, offset: int, bases: tuple[int, ...], width: int, ratio: int, node: Expr
     ) -> str:
         memory = self._memory
         places = tuple(offset + base * ratio for base in bases)
-        known = memory.kept_arrays
+        known = memory.staged
         key = (array, type_.base, places)
         if key in known:
             found = known[key]
             same = same_value(found.span[0], self._span[0]) and same_value(found.span[1], self._span[1])
-            if not same or found.span[2] != self._span[2] or found.kept.width != width:
+            if not same or found.span[2] != self._span[2] or found.staged.width != width:
                 raise memory.refusal(
                     f"shared memory '{array}' is filled by one range of elements and used by another"
                 )
-            return found.kept.name
+            return found.staged.name
         if array not in self._stored:
             raise memory.refusal(
                 f"shared memory is read as '{print_expr(node)}', which no loop over the same elements wrote"
@@ -266,6 +266,6 @@ class SharedPlaces:
                     raise memory.refusal(f"shared memory '{array}' holds two things at the same place")
             if any(low <= cell < high for cell in memory.cells[array]):
                 raise memory.refusal(f"shared memory '{array}' holds single values and a row's elements")
-        name = walk.fresh_name(array, set(memory.kept_names))
-        known[key] = tv.KeptArray(ElementArray(name, type_, width), array, bounds, self._span)
+        name = walk.fresh_name(array, set(memory.staged_names))
+        known[key] = tv.StagedArray(ElementArray(name, type_, width), array, bounds, self._span)
         return name

@@ -92,7 +92,7 @@ class Each:
     """For every index in start <= index < stop, in any order, once: the body.
 
     It reads what it does not write or, in place, the very elements it writes in the same turn. Arrays of the
-    kernel's `kept` live between loops over the same range: a later one may read what an earlier one wrote.
+    kernel's `staged` live between loops over the same range: a later one may read what an earlier one wrote.
     """
 
     index: str
@@ -187,7 +187,7 @@ class KernelModel:
     steps: tuple[Step, ...]
     team: Team
     lanes: Expr | None = None  # how many threads a team has today
-    kept: tuple[ElementArray, ...] = ()
+    staged: tuple[ElementArray, ...] = ()
     accesses: tuple[ArrayAccess, ...] = ()
     bound: tuple[tuple[str, str], ...] = ()  # template parameters -> what the entry binds them to
     barriers: int = 0
@@ -276,7 +276,7 @@ class KernelReading:
     steps: tuple[Step, ...]
     team: Team
     lanes: Expr | None
-    kept: tuple[ElementArray, ...] = ()
+    staged: tuple[ElementArray, ...] = ()
     barriers: int = 0
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()

@@ -223,7 +223,7 @@ class _Lifting:
             steps,
             reading.team,
             reading.lanes,
-            reading.kept,
+            reading.staged,
             accesses(steps, normal.arrays),
             self._bound,
             reading.barriers,

@@ -109,8 +109,7 @@ class _Normaliser:
                         self._pointers[node.name] = c.Type(node.type.base, node.type.pointers + 1)
 
     def run(self, body: tuple[c.Stmt, ...]) -> Normal:
-        done = self.block(body, {}, 0)
-        return Normal(done, self._types, self._arrays, self._shared, self._ids)
+        return Normal(self.block(body, {}, 0), self._types, self._arrays, self._shared, self._ids)
 
     def block(self, stmts: Sequence[c.Stmt], env: dict[str, c.Expr], depth: int) -> tuple[c.Stmt, ...]:
         if depth > 100:

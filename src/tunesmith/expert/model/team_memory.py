@@ -203,10 +203,10 @@ Cells = dict[str, dict[int, SharedCell]]
 
 
 @dataclass(frozen=True)
-class KeptArray:
+class StagedArray:
     """`bounds`: first and last place of every team, in the shared array's own elements."""
 
-    kept: ElementArray
+    staged: ElementArray
     array: str
     bounds: tuple[tuple[int, int], ...]
     span: Span
@@ -247,7 +247,7 @@ class BlockMemory:
         self.variables: dict[str, Vec] = {}
         self.cells: Cells = {name: {} for name in self.shared}
         # By array, type and first places.
-        self.kept_arrays: dict[tuple[str, str, tuple[int, ...]], KeptArray] = {}
+        self.staged: dict[tuple[str, str, tuple[int, ...]], StagedArray] = {}
         self.totals: dict[str, Total] = {}
         self.fillers: dict[Expr, Expr] = {}  # what threads beyond the last element hold instead
         self.epoch = 0
@@ -306,7 +306,7 @@ class BlockMemory:
             self.variables[name] = values
             return
         unset: Value = Poison(f"'{name}' is set in some threads only", self.line)
-        many = [old.at(t) for t in range(self.threads)] if old is not None else [unset] * self.threads
+        many = list(old.many) if old and old.one is None else [(old and old.one) or unset] * self.threads
         for thread in active:
             many[thread] = values.at(thread)
         self.variables[name] = Vec(None, many)
@@ -391,11 +391,11 @@ class BlockMemory:
                     cell.value = Poison(why, self.line)
 
     @property
-    def kept_names(self) -> frozenset[str]:
-        return frozenset(found.kept.name for found in self.kept_arrays.values())
+    def staged_names(self) -> frozenset[str]:
+        return frozenset(found.staged.name for found in self.staged.values())
 
     def cell_index_clashes(self, name: str, index: Vec, active: Threads) -> bool:
-        bounds = [each for kept in self.kept_arrays.values() if kept.array == name for each in kept.bounds]
+        bounds = [each for one in self.staged.values() if one.array == name for each in one.bounds]
         places = [place.value for thread in active if isinstance(place := index.at(thread), Int)]
         return any(low <= place < high for place in places for low, high in bounds)
 

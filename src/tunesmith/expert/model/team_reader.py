@@ -73,12 +73,12 @@ class TeamReader:
                 )
         self._check_effects(first)
         tasks, steps = self._tasks(first, steps)
-        kept = tuple(found.kept for found in first.memory.kept_arrays.values())
+        staged = tuple(found.staged for found in first.memory.staged.values())
         if self._element in first.bounds.limits:
             lanes = block_threads() if self._lanes() is None else self._lanes() or number(0)
             self._reach.append(Reach(self._element, first.bounds.limits[self._element], lanes))
         barriers, reach = first.record.barriers, tuple(self._reach)
-        return KernelReading(tasks, steps, self._kind(), self._lanes(), kept, barriers, (), reach)
+        return KernelReading(tasks, steps, self._kind(), self._lanes(), staged, barriers, (), reach)
 
     # -- playing ------------------------------------------------------------------------------------
 

@@ -14,13 +14,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer_type, is_integer, type_of
-from tunesmith.csource.walk import map_expr, names_in, nodes_in, numbered
+from tunesmith.csource.walk import map_expr, names_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
@@ -84,6 +85,7 @@ class TeamRecord:
         self.named: dict[tuple[str, c.Expr], str] = {}
         self.taken = set(normal.types) | set(normal.ids) | set(memory.fixed)
         self.let_types: dict[str, c.Type] = {}
+        self._numbers: dict[str, int] = {}  # the last that a name was given
         # What was first seen in a cell of shared memory is better called by the variable that it goes into.
         self.from_shared: set[str] = set()
         self.better_names: dict[str, str] = {}
@@ -139,7 +141,17 @@ class TeamRecord:
 
     def fresh(self, hint: str) -> str:
         # A variable's own name is free until something was named by it.
-        return numbered(hint, {*self.let_types, *self.memory.totals, *(self.taken - {hint})})
+        if hint not in self.let_types and hint not in self.memory.totals:
+            return hint
+        known = (self.let_types, self.memory.totals, self.taken)
+
+        def is_taken(number: int) -> bool:
+            return any(f"{hint}_{number}" in names for names in known)
+
+        # On from the last number, unless that was given up with a turn that is read again.
+        last = self._numbers.get(hint, 2)
+        self._numbers[hint] = free = next(n for n in count(last if is_taken(last) else 2) if not is_taken(n))
+        return f"{hint}_{free}"
 
     def _typed(self, type_: c.Type, expr: c.Expr) -> c.Expr:
         """What a thread computes of its element gets no name."""

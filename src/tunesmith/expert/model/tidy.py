@@ -158,8 +158,7 @@ class _Splitting:
         self._count = 0
 
     def done(self, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-        apart = walk.map_statements(body, None, self._statement)
-        return walk.map_nodes(apart, self._member)
+        return walk.map_nodes(walk.map_statements(body, None, self._statement), self._member)
 
     def _member(self, node: c.Expr) -> c.Expr:
         if isinstance(node, c.Member) and not node.arrow and _variable(node.base, self._split):

@@ -193,8 +193,7 @@ def _from_node(node: size.Node, names: Mapping[size.Node, str], depth: int) -> E
             return Binary("/", Binary("-", Binary("+", a, b), number(1)), b)
         case size.FunctionCall("round_up", (left, right)):
             b = inner(right)
-            up = inner(size.FunctionCall("ceildiv", (left, right)))
-            return Binary("*", up, b)
+            return Binary("*", inner(size.FunctionCall("ceildiv", (left, right))), b)
     raise NoTranslation
 
 

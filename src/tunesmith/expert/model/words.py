@@ -45,7 +45,7 @@ def explain_lines(reading: KernelModel) -> list[str]:
     lines += [
         f"Shared memory '{array.name}' keeps {array.width if array.width > 1 else 'one'} {array.type.base} "
         "of every element for a later loop."
-        for array in reading.kept
+        for array in reading.staged
     ]
     lines += _about_arrays(reading) + _again_read(reading)
     if reading.barriers:

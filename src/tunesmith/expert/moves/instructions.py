@@ -20,8 +20,7 @@ from tunesmith.problem.template import Remedy
 
 @move("reciprocal", (Remedy.RECIPROCAL, Remedy.HOIST_INVARIANTS), "RECIP")
 def reciprocal(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
-    """Multiplication by a reciprocal in place of divisions by one number: a parameter, judged by the
-    oracle."""
+    """Multiplication by a reciprocal in place of divisions by one number: a parameter, judged as any."""
     if not fast_forms(draft.kernel, context.language).by_invariants:
         return "no float is divided by what is the same for a whole loop"
     note = "divisions by one number: 0 as they are, 1 products, 2 products set right by their remainder"
@@ -103,8 +102,7 @@ def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         prefer.append(("bounds_persist", f"{name} == 1 or {schedule.persistent.name} == 0"))
     prefer += one_at_a_time(draft, context, name, 1)
     choice = ParameterChoice(name, (1, 2, 4), 1, "blocks that must fit on a multiprocessor at once")
-    answers = [(Remedy.LAUNCH_BOUNDS, f"{name} > 1")]
-    return extend(draft, "bounds", choice, prefer, answers)
+    return extend(draft, "bounds", choice, prefer, [(Remedy.LAUNCH_BOUNDS, f"{name} > 1")])
 
 
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")

@@ -179,8 +179,7 @@ def fast(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
 
 @move("bounds", (Remedy.LAUNCH_BOUNDS,), "BOUNDS")
 def bounds(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
-    """`__launch_bounds__` on a kernel that has none: the compiler learns how large blocks are, how many
-    fit."""
+    """`__launch_bounds__` on a kernel that has none: it tells the compiler how large blocks are."""
     if context.language == "opencl":
         return "OpenCL C has no launch bounds"
     if draft.site.has_bounds:

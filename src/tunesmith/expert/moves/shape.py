@@ -26,7 +26,7 @@ def loops(kernel: KernelModel) -> tuple[Each, ...]:
 
 def is_map(kernel: KernelModel) -> bool:
     """Whether every element stands alone: nothing is totalled or handed from loop to loop."""
-    return not kernel.kept and not any(loop.totals for loop in loops(kernel))
+    return not kernel.staged and not any(loop.totals for loop in loops(kernel))
 
 
 def has_sums(kernel: KernelModel) -> bool:
@@ -144,8 +144,7 @@ def fast_forms(kernel: KernelModel, language: str) -> FastForms:
             count += len(reciprocal.statements(step.body, types, varying)[1])
     for function in used_functions(kernel):
         fast.statements(function.body, {p.name: p.type for p in function.parameters})
-    used = sorted(name.lower() for name in fast.all_names if name)
-    return FastForms(tuple(used), count)
+    return FastForms(tuple(sorted(name.lower() for name in fast.all_names if name)), count)
 
 
 def index_divisions(kernel: KernelModel) -> int:

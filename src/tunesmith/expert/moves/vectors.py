@@ -123,7 +123,7 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if schedule.tasks is not None:
         prefer.append(("kept_if_several", f"{name} > 0 or {tasks} <= {schedule.tasks.default}"))
     answers = [(Remedy.ROW_IN_REGISTERS, f"{name} > 0"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
-    if kernel.kept:
+    if kernel.staged:
         answers.append((Remedy.LESS_SHARED, f"{name} > 0"))
     return extend(draft, "keep", choice, prefer, answers)
 
@@ -208,9 +208,9 @@ def element_bytes(pack: Pack, found: WritingPlan) -> int | None:
     """Of one element: the array's own type, or what its pointer is cast to."""
     if pack.element is not None:
         return byte_size(pack.element.base)
-    for kept in found.kernel.kept:
-        if kept.name == pack.array:
-            return byte_size(kept.type.base)
+    for staged in found.kernel.staged:
+        if staged.name == pack.array:
+            return byte_size(staged.type.base)
     size = byte_size(found.arrays[pack.array].base)
     return size if size is not None else argument_of(pack.array, found).element.bytes
 

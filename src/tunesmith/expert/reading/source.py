@@ -311,7 +311,7 @@ def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[
     for number, (parameter, name) in enumerate(zip(kernel.parameters, given, strict=True), start=1):
         fault = _mismatch(parameter, problem.argument(name), problem.kernel.language)
         if fault:
-            faults.append(f"argument {number} of {kernel.name}: {fault} ({where})")
+            faults.append(f"argument {number} of {kernel.name}: {fault} in problem.toml ({where})")
     return faults
 
 

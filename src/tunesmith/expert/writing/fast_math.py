@@ -38,7 +38,7 @@ def known_types(kernel: KernelModel) -> dict[str, c.Type | None]:
     found: dict[str, c.Type | None] = {p.name: p.type for p in kernel.function.parameters}
     found |= {task.name: c.Type(task.type) for task in kernel.tasks}
     found |= {task.count: c.Type("unsigned int") for task in kernel.tasks if task.count}
-    found |= {kept.name: c.Type(kept.type.base, 1) for kept in kernel.kept}
+    found |= {staged.name: c.Type(staged.type.base, 1) for staged in kernel.staged}
     bodies: list[c.Stmt] = []
     for step in all_steps(kernel.steps):
         if isinstance(step, Each | Repeat):

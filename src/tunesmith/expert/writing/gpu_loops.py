@@ -288,8 +288,8 @@ class GpuLoops(ElementLoops):
             base = pack.element.base
             align = byte_size(base) or 1
         else:
-            kept = {kept.name: kept.type for kept in self._plan.kernel.kept}
-            base = {**self._plan.arrays, **kept}[pack.array].base
+            staged = {staged.name: staged.type for staged in self._plan.kernel.staged}
+            base = {**self._plan.arrays, **staged}[pack.array].base
         number = {0: "1", 1: vec}.get(pack.width, f"{pack.width} * {vec}")
         limit = str(align)
         size = byte_size(base)

@@ -15,7 +15,7 @@ from tunesmith.expert.writing.gpu_loops import GpuLoops
 from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import CodeLines, dialect
 from tunesmith.expert.writing.plan import WritingPlan
-from tunesmith.expert.writing.rules import Baked, kept_extent
+from tunesmith.expert.writing.rules import Baked, staged_extent
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 
 
@@ -127,7 +127,7 @@ class KernelText:
         out.open()
         out.add(f"const {type_} {first} = {start};", *(["#endif"] if goes_on else []))
         self._task_names(out, type_)
-        self._kept_rows(out)
+        self._staged_rows(out)
         self._steps(plan.kernel.steps, out, scope | {task.name for task in plan.kernel.tasks})
         out.close()
 
@@ -162,20 +162,20 @@ class KernelText:
                 count = f"{self._tasks} / ({others})" if others else self._tasks
                 out.add(f"const unsigned int {task.count} = {count};")
 
-    def _kept_rows(self, out: CodeLines) -> None:
+    def _staged_rows(self, out: CodeLines) -> None:
         plan = self._plan
-        if not plan.kernel.kept:
+        if not plan.kernel.staged:
             return
         out.add("// What a loop leaves for a later one.")
         with out.only_if(f"!{plan.knobs.keep.name}" if plan.keeps else ""):
             out.add(f"extern __shared__ __align__(16) unsigned char {self._memory}[];")
             before = ""
-            for kept in plan.kernel.kept:
-                extent = _in_product(print_expr(kept_extent(plan, kept.name)))
-                size = (byte_size(kept.type.base) or 0) * kept.width
+            for staged in plan.kernel.staged:
+                extent = _in_product(print_expr(staged_extent(plan, staged.name)))
+                size = (byte_size(staged.type.base) or 0) * staged.width
                 bytes_ = f"(({extent} * {size} + 15) / 16 * 16)"
                 at = f"{self._memory}{before} + threadIdx.y * {bytes_}"
-                out.add(f"{kept.type.base} *{kept.name} = ({kept.type.base} *)({at});")
+                out.add(f"{staged.type.base} *{staged.name} = ({staged.type.base} *)({at});")
                 before += f" + {plan.knobs.tasks.name} * {bytes_}"
 
     # -- steps --------------------------------------------------------------------------------------

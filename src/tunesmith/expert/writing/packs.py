@@ -48,10 +48,10 @@ class Pack:
 
 
 def pack_accesses(
-    each: Each, arrays: Mapping[str, c.Type], kept: Iterable[str], sizes: Sizes, most: int, aligned: bool
+    each: Each, arrays: Mapping[str, c.Type], staged: Iterable[str], sizes: Sizes, most: int, aligned: bool
 ) -> tuple[Pack, ...]:
     """`most`: the largest VEC there may be; `aligned`: packs must start at multiples of VEC."""
-    own = frozenset(kept)
+    own = frozenset(staged)
     sites = Sites.of(each.body, [*arrays, *own])
     groups: dict[Key, list[Member]] = {}
     loose: set[str] = set(sites.escaped)  # arrays that are also, or only, touched outside packs
@@ -113,12 +113,12 @@ def _with_offset(
 
 
 def _pack(
-    key: Key, members: Sequence[Member], each: Each, sizes: Sizes, most: int, aligned: bool, is_kept: bool
+    key: Key, members: Sequence[Member], each: Each, sizes: Sizes, most: int, aligned: bool, is_staged: bool
 ) -> Pack | None:
     first, moves, _ = members[0]
     loads = [m for m in members if m[0].kind == "load"]
     stores = [m for m in members if m[0].kind == "store"]
-    if not is_kept:
+    if not is_staged:
         if stores and not any(site.sure and site.whole for site, _, _ in stores):
             return None
         if not any(site.sure for site, _, _ in members):
@@ -132,14 +132,14 @@ def _pack(
         return None
     index = _first_index(members)
     # A cast access is as wide as the source made it, and no wider: nothing more must divide.
-    checks = aligned and moves.step > 0 and not is_kept and first.element is None
+    checks = aligned and moves.step > 0 and not is_staged and first.element is None
     needs = _needs(index, moves, each, sizes, checks, most)
     if needs is None:
         return None
     unit = max(moves.step, 1)
     if any(sizes.divisor(need) % unit for need in needs) or key[3] % unit:
         unit = 1
-    read_first = is_kept or _reads_first(members) or any(not site.whole for site, _, _ in stores)
+    read_first = is_staged or _reads_first(members) or any(not site.whole for site, _, _ in stores)
     places = tuple(dict.fromkeys((site.node, _place(site, residue)) for site, _, residue in members))
     return Pack(
         key, first.array, first.element, moves.step, first.offset, index, places,

@@ -173,7 +173,7 @@ def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
 
 
 def _share(group: Group, plan: WritingPlan) -> None:
-    kept = {kept.name for kept in plan.kernel.kept}
+    staged = {staged.name for staged in plan.kernel.staged}
     touched = _outside(group, plan)
     uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
     for loop in group.loops:
@@ -182,7 +182,7 @@ def _share(group: Group, plan: WritingPlan) -> None:
     names = {key: members[0][0].names[key] for key, members in uses.items()}
     for key, members in uses.items():
         array = key[0]
-        if len(members) < 2 or (array not in kept and (array in touched or _other_keys(group, key, plan))):
+        if len(members) < 2 or (array not in staged and (array in touched or _other_keys(group, key, plan))):
             continue
         if not any(p.loads for _, p in members[1:]) and sum(p.stores for _, p in members) < 2:
             continue  # nothing is read or stored again
@@ -224,7 +224,7 @@ def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
 
 
 def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
-    steps = map_steps(_flat_kept(draft.kernel), lambda step: replace(step))
+    steps = map_steps(_flat_staged(draft.kernel), lambda step: replace(step))
     if draft.schedule.beside is not None and len(problem.launches) == 1:
         steps = gathered(steps, Independence.of(draft.kernel, problem))
     kernel = replace(draft.kernel, steps=steps)
@@ -241,7 +241,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
         _alignments(kernel, problem),
     )  # fmt: skip
     _refuse_launch_words(kernel)
-    if found.is_flat and (found.has_totals or kernel.kept):
+    if found.is_flat and (found.has_totals or kernel.staged):
         raise Unwritable("a kernel without tasks has a total; nothing says which threads share it")
     for each in loops_in(kernel.steps):
         found.loops[id(each)] = _plan_loop(each, found)
@@ -263,7 +263,7 @@ def _refuse_launch_words(kernel: KernelModel) -> None:
 def _model_names(kernel: KernelModel) -> Iterator[str]:
     """Every name in the steps: the reader may have made some that the source does not have."""
     yield from (name for task in kernel.tasks for name in (task.name, task.count) if name)
-    yield from (kept.name for kept in kernel.kept)
+    yield from (staged.name for staged in kernel.staged)
     for step in all_steps(kernel.steps):
         if isinstance(step, Each | Repeat):
             yield step.index
@@ -274,9 +274,9 @@ def _model_names(kernel: KernelModel) -> Iterator[str]:
             yield from declared_in(part)
 
 
-def _flat_kept(kernel: KernelModel) -> tuple[Step, ...]:
+def _flat_staged(kernel: KernelModel) -> tuple[Step, ...]:
     """`row[i][c]` as `row[i * width + c]`, like any other array."""
-    widths = {kept.name: kept.width for kept in kernel.kept if kept.width > 1}
+    widths = {staged.name: staged.width for staged in kernel.staged if staged.width > 1}
     if not widths:
         return kernel.steps
 
@@ -327,12 +327,12 @@ def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
     if vector.most == plan.knobs.items.most == 1 and plan.knobs.keep.most == 0:
         return LoopPlan(each, ())
     aligned = plan.language != "opencl"
-    kept = [kept.name for kept in plan.kernel.kept]
-    packs = pack_accesses(each, plan.arrays, kept, plan.sizes, vector.most, aligned)
+    staged = [staged.name for staged in plan.kernel.staged]
+    packs = pack_accesses(each, plan.arrays, staged, plan.sizes, vector.most, aligned)
     loop = LoopPlan(each, packs)
     for pack in packs:
         loop.names[pack.key] = plan.names.fresh(f"{pack.array}_pack")
     loop.tail = plan.is_flat or not plan.sizes.is_plain(loop.extent) or plan.language == "opencl"
-    if loop.tail and any(pack.array in kept for pack in packs):
+    if loop.tail and any(pack.array in staged for pack in packs):
         raise Unwritable("what a loop keeps for a later one has no length that the contract tells")
     return loop

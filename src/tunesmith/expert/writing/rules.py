@@ -77,7 +77,7 @@ def rules_of(plan: WritingPlan) -> list[Rule]:
             )
     for name, text in division_rules(plan):
         require(name, text)
-    if plan.kernel.kept and (shared := shared_bytes(plan)) is not None:
+    if plan.kernel.staged and (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules
 
@@ -187,16 +187,16 @@ def tasks_text(plan: WritingPlan) -> str:
 
 
 def shared_bytes(plan: WritingPlan) -> str | None:
-    """Bytes of shared memory for what loops keep for later ones; None where nothing is kept."""
-    if not plan.kernel.kept:
+    """Bytes of shared memory for what loops keep for later ones; None where nothing is staged."""
+    if not plan.kernel.staged:
         return None
     total: list[str] = []
-    for kept in plan.kernel.kept:
-        size = byte_size(kept.type.base)
-        extent = plan.sizes.text(kept_extent(plan, kept.name))
+    for staged in plan.kernel.staged:
+        size = byte_size(staged.type.base)
+        extent = plan.sizes.text(staged_extent(plan, staged.name))
         if size is None or extent is None:
-            raise Unwritable(f"the size of what is kept in {kept.name} is not known")
-        total.append(f"round_up({grouped(extent)} * {size * kept.width}, 16)")
+            raise Unwritable(f"the size of what is staged in {staged.name} is not known")
+        total.append(f"round_up({grouped(extent)} * {size * staged.width}, 16)")
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
     whole = each if tasks == "1" else f"{tasks} * ({each})"
@@ -205,7 +205,7 @@ def shared_bytes(plan: WritingPlan) -> str | None:
     return whole
 
 
-def kept_extent(plan: WritingPlan, name: str) -> Expr:
+def staged_extent(plan: WritingPlan, name: str) -> Expr:
     """How many elements the array has for one task: as far as the loops that use it go."""
     for loop in plan.all_loops:
         if name in names_in(loop.each.body):

@@ -232,7 +232,7 @@ class Independence:
     """What decides whether two loops of a kernel depend on each other."""
 
     storage: Mapping[str, str]  # an array -> the name of its storage
-    kept: frozenset[str]
+    staged: frozenset[str]
 
     @classmethod
     def of(cls, kernel: KernelModel, problem: Problem) -> Independence:
@@ -246,7 +246,7 @@ class Independence:
         for name in storage:  # of one that stands for another in turn
             for _ in storage:
                 storage[name] = storage.get(storage[name], storage[name])
-        return cls(storage, frozenset(kept.name for kept in kernel.kept))
+        return cls(storage, frozenset(staged.name for staged in kernel.staged))
 
     def touched(self, step: Each | Let) -> tuple[set[str], set[str]]:
         """The storage that it touches, and of that what it may write."""
@@ -255,7 +255,7 @@ class Independence:
         return {self.storage[array] for array in names_in(step.body) & self.storage.keys()}, written
 
     def stands_alone(self, loop: Each) -> bool:
-        return starts_at_zero(loop) and not loop.totals and not names_in(loop.body) & self.kept
+        return starts_at_zero(loop) and not loop.totals and not names_in(loop.body) & self.staged
 
     def is_apart(self, one: Each, other: Each) -> bool:
         (a, a_written), (b, b_written) = self.touched(one), self.touched(other)

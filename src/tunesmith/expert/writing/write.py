@@ -202,7 +202,7 @@ def _vector_types(knob: Knob, vec: str, ivec: str, as_vec: str, as_ivec: str) ->
 
 def _write_opencl(plan: WritingPlan) -> str:
     fast = fast_math(plan)
-    if plan.kernel.kept:
+    if plan.kernel.staged:
         raise Unwritable("a loop leaves values for a later one in local memory, which a CPU has no use for")
     if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
         raise Unwritable("OpenCL has vectors of 2, 4, 8 and 16 elements")

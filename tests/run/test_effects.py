@@ -1,4 +1,4 @@
-"""What mattered in a run: from its state alone, and nothing wrong counts as fast."""
+"""What each parameter is worth in a run: from its state alone, and nothing wrong counts as fast."""
 
 from __future__ import annotations
 
