@@ -181,6 +181,7 @@ def lab(
     cache: ResultCache | None = None,
     baseline: bool = True,
     seed: int = 0,
+    verify_seed: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Harness]:
     """A lab that has timed the original; its workers live in this process unless it has a scratch folder."""
@@ -192,6 +193,7 @@ def lab(
         LabSettings(seed, 1),
         cache=cache,
         progress=progress,
+        draw_seed=lambda: verify_seed,
     )
     try:
         harness = Harness(own, problem, log)
