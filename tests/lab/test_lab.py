@@ -333,7 +333,7 @@ class TestVerify:
         own = scale_problem(kernel=fake_kernel(fault="2"))
         with lab(own, fault_template("0"), baseline=False) as harness:
             verified = harness.lab.verify(harness.trial("long"))
-        assert verified.outcome.status is Status.WRONG
+        assert verified.outcome.status is Status.INFEASIBLE
         says(verified.outcome.results[0].detail, "original itself fails")
 
     def test_every_verification_has_a_seed_of_its_own(self) -> None:

@@ -221,6 +221,9 @@ class LocalLab:
             else:
                 cases = self._fresh_cases(code, item.variant, seed, replaced)
                 verdict = self._judge(code, item.variant, cases)
+                if verdict is NO_CASES and replaced:
+                    words = f"the original itself fails: {replaced[-1].reason}"
+                    verdict = Verdict(Status.INFEASIBLE, words)
                 seen += cases
             for workload in item.workloads:
                 if isinstance(code, Verdict) or not verdict.ok:
