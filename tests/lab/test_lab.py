@@ -336,7 +336,7 @@ class TestVerify:
         assert verified.outcome.status is Status.INFEASIBLE
         says(verified.outcome.results[0].detail, "original itself fails")
 
-    def test_every_verification_has_a_seed_of_its_own(self) -> None:
+    def test_what_is_drawn_follows_from_the_seed_that_is_told(self) -> None:
         seen = []
         for seed in (1, 1, 2):
             with lab(scale_problem(), fault_template("0"), verify_seed=seed) as harness:

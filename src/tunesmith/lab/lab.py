@@ -72,14 +72,15 @@ class LocalLab:
         extra: Sequence[ExtraCase] = (),
         draw_seed: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
     ) -> None:
-        """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Every verification begins
-        from a seed of its own, which nobody knows before."""
+        """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
+        begin from a seed that nobody knows before the first of them."""
         self._problem = problem
         self._device = device
         self._settings = settings
         self._progress = progress
         self._extra = tuple(extra)
         self._draw_seed = draw_seed
+        self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
         self._unfit: dict[Case, Verdict] = {}
         self._unfit_values: set[str] = set()
@@ -209,7 +210,8 @@ class LocalLab:
         results: list[Result] = []
         seen: list[Case] = []
         replaced: list[ReplacedCase] = []
-        seed = self._draw_seed()
+        # The same for all winners, who were chosen before it was drawn: they share references.
+        seed = self._verify_seed = self._draw_seed() if self._verify_seed is None else self._verify_seed
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.

@@ -44,7 +44,7 @@ EDGE_CASES = 17
 FRESH_CASES = 8
 THRESHOLD_CASES = {"full": 6, "verify": 10}
 ODD_BYTES = 4 << 20
-LARGE_BYTES = 64 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
+LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
 HUGE = 1 << 31  # elements or bytes of one array: on a GPU one case goes beyond
 HUGE_SHARE = 0.15  # of a device's memory: inputs, outputs and what they are compared with lie there together
 MAX_VALUES = 60  # of one size
@@ -161,9 +161,9 @@ def _fresh_sizes(
             }
         return list(chosen)
 
-    found = picked(points, FRESH_CASES, 2 * limit)
+    found = picked(points, FRESH_CASES, limit)
     for index in range(len(sizes)):
-        found += picked(domain.sample(rng, uniform=index), 1, limit)
+        found += picked(domain.sample(rng, uniform=index), 1, limit / 2)
     return list(dict.fromkeys(found))
 
 

@@ -305,7 +305,7 @@ class Verified:
 
     outcome: Outcome
     cases: int
-    seed: int = 0  # drawn for this verification alone; sizes and values follow from it
+    seed: int = 0  # drawn when the first winner was verified; sizes and values follow from it
     replaced: tuple[ReplacedCase, ...] = ()
     reach: tuple[tuple[str, int], ...] = ()  # sizes and lengths of arrays -> the largest found right
 
