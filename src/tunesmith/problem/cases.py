@@ -194,9 +194,11 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
     points, taken = points[quick], taken[quick]
     most = _most(domain, device)
     found = [points[(taken > max(limit, most / 2)) & (taken <= most)]]
-    if device.inspects:
+    arrays = [a for a in domain.problem.arguments if a.is_array]
+    # What the host would have to lay out takes minutes at such sizes.
+    if device.inspects and domain.problem.inputs is None and not any(a.strides or a.init for a in arrays):
         lengths = np.max([*array_lengths(domain, points), np.zeros(len(points))], axis=0)
-        widest = max((a.element.bytes for a in domain.problem.arguments if a.is_array), default=1)
+        widest = max((a.element.bytes for a in arrays), default=1)
         fits = taken <= min(HUGE_SHARE * device.limits.memory, device.limits.max_allocation)
         beyond = points[fits & (lengths > HUGE)]
         beyond = beyond if len(beyond) else points[fits & (lengths * widest > HUGE)]
