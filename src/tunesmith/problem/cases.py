@@ -238,7 +238,7 @@ def chance_to_find(share: float, cases: int) -> float:
 
 def share_found(chance: float, cases: int) -> float:
     """The smallest share of the sizes, as they are drawn, in which a fault is met with this probability."""
-    return 1.0 - (1.0 - chance) ** (1.0 / cases)
+    return 1.0 - float((1.0 - chance) ** (1.0 / cases))
 
 
 def _more_items(problem: Problem, item: str) -> int | None:
