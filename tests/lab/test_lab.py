@@ -345,6 +345,16 @@ class TestVerify:
         assert seen[0] == seen[1] != seen[2]
         assert [seed for seed, _ in seen] == [1, 1, 2]
 
+    def test_no_values_are_those_of_another_run(self) -> None:
+        drawn = []
+        for salt in (0, 0, 1, 2):
+            with lab(scale_problem(), fault_template("0"), salt=salt) as harness:
+                assert harness.result("long").ok
+                drawn.append({s.request.draw.seed for s in harness.log.of(RunCase)})
+        assert drawn[0] == drawn[1]
+        assert not drawn[0] & drawn[2]
+        assert not drawn[2] & drawn[3]
+
     def test_finds_what_all_checks_before_missed(self) -> None:
         """A fault at sizes that no smoke or full case has."""
         problem = scale_problem()
