@@ -1,15 +1,15 @@
 // /// tunesmith
 // [params]
-// LOCAL = [64]
+// LOCAL = [16]
 // [default]
-// LOCAL = 64
+// LOCAL = 16
 // [launch]
-// grid  = ["ceildiv(cols, 16)", "ceildiv(rows, 16)"]
-// block = ["16", "16"]
+// grid  = ["ceildiv(cols, LOCAL)", "ceildiv(rows, LOCAL)"]
+// block = ["LOCAL", "LOCAL"]
 // ///
 // Denormal numbers become zero.
 #ifndef LOCAL
-#define LOCAL 64
+#define LOCAL 16
 #endif
 
 __kernel void transpose(__global float *out, __global const float *input, int rows, int cols)

@@ -125,11 +125,12 @@ def verify_cases(
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
     small = [sizes for sizes in _smoke_sizes(domain)[1:] if sizes not in places] or places[:1]
     little = [sizes for sizes in places if domain.bytes(_point(sizes))[0] <= ODD_BYTES] or small
+    little.sort(key=lambda sizes: -min(value for _, value in sizes))  # a few elements show little
     around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
     alone = [name for name in odd if name not in plain[: len(around)]]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
-        *((little[-1 - i % len(little)], name) for i, name in enumerate(alone) if little),
+        *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
         *((sizes, plain[i % len(plain)]) for i, sizes in enumerate(around)),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),
     ]
