@@ -144,14 +144,21 @@ def wait_for_events(
 
 
 def facts(run: Path) -> list[tuple[str, Any]]:
-    """A run's events without what depends on the clock."""
+    """A run's events without what depends on the clock, or is drawn for this run alone."""
+    drawn = {"Started": {"salt"}, "Verified": {"seed", "cases", "replaced", "reach"}}
 
     def timeless(value: Any) -> Any:
         if isinstance(value, dict):
             return {k: timeless(v) for k, v in value.items() if k not in ("seconds", "busy")}
         return [timeless(v) for v in value] if isinstance(value, list) else value
 
-    return [(line["type"], timeless(line["event"])) for line in journal(run)]
+    return [
+        (
+            line["type"],
+            timeless({k: v for k, v in line["event"].items() if k not in drawn.get(line["type"], ())}),
+        )
+        for line in journal(run)
+    ]
 
 
 def processes_in(folder: Path) -> list[str]:

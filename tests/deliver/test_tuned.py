@@ -56,6 +56,14 @@ def test_a_general_configuration_and_the_original_behind_it() -> None:
     assert served(entries, rows=1, d=40)["file"] == "original.cl"  # 40 is no multiple of 8 * VEC
 
 
+def test_beyond_what_was_verified_the_original_serves() -> None:
+    far = replace(choice(B, small=B, wide=B), reach=(("rows", 20), ("(rows) * (d)", 4096)))
+    _, entries = delivered(far)
+    assert served(entries, rows=16, d=256)["file"] == "scale-general.cl"
+    assert served(entries, rows=16, d=288)["file"] == "original.cl"
+    assert served(entries, rows=21, d=64)["file"] == "original.cl"
+
+
 def test_a_workload_with_its_own_configuration_comes_first() -> None:
     files, entries = delivered(choice(B, small=A, wide=B))
     assert [entry["file"] for entry in entries] == ["scale-small.cl", "scale-general.cl", "original.cl"]

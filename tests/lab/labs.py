@@ -181,6 +181,8 @@ def lab(
     cache: ResultCache | None = None,
     baseline: bool = True,
     seed: int = 0,
+    verify_seed: int = 1,
+    salt: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Harness]:
     """A lab that has timed the original; its workers live in this process unless it has a scratch folder."""
@@ -189,9 +191,10 @@ def lab(
         problem,
         device or device_of(spec),
         spawner(spec, log, scratch, backend),  # type: ignore[arg-type]
-        LabSettings(seed, 1),
+        LabSettings(seed, 1, salt=salt),
         cache=cache,
         progress=progress,
+        draw_seed=lambda: verify_seed,
     )
     try:
         harness = Harness(own, problem, log)

@@ -67,6 +67,7 @@ class Judges:
             tuple(sorted(referred.sampled)),
             accuracy.deterministic,
             accuracy.baseline_may_fail,
+            case.is_odd,
         )
         return request, referred.blobs
 

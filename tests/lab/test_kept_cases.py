@@ -8,7 +8,7 @@ import pytest
 from tests.lab.kept_scenarios import SCENARIOS, TWICE, Scenario, add, idle, past_end, scribble, varying
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, Keeper, a_case
-from tests.lab.python_kernels import Array, Kernel, PythonBackend, PythonSession, then
+from tests.lab.python_kernels import Argument, Array, Kernel, PythonBackend, PythonSession, then
 from tunesmith.backends.messages import (
     Contender,
     Draw,
@@ -51,6 +51,29 @@ def test_device_and_host_judge_alike(name: str, monkeypatch: pytest.MonkeyPatch)
         assert (candidate, verdict.status) == (candidate, status), verdict.detail
         found = device.examine(code, [Examined(case, plan, SECONDS)])
         assert (candidate, found) == (candidate, verdict)
+
+
+def test_odd_values_are_held_to_the_original_on_host_and_device() -> None:
+    """An original that makes 1 of what is not a number may be followed, or the reference; not a third way."""
+
+    def made(instead: float) -> Kernel:
+        def kernel(out: Argument, x: Argument, *_: object) -> None:
+            with np.errstate(over="ignore"):
+                values = 2 * x.of("float32")
+            out.of("float32")[:] = np.where(np.isnan(values), np.float32(instead), values)
+
+        return kernel
+
+    kernels = {"original": made(1.0), "like": made(1.0), "right": made(np.nan), "other": made(0.0)}
+    judges, case = Judges(scale_problem(), kernels), a_case(distribution="special", errors=False)
+    plan = judges.plan(case)
+    for oracle in (judges.on_the_host(), judges.on_the_device()):
+        assert isinstance(oracle.establish(case), float)
+        found = {
+            name: oracle.examine(judges.code(name), [Examined(case, plan, SECONDS)]).status
+            for name in ("like", "right", "other")
+        }
+        assert found == {"like": Status.OK, "right": Status.OK, "other": Status.WRONG}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from tests.lab.labs import Harness, device_of, fake_kernel, fault_template, lab, scale_problem, template_text
 from tests.lab.process_list import gone
+from tests.wording import says
 from tunesmith.backends.messages import Build, Load, RunCase, TimeRuns
 from tunesmith.lab import measuring
 from tunesmith.problem.plan import BufferPlan, Plan, Status
@@ -304,10 +305,56 @@ class TestVerify:
         earlier = [s.request for s in before if isinstance(s.request, RunCase)]
         workload = (("rows", 16), ("d", 32))
         fresh = {r.plan.sizes for r in cases} - {workload}
-        assert len(fresh) == verified.cases - 1 == 8
-        assert not fresh & {r.plan.sizes for r in earlier}
+        assert len(fresh) >= 8
+        assert verified.cases == len({(r.plan.sizes, r.draw) for r in cases})
+        assert len(fresh - {r.plan.sizes for r in earlier}) >= 8
         assert workload in {r.plan.sizes for r in cases}
         assert not {r.draw.seed for r in cases} & {r.draw.seed for r in earlier}
+
+    def test_a_case_that_the_original_fails_judges_nobody(self) -> None:
+        """It is wrong at two sizes that only the verification has: others take their places."""
+        with lab(scale_problem(), fault_template("0")) as harness:
+            harness.result("long")
+            known = harness.sizes_run()
+            harness.log.clear()
+            harness.lab.verify(harness.trial("long"))
+            new = [sizes for sizes in harness.sizes_run() if sizes not in known][:2]
+        places = " or ".join(f"(rows == {s['rows']} and d == {s['d']})" for s in new)
+        for fault in (2, 6):  # wrong, unstable
+            own = scale_problem(kernel=fake_kernel(fault=f"{fault} if {places} else 0"))
+            with lab(own, fault_template("0")) as harness:
+                verified = harness.lab.verify(harness.trial("long"))
+            assert verified.outcome.status is Status.OK
+            assert {c.sizes for c in verified.replaced} <= {tuple(sizes.items()) for sizes in new}
+            assert verified.replaced
+            assert all(case.reason for case in verified.replaced)
+            assert verified.cases >= 8
+
+    def test_an_original_that_fails_every_case_clears_nobody(self) -> None:
+        own = scale_problem(kernel=fake_kernel(fault="2"))
+        with lab(own, fault_template("0"), baseline=False) as harness:
+            verified = harness.lab.verify(harness.trial("long"))
+        assert verified.outcome.status is Status.INFEASIBLE
+        says(verified.outcome.results[0].detail, "original itself fails")
+
+    def test_what_is_drawn_follows_from_the_seed_that_is_told(self) -> None:
+        seen = []
+        for seed in (1, 1, 2):
+            with lab(scale_problem(), fault_template("0"), verify_seed=seed) as harness:
+                verified = harness.lab.verify(harness.trial("long"))
+                seen.append((verified.seed, [s.request.draw.seed for s in harness.log.of(RunCase)]))
+        assert seen[0] == seen[1] != seen[2]
+        assert [seed for seed, _ in seen] == [1, 1, 2]
+
+    def test_no_values_are_those_of_another_run(self) -> None:
+        drawn = []
+        for salt in (0, 0, 1, 2):
+            with lab(scale_problem(), fault_template("0"), salt=salt) as harness:
+                assert harness.result("long").ok
+                drawn.append({s.request.draw.seed for s in harness.log.of(RunCase)})
+        assert drawn[0] == drawn[1]
+        assert not drawn[0] & drawn[2]
+        assert not drawn[2] & drawn[3]
 
     def test_finds_what_all_checks_before_missed(self) -> None:
         """A fault at sizes that no smoke or full case has."""

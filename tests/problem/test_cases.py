@@ -8,9 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.thoroughness import examples
-from tunesmith.problem.cases import FULL_BYTES, SMOKE_BYTES, Case, full_cases, smoke_cases, verify_cases
+from tunesmith.problem.cases import (
+    CONSTANT,
+    FULL_BYTES,
+    LARGE_BYTES,
+    SMOKE_BYTES,
+    Case,
+    chance_to_find,
+    full_cases,
+    reach,
+    share_found,
+    smoke_cases,
+    verify_cases,
+)
 from tunesmith.problem.device import Device, Limits
-from tunesmith.problem.draws import DISTRIBUTIONS
+from tunesmith.problem.draws import DISTRIBUTIONS, ODD
 from tunesmith.problem.problem import (
     Accuracy,
     Argument,
@@ -250,13 +262,13 @@ def test_related_sizes_are_smoke_tested_where_they_differ() -> None:
 def test_full_cases_hold_the_ends_the_workloads_and_all_distributions(name: str) -> None:
     problem = PROBLEMS[name]
     cases = full_cases(problem, original(problem), DEVICE, 1)
-    assert len(cases) <= 35
+    assert len(cases) <= 35 + len(ODD) + 6
     sizes = [dict(case.sizes) for case in cases]
     smallest = {rule.name: rule.min for rule in problem.contract.sizes}
     assert smallest in sizes
     for workload in problem.workloads:
         assert {c.distribution for c in cases if dict(c.sizes) == workload.as_dict()} >= {"normal", "wide"}
-    assert {case.distribution for case in cases} == set(DISTRIBUTIONS)
+    assert {case.distribution for case in cases} == {*DISTRIBUTIONS, *ODD}
     for case in smoke_cases(problem, original(problem), DEVICE, 1):
         assert replace(case, level="full") in cases  # the same arrays: their reference is known already
     budget = max(FULL_BYTES, *(nbytes(problem, Case(w.sizes, "", 0, "full")) for w in problem.workloads))
@@ -285,15 +297,60 @@ def test_verification_uses_sizes_and_seeds_never_used_before(name: str) -> None:
     before = full_cases(problem, original(problem), DEVICE, 1)
     cases = verify_cases(problem, original(problem), DEVICE, 1, {case.sizes for case in before})
     workloads = [workload.as_dict() for workload in problem.workloads]
-    fresh = [case for case in cases if dict(case.sizes) not in workloads]
+    fresh = [case for case in cases if dict(case.sizes) not in workloads][:8]
     assert len({case.sizes for case in fresh}) >= 6
     assert not {case.sizes for case in fresh} & {case.sizes for case in before}
     assert not {case.seed for case in cases} & {case.seed for case in before}
     assert {case.distribution for case in fresh} == set(DISTRIBUTIONS)
+    assert {case.distribution for case in cases} == {*DISTRIBUTIONS, *ODD}
     for workload in workloads:
         assert workload in [dict(case.sizes) for case in cases]
     again = verify_cases(problem, original(problem), DEVICE, 2, {case.sizes for case in before})
     assert {case.sizes for case in again} != {case.sizes for case in cases}
+
+
+@pytest.mark.parametrize("name", ["silu", "norm", "flat"])
+def test_verification_reaches_every_end_of_the_contract_and_goes_beyond_the_workloads(name: str) -> None:
+    problem = PROBLEMS[name]
+    cases = verify_cases(problem, original(problem), replace(DEVICE, kind="cpu"), 3, ())
+    far = dict(reach(problem, cases))
+    for rule in problem.contract.sizes:
+        affordable = nbytes(
+            problem, Case(tuple({**least_sizes(problem), rule.name: rule.max}.items()), "", 0, "full")
+        )
+        assert far[rule.name] == rule.max or affordable > LARGE_BYTES / 4
+    largest = max(nbytes(problem, case) for case in cases)
+    usual = max(nbytes(problem, Case(w.sizes, "", 0, "full")) for w in problem.workloads)
+    assert largest > LARGE_BYTES / 2 or largest >= usual > LARGE_BYTES
+    assert largest <= max(LARGE_BYTES, usual)
+
+
+def least_sizes(problem: Problem) -> dict[str, int]:
+    return least(problem.contract.sizes)
+
+
+def test_on_a_gpu_one_array_is_beyond_what_32_bits_count() -> None:
+    large = replace(DEVICE, inspects=True, limits=replace(LIMITS, memory=140 << 30, max_allocation=140 << 30))
+    cases = verify_cases(NORM, original(NORM), large, 3, ())
+    assert max(dict(c.sizes)["rows"] * dict(c.sizes)["d"] for c in cases) > 1 << 31
+    small = replace(large, limits=replace(LIMITS, memory=8 << 30, max_allocation=8 << 30))
+    assert max(nbytes(NORM, c) for c in verify_cases(NORM, original(NORM), small, 3, ())) < 2 << 30
+
+
+def test_how_far_cases_go_is_told_by_size_and_by_array() -> None:
+    cases = [Case((("rows", r), ("d", d)), "normal", 1, "verify") for r, d in ((7, 100), (50, 3))]
+    far = dict(reach(NORM, cases))
+    assert (far["rows"], far["d"]) == (50, 100)
+    assert 700 in far.values()
+    assert reach(NORM, []) == ()
+
+
+def test_the_chance_to_meet_a_fault_grows_with_its_share_and_the_cases() -> None:
+    assert chance_to_find(0.5, 2) == pytest.approx(0.75)
+    assert chance_to_find(0.0, 100) == 0
+    for cases in (8, 12, 24):
+        assert chance_to_find(share_found(0.95, cases), cases) == pytest.approx(0.95)
+    assert share_found(0.95, 12) < share_found(0.99, 12) < share_found(0.99, 8)
 
 
 @given(st.sets(st.sampled_from(range(1, 21))))
@@ -397,7 +454,7 @@ class TestComparingErrors:
 
     def test_an_excused_case_has_a_twin(self) -> None:
         cases = self.cases(None)
-        excused = [c for c in cases if not c.compares_errors and c.distribution not in ("zeros", "ones")]
+        excused = [c for c in cases if not c.compares_errors and c.distribution not in CONSTANT + ODD]
         compared = {(c.sizes, c.distribution) for c in cases if c.compares_errors}
         assert excused
         for case in excused:
@@ -410,6 +467,6 @@ class TestComparingErrors:
 
     def test_where_no_twin_is_legal_nothing_is_excused(self) -> None:
         cases = self.cases("rows <= 8")
-        varied = [c for c in cases if c.distribution not in ("zeros", "ones")]
+        varied = [c for c in cases if c.distribution not in CONSTANT + ODD]
         assert varied
         assert all(c.compares_errors for c in varied)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.wording import says
 from tunesmith.problem import compare
-from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_against_original
+from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_against_original, judge_odd
 from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import Compare, element_type
 
@@ -423,3 +423,50 @@ def test_integers_that_may_be_close_get_the_tolerance_and_nothing_more() -> None
     near = buffer("int32", (1,), atol=1, compare="close")
     assert judge_against_original(near, np.array([6], np.int32), np.array([5], np.int32)) is None
     assert judge_against_original(near, np.array([7], np.int32), np.array([5], np.int32)) is not None
+
+
+# -- odd values: like the original or like the reference ------------------------------------------------
+
+
+def odd(got: list[float], expected: list[float] | None, original: list[float], **rules: float) -> str | None:
+    out, first = np.array(got, dtype=np.float32), np.array(original, dtype=np.float32)
+    wanted = None if expected is None else np.array(expected, dtype=np.float64)
+    with np.errstate(all="ignore"):
+        return judge_odd(buffer("float32", out.shape, **rules), out, wanted, first)
+
+
+@pytest.mark.parametrize("expected", [None, [math.nan, math.inf, 1.0]])
+def test_what_is_no_number_stays_none(expected: list[float] | None) -> None:
+    right = [math.nan, math.inf, 1.0]
+    assert odd(right, expected, right) is None
+    for wrong in ([0.0, math.inf, 1.0], [math.nan, -math.inf, 1.0], [math.nan, 3e38, 1.0], [math.nan] * 3):
+        assert odd(wrong, expected, right) is not None
+
+
+def test_an_original_that_overflows_on_its_way_may_be_followed_or_not() -> None:
+    expected, original = [2.0, 4.0], [math.inf, 4.0]
+    assert odd([math.inf, 4.0], expected, original) is None
+    assert odd([2.0, 4.0], expected, original) is None
+    assert odd([math.nan, 4.0], expected, original) is not None
+
+
+def test_denormals_may_be_flushed_where_the_original_does_so_or_the_tolerance_allows() -> None:
+    tiny = [1e-39, 1.0]
+    assert odd([0.0, 1.0], tiny, [0.0, 1.0]) is None
+    assert odd([0.0, 1.0], tiny, tiny) is not None
+    assert odd([0.0, 1.0], tiny, tiny, atol=1e-6) is None
+
+
+def test_an_original_off_the_reference_allows_as_much_twice_and_no_more() -> None:
+    expected, original = [100.0] * 4, [100.3, 100.0, 100.0, 100.0]
+    assert odd([99.5, 100.0, 100.0, 100.0], expected, original, rtol=1e-3) is None
+    assert odd([99.0, 100.0, 100.0, 100.0], expected, original, rtol=1e-3) is not None
+    assert odd([99.0, 90.0, 100.0, 100.0], expected, [0.0, 100.0, 100.0, 100.0], rtol=1e-3) is not None
+
+
+def test_odd_integers_are_equal_to_one_of_the_two() -> None:
+    plan = buffer("int32", (2,))
+    exact, original = np.array([5, 7]), np.array([5, 8], dtype=np.int32)
+    assert judge_odd(plan, np.array([5, 7], dtype=np.int32), exact, original) is None
+    assert judge_odd(plan, original, exact, original) is None
+    assert judge_odd(plan, np.array([5, 9], dtype=np.int32), exact, original) is not None

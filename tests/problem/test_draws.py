@@ -12,6 +12,7 @@ from tests.thoroughness import examples
 from tunesmith.problem import draws
 from tunesmith.problem.draws import (
     DISTRIBUTIONS,
+    ODD,
     draw_array,
     draw_block,
     draw_rows,
@@ -23,6 +24,7 @@ from tunesmith.problem.plan import BufferPlan
 from tunesmith.problem.problem import Distribution, element_type
 
 EVERY = (*DISTRIBUTIONS, "positive", "integers")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def buffer(
@@ -106,7 +108,55 @@ def test_a_positive_number_stays_positive_in_a_small_type() -> None:
     assert draw_array(buffer("float16", 1 << 20), "positive", 1).min() > 0
 
 
-@given(st.floats(-1e3, 1e3), st.floats(0.5, 1e3), st.sampled_from(EVERY))
+@pytest.mark.parametrize("type", FLOATS)
+def test_special_numbers_are_all_there_is(type: str) -> None:
+    element = element_type(type)
+    drawn = draw_array(buffer(type, 20_000), "special", 1).astype(np.float64)
+    normal = 2.0**element.min_exponent
+    assert np.isnan(drawn).any()
+    assert {np.inf, -np.inf} <= set(drawn[np.isinf(drawn)])
+    assert ((drawn != 0) & (np.abs(drawn) < normal)).any()
+    assert {element.largest, normal, 0.0} <= set(np.abs(drawn))
+    assert {True, False} == set(np.signbit(drawn[drawn == 0]).tolist())
+    ordinary = np.isfinite(drawn) & (np.abs(drawn) > 1e-4) & (np.abs(drawn) < 6)
+    assert ordinary.mean() > 0.8
+
+
+@pytest.mark.parametrize("type", FLOATS)
+def test_odd_distributions_look_like_what_they_are_called(type: str) -> None:
+    drawn = {name: draw_array(buffer(type, 6400), name, 3).astype(np.float64) for name in ODD}
+    assert all(np.isfinite(values).all() for name, values in drawn.items() if name != "special")
+    element = element_type(type)
+    assert drawn["extreme"].max() > math.ldexp(element.largest, -16)
+    assert np.abs(drawn["extreme"]).min() < 2.0 ** (element.min_exponent + 4)
+    assert len(set(drawn["ties"])) == 3
+    assert len(set(drawn["constant"])) == 1
+    assert 0.005 < (drawn["sparse"] != 0).mean() < 0.02
+    steps = np.diff(drawn["sorted"])
+    assert (steps >= 0).all() or (steps <= 0).all()
+    windows = drawn["cancelling"].reshape(-1, 64)
+    assert np.abs(windows.sum(axis=1)).max() < 1e-9 < np.abs(windows).sum()
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_arrays_repeat_a_block_as_others_do(name: str) -> None:
+    whole = buffer("float32", 2 * draws.BLOCK + 50)
+    rows = replace(whole, shape=(2, draws.BLOCK + 25), strides=(draws.BLOCK + 25, 1))
+    array = draw_array(whole, name, 4)
+    np.testing.assert_array_equal(draw_rows(rows, name, 4, [1])[0], array[draws.BLOCK + 25 :])
+
+
+def test_integers_reach_the_ends_of_their_type_or_of_the_range_they_have() -> None:
+    for type in ("int8", "uint8", "int32", "int64", "uint64", "int4"):
+        element = element_type(type)
+        memory = draw_array(buffer(type, 1000), "special", 1)
+        drawn = unpacked(memory, element) if element.packed > 1 else memory
+        assert (int(drawn.min()), int(drawn.max())) == element.bounds
+    within = draw_array(buffer("int32", 1000, range=(3, 9)), "special", 1)
+    assert set(np.unique(within)) == set(range(3, 10))
+
+
+@given(st.floats(-1e3, 1e3), st.floats(0.5, 1e3), st.sampled_from((*EVERY, *ODD)))
 def test_a_promised_range_holds_whatever_the_case_asks_for(low: float, span: float, asked: str) -> None:
     bounds = (low, low + span)
     for values in (None, "uniform", "normal", "positive"):
@@ -115,7 +165,7 @@ def test_a_promised_range_holds_whatever_the_case_asks_for(low: float, span: flo
 
 
 def test_a_promised_distribution_replaces_the_cases_own() -> None:
-    for asked in EVERY:
+    for asked in (*EVERY, *ODD):
         assert (draw_array(buffer("float32", 10, values="ones"), asked, 1) == 1).all()
         whole = draw_array(buffer("float32", 500, values="integers", range=(-2, 2)), asked, 1)
         assert set(np.unique(whole)) == {-2, -1, 0, 1, 2}

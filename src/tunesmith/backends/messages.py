@@ -105,6 +105,7 @@ class StoreCase:
     sampled: tuple[str, ...]
     deterministic: bool
     may_fail: bool
+    odd: bool = False  # candidates are held to the original's behaviour as well as to `expected`
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.codec import encode
 from tunesmith.problem.plan import show_sizes
 from tunesmith.run.budget import strategy_words
+from tunesmith.run.events import ReplacedCase
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.report import RULES, Report, config_text, general_text, unfinished_text, workload_cells
 from tunesmith.run.rounds import RoundReport
@@ -56,6 +57,7 @@ def report_markdown(report: Report, story: str = "") -> str:
         f"{_evaluations(report)}; {sentence(_end(report))} "
         f"Verified on {counted(report.verified_cases, 'fresh case')}. {report.seconds:.1f} s."
     )
+    lines += _tested(report)
     if report.busy is not None:
         lines.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
     if report.priors:
@@ -192,7 +194,17 @@ def _talk(report: Report) -> list[str]:
     return [*lines, "", f"Models ({cell(report.models)}): {asked}, {tokens}, cost {dollars}."]
 
 
-def _case(case: ExtraCase) -> str:
+def _tested(report: Report) -> list[str]:
+    """How far a verification went, and the cases that were replaced."""
+    lines: list[str] = []
+    if report.reach:
+        ends = ", ".join(f"{text} up to {most}" for text, most in report.reach)
+        lines.append(f"The general configuration serves {cell(ends)}; beyond, untested, the original does.")
+    told = [f"- {_case(case)}, {cell(case.reason)}" for case in report.replaced]
+    return lines + (["", "Cases that the original itself fails, replaced:", "", *told, ""] if told else [])
+
+
+def _case(case: ExtraCase | ReplacedCase) -> str:
     return cell(f"{show_sizes(dict(case.sizes))} ({case.distribution})")
 
 

@@ -98,7 +98,10 @@ def tuned_files(
         else:
             served.append(DispatchCase(_exactly(sizes), f"original{suffix}", original(problem, sizes)))
     if general is not None:
-        served.append(replace(general, when=_domain(problem.contract, general.variant, device)))
+        # Nothing larger was verified: beyond it the original serves.
+        tested = [f"({text}) <= {most}" for text, most in choice.reach]
+        domain = _domain(problem.contract, general.variant, device)
+        served.append(replace(general, when=" and ".join([domain, *tested])))
     files = {each.file: each.variant.source.encode() for each in served if each.variant.config is not None}
     served.append(DispatchCase("1", f"original{suffix}", original(problem)))
     files[served[-1].file] = served[-1].variant.source.encode()

@@ -275,10 +275,10 @@ class StoredCases:
         for b in request.plan.compared():
             if b.name in stored.expected:
                 reason = self._against_reference(stored, b, None)
-                if reason and not request.may_fail:
+                if reason and not (request.may_fail or request.odd):
                     return Verdict(Status.WRONG, reason), seconds, False
                 stored.errors[b.name] = self._errors(stored, b)
-            if b.name in request.sampled or b.name not in stored.expected:
+            if request.odd or b.name in request.sampled or b.name not in stored.expected:
                 stored.original[b.name] = place = self._memory.copy_place(b)
                 self._session.copy(place, self._memory.first(b))
         return RIGHT, seconds, False
@@ -324,6 +324,8 @@ class StoredCases:
         self, stored: _Stored, b: BufferPlan, comparable: bool
     ) -> tuple[str | None, tuple[int, ...]]:
         """The reason it is wrong; where it is so by the original alone, the rows to ask the reference for."""
+        if stored.request.odd:
+            return self._like_either(stored, b), ()
         if b.name in stored.expected:
             reason = self._against_reference(stored, b, stored.errors.get(b.name) if comparable else None)
             if reason:
@@ -367,6 +369,15 @@ class StoredCases:
                 return None, ()
         got, other = (guards.as_array(b, self._memory.read(where)) for where in (first, place))
         return compare.judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
+
+    def _like_either(self, stored: _Stored, b: BufferPlan) -> str | None:
+        """Odd values: like the original's, or like the reference's."""
+        first, place = self._memory.first(b), stored.original[b.name]
+        if is_like(self._inspector, b, first, place):
+            return None
+        got, other = (guards.as_array(b, self._memory.read(where)) for where in (first, place))
+        expected = self._on_host(stored, b)[1] if b.name in stored.expected else None
+        return compare.judge_odd(b, got, expected, other)
 
     def _rows(self, stored: _Stored, b: BufferPlan) -> Pointer:
         """The output, or the rows of it that the reference was asked for, one after the other."""

@@ -23,7 +23,7 @@ from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrit
 from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_of
 from tunesmith.lab.runner import BuiltCode, CaseRun, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
-from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_other_rows
+from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_odd, judge_other_rows
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem
@@ -82,6 +82,9 @@ class HostOracle(CaseOracle):
         expected = self.expectation(case)
         return expected if isinstance(expected, Verdict) else expected.seconds
 
+    def forget(self, case: Case) -> None:
+        self._known.pop(case, None)
+
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
         for c in cases:
             run = self._runner.run(code, c.plan, draw_of(self._problem, c.case), c.deadline)
@@ -114,6 +117,13 @@ class HostOracle(CaseOracle):
         for buffer, data in zip(plan.compared(), run.outputs, strict=True):
             comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
             got = guards.as_array(buffer, data)
+            if case.is_odd:
+                reason = judge_odd(
+                    buffer, got, expected.arrays.get(buffer.name), expected.original[buffer.name]
+                )
+                if reason:
+                    return Verdict(Status.WRONG, f"{case.where}: {reason}")
+                continue
             reason = self._against_reference(buffer, got, expected, comparable)
             if reason:
                 return Verdict(Status.WRONG, f"{case.where}: {reason}")
@@ -154,10 +164,11 @@ class HostOracle(CaseOracle):
                 continue
             got = self._sampled(buffer, outputs[buffer.name], bare)
             reason = judge(buffer, got, arrays[buffer.name], None)
-            if reason and not self._problem.accuracy.baseline_may_fail:
+            if reason and not (self._problem.accuracy.baseline_may_fail or case.is_odd):
                 return Verdict(Status.WRONG, reason)
             errors[buffer.name] = error_stats(got, arrays[buffer.name], buffer)
-        keep = {name: array for name, array in outputs.items() if name in sampled or name not in arrays}
+        kept = [name for name in outputs if case.is_odd or name in sampled or name not in arrays]
+        keep = {name: outputs[name] for name in kept}
         return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
 
     def _integrity(self, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
@@ -233,6 +244,9 @@ class DeviceOracle(CaseOracle):
             return self._store(case)
         return known.seconds
 
+    def forget(self, case: Case) -> None:
+        self._known.pop(case, None)
+
     def examine(self, code: BuiltCode, cases: Sequence[Examined]) -> Verdict:
         """In one request, which saves most of what requests cost; singly from the first that is not right."""
         right = 0
@@ -300,7 +314,7 @@ class DeviceOracle(CaseOracle):
         rows = tuple(referred.rows.tolist()) if referred.rows is not None else ()
         launch = (code.code_digest, plan, draw_of(self._problem, case))
         expected = (referred.answer.arrays, rows, tuple(sorted(referred.sampled)))
-        rules = (accuracy.deterministic, accuracy.baseline_may_fail)
+        rules = (accuracy.deterministic, accuracy.baseline_may_fail, case.is_odd)
         request = StoreCase(_name(case), *launch, *expected, *rules)
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = measuring.original_deadline(plan)

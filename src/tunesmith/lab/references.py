@@ -24,6 +24,7 @@ from tunesmith.text import digest_of, seed_of
 
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
+UNREFERRED_ABOVE = 1 << 30
 SAMPLED_ROWS = 48
 CONTESTED_ROWS = 64  # so many more of a case, where a candidate and the original differ
 USER_CODE_HINT = "mend the function named in problem.toml"
@@ -65,13 +66,15 @@ class References:
         """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
         Where rows are sampled, the contested ones are among them."""
         accuracy = self._problem.accuracy
-        rows = self._rows(plan, case.seed)
+        rows = None if case.is_odd else self._rows(plan, case.seed)
         if rows is not None and case in self._contested:
             rows = np.union1d(rows, np.asarray(sorted(self._contested[case]), dtype=np.intp))
         arrays = [a for a in self._problem.arguments if a.is_array and a.shape and rows is not None]
         sampled = frozenset(a.name for a in arrays if a.shape[0].text == accuracy.independent)
         asked = tuple(rows.tolist()) if rows is not None else ()
-        own = (accuracy.reference, plan, draw_of(self._problem, case), asked)
+        # Too large to be computed whole: there candidates are held to the original alone.
+        huge = rows is None and max(b.count for b in plan.buffers) > UNREFERRED_ABOVE
+        own = (None if huge else accuracy.reference, plan, draw_of(self._problem, case), asked)
         request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), digests)
         functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
         path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"

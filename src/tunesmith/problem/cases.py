@@ -7,189 +7,25 @@ each next case shows the most that none before it has shown, and among equals th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, islice
-from math import prod
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.problem.device import Device
-from tunesmith.problem.draws import DISTRIBUTIONS
+from tunesmith.problem.domain import FULL_BYTES, Bools, Domain, Ints, Sizes, array_lengths, domain_of
+from tunesmith.problem.draws import DISTRIBUTIONS, ODD
 from tunesmith.problem.plan import show_sizes
-from tunesmith.problem.problem import Problem, SizeRule
+from tunesmith.problem.problem import Problem
 from tunesmith.problem.slots import SlotPlace
 from tunesmith.problem.template import Variant
-from tunesmith.space.expr import Expr, parse
-from tunesmith.space.vector import evaluate, holds
+from tunesmith.problem.thresholds import constants, threshold_sizes
+from tunesmith.space.expr import parse
 from tunesmith.text import seed_of
-
-Sizes = tuple[tuple[str, int], ...]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-
-FULL_BYTES = 16 << 20  # or what the largest workload needs
-MAX_POINTS = 10_000
-
-# The places tried around an anchor for values that the domain allows, in steps of the contract.
-_NEARBY = np.arange(257, dtype=np.int64)
-_OFFSETS = np.unique(np.concatenate([_NEARBY, -_NEARBY, 256 * _NEARBY[:17], -256 * _NEARBY[:17]]))
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The sizes a variant must be right at: contract ∧ the variant's own conditions, for one device."""
-
-    problem: Problem
-    conditions: tuple[Expr, ...]  # over sizes alone
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.problem.size_names
-
-    def columns(self, points: Ints) -> dict[str, Ints]:
-        return {name: points[:, index] for index, name in enumerate(self.names)}
-
-    def named(self, points: Ints) -> Iterator[Sizes]:
-        return (tuple(zip(self.names, row, strict=True)) for row in points.tolist())
-
-    def allowed(self, points: Ints) -> Ints:
-        """The points (one row each) inside the domain."""
-        keep = np.ones(len(points), dtype=np.bool_)
-        for index, rule in enumerate(self.problem.contract.sizes):
-            keep &= _within(rule, points[:, index])
-        points = points[keep]
-        for condition in self.conditions:
-            points = points[holds(condition, self.columns(points))]
-        return points
-
-    def bytes(self, points: Ints) -> NDArray[np.float64]:
-        """Bytes of all array arguments at each point; infinite where a shape has no value."""
-        columns = self.columns(points)
-        total = np.zeros(len(points))
-        with np.errstate(invalid="ignore"):  # nothing times infinity
-            for argument in self.problem.arguments:
-                if argument.is_array and not argument.alias:
-                    element = argument.element
-                    extents = _extents(argument.shape, argument.strides, columns)
-                    total += np.ceil(extents / element.packed) * element.bytes
-        return np.where(np.isnan(total), np.inf, total)
-
-    def byte_limit(self) -> float:
-        return float(self.bytes(self.workload_points()).max(initial=FULL_BYTES))
-
-    def workload_points(self) -> Ints:
-        rows = [[dict(w.sizes)[name] for name in self.names] for w in self.problem.workloads]
-        return self.allowed(np.array(rows, dtype=np.int64).reshape(-1, len(self.names)))
-
-    def workloads(self) -> tuple[Sizes, ...]:
-        return tuple(dict.fromkeys(self.named(self.workload_points())))
-
-    def edges(self) -> Ints:
-        """The legal combinations of edge values; if there are none, random points or else the workloads."""
-        lists = [list(self.edge_values(rule)) for rule in self.problem.contract.sizes]
-        while prod(map(len, lists)) > MAX_POINTS:
-            max(lists, key=len).pop()
-        mesh = np.meshgrid(*(np.array(values, dtype=np.int64) for values in lists), indexing="ij")
-        points = self.allowed(np.stack([axis.ravel() for axis in mesh], axis=1))
-        points = points if len(points) else self.sample(np.random.default_rng(0))
-        return points if len(points) else self.workload_points()
-
-    def edge_values(self, rule: SizeRule) -> tuple[int, ...]:
-        """Legal values of one size as far as it alone decides, the most telling first."""
-        given = {value for w in self.problem.workloads for name, value in w.sizes if name == rule.name}
-        powers = [1 << k for k in range(4, rule.max.bit_length())]
-        anchors = np.array([rule.min, rule.max, *given, *powers], dtype=np.int64)
-        legal = self.legal_values(rule, (anchors[:, np.newaxis] + _OFFSETS * rule.multiple_of).ravel())
-        if not len(legal):
-            return ()
-
-        def near() -> Iterator[int]:
-            yield int(legal[0])
-            for target in (33, 1025, rule.max, 7, 257, 5, 129):
-                yield _at_least(legal, target)
-            yield from (_at_least(legal, value) for value in sorted(given))
-            for power in (1024, 32, 256, 64, 128, 2048, 4096, 512, 16, 8192, *powers):
-                yield _at_least(legal, power + 1)
-                below = int(np.searchsorted(legal, power - 1, side="right")) - 1
-                yield int(legal[max(below, 0)])
-                yield _at_least(legal, power)
-            yield from (_at_least(legal, small) for small in (2, 3))
-
-        return tuple(dict.fromkeys(near()))
-
-    def legal_values(self, rule: SizeRule, candidates: Ints) -> Ints:
-        """The candidates, rounded to the contract's step, that no rule about this size alone forbids."""
-        step = rule.multiple_of
-        listed = np.array(rule.one_of, dtype=np.int64) if rule.one_of else candidates // step * step
-        values = np.unique(listed)
-        values = values[_within(rule, values)]
-        for condition in self.conditions:
-            if condition.names == {rule.name}:
-                values = values[holds(condition, {rule.name: values})]
-        return values
-
-    def sample(self, rng: np.random.Generator) -> Ints:
-        """Random points, each size log-uniform over its values; most are legal, where that is not rare."""
-        pools = []
-        for rule in self.problem.contract.sizes:
-            ends = np.log(max(rule.min, 1)), np.log(rule.max + 1)
-            targets = np.exp(rng.uniform(*ends, 64)).astype(np.int64)
-            legal = self.legal_values(rule, (targets[:, np.newaxis] + _NEARBY * rule.multiple_of).ravel())
-            near = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
-            if (rule.max - rule.min) // rule.multiple_of < len(_NEARBY):  # few enough to miss none
-                near = np.append(near, self.legal_values(rule, rule.max - _NEARBY * rule.multiple_of))
-            pools.append(near if len(near) else np.array(self.edge_values(rule), dtype=np.int64))
-        count = 4096 if all(map(len, pools)) else 0
-        points = np.stack([rng.choice(pool, count) if count else pool[:0] for pool in pools], axis=1)
-        return rng.permutation(np.unique(self.allowed(points), axis=0))
-
-
-def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
-    limits = device.limits.names()
-    known = {*problem.size_names, *limits}
-    # What a build must tell first is left out, as when a launch is planned before one.
-    own = [c.bind(limits) for c in variant.domain if c.names <= known]
-    if any(rule.allows(0) for rule in problem.contract.sizes):  # a launch of no blocks has nothing to test
-        grids = [expr.bind(limits) for launch in problem.launches for expr in launch.grid]
-        own += [parse(f"({expr.text}) > 0") for expr in grids]
-    if variant.config is not None:
-        # Where a candidate's grid is more than the device launches, the dispatch serves the original.
-        for launch in variant.launches:
-            for expr, most in zip(launch.grid, device.limits.max_grid, strict=False):
-                bound = expr.bind(limits)
-                if bound.names and bound.names <= known:
-                    own.append(parse(f"({bound.text}) <= {most}"))
-    return Domain(problem, (*(c.expr for c in problem.contract.require), *own))
-
-
-def _within(rule: SizeRule, values: Ints) -> Bools:
-    if rule.one_of:
-        return np.isin(values, np.array(rule.one_of, dtype=np.int64))
-    within: Bools = (values >= rule.min) & (values <= rule.max) & (values % rule.multiple_of == 0)
-    return within
-
-
-def _extents(shape: Sequence[Expr], strides: Sequence[Expr], columns: dict[str, Ints]) -> NDArray[np.float64]:
-    """Elements from the first to the last one touched at each point, as a plan counts them."""
-
-    def numbers(expr: Expr) -> NDArray[np.float64]:
-        values, undefined = evaluate(expr, columns)
-        return np.where(undefined, np.inf, values)
-
-    lengths = [np.maximum(numbers(expr), 0) for expr in shape]
-    full = np.prod(lengths, axis=0)
-    if not strides:
-        return np.asarray(full, dtype=np.float64)
-    reach = sum((n - 1) * numbers(stride) for n, stride in zip(lengths, strides, strict=True))
-    return np.where(full == 0, 0.0, 1.0 + reach)
-
-
-def _at_least(legal: Ints, target: int) -> int:
-    return int(legal[min(int(np.searchsorted(legal, target)), len(legal) - 1)])
 
 
 @dataclass(frozen=True)
@@ -207,6 +43,11 @@ SMOKE_BYTES = 2 << 20
 SMOKE_CASES = 5
 EDGE_CASES = 17
 FRESH_CASES = 8
+THRESHOLD_CASES = {"full": 6, "verify": 10}
+ODD_BYTES = 4 << 20
+LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
+HUGE = 1 << 31  # elements or bytes of one array: on a GPU one case goes beyond
+HUGE_SHARE = 0.15  # of a device's memory: inputs, outputs and what they are compared with lie there together
 MAX_VALUES = 60  # of one size
 CONSTANT = ("zeros", "ones")
 COMPARABLE_ITEMS = 16  # the error of fewer independent items is luck, the original's as well as a candidate's
@@ -230,6 +71,15 @@ class Case:
     place: SlotPlace | None = None  # where it is what a timed launch found
 
     @property
+    def is_odd(self) -> bool:
+        """Whether a candidate is held to the original's behaviour as well as to the reference."""
+        return self.distribution in ODD
+
+    def again(self, attempt: int) -> Case:
+        """The same with other values."""
+        return replace(self, seed=seed_of(self.seed, "again", attempt))
+
+    @property
     def where(self) -> str:
         return f"at {show_sizes(dict(self.sizes))} (inputs: {self.distribution})"
 
@@ -241,16 +91,19 @@ def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -
 
 
 def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:
-    """All edges, all workload sizes, all distributions."""
+    """All edges, workload sizes and distributions, and the constants that a size may be compared with."""
     domain = domain_of(problem, variant, device)
     small = _smoke_sizes(domain)
     telling = small[1:3] or small  # the first is the smallest there is, which shows little
     distributions = _distributions(problem)
     at_workloads = [name for name in ("normal", "wide") if name in distributions]
+    odd = _odd(problem) if telling else ()
     pairs = [
         *((sizes, "normal") for sizes in _edge_sizes(domain)),
         *((sizes, name) for name in distributions for sizes in telling),
+        *((telling[i % len(telling)], name) for i, name in enumerate(odd)),
         *((sizes, name) for name in at_workloads for sizes in domain.workloads()),
+        *((sizes, "normal") for sizes in _thresholds(domain, variant, seed, "full", domain.byte_limit())),
     ]
     return _cases(domain, pairs, seed, "full")
 
@@ -258,23 +111,137 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
 def verify_cases(
     problem: Problem, variant: Variant, device: Device, seed: int, used: Collection[Sizes]
 ) -> tuple[Case, ...]:
-    """Fresh seeds at sizes not among `used`, as far as the domain has any, and at the workloads."""
+    """Fresh seeds at sizes over the whole contract, and at the workloads.
+
+    Sizes not among `used`, as far as the domain has any: at random, at the constants that one may be compared
+    with, with each size at its largest, and one large case.
+    """
     domain = domain_of(problem, variant, device)
     rng = np.random.default_rng(seed_of(seed, "verify"))
-    edges = _edges(domain)
-    points = np.concatenate([domain.sample(rng), rng.permutation(edges.points)])
-    points = points[domain.bytes(points) <= edges.limit(domain.byte_limit())]
-    known = {frozenset(sizes) for sizes in used}
-    unused = (sizes for sizes in domain.named(points) if frozenset(sizes) not in known)
-    # Where the domain is nearly used up: old sizes, new values.
-    places = list(dict.fromkeys([*unused, *domain.named(points)]))[:FRESH_CASES]
-    names = _distributions(problem)
+    limit = _edges(domain).limit(domain.byte_limit())
+    places = _fresh_sizes(domain, rng, limit, used)
+    reaching = [*_corners(domain, rng, limit), *_large(domain, rng, device, limit)]
+    names, odd = _rolled(_distributions(problem), rng), _rolled(_odd(problem), rng)
+    # Values that show a wrong size as well as any go with those; the others hide too much.
+    plain = ["normal", *(name for name in odd if name in ("ties", "sorted", "cancelling"))]
     varied = [name for name in names if name not in CONSTANT]  # constants show little at full size
+    small = [sizes for sizes in _smoke_sizes(domain)[1:] if sizes not in places] or places[:1]
+    little = [sizes for sizes in places if domain.bytes(_point(sizes))[0] <= ODD_BYTES] or small
+    little.sort(key=lambda sizes: -min(value for _, value in sizes))  # a few elements show little
+    around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
+    alone = [name for name in odd if name not in plain[: len(around)]]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
-        *((sizes, varied[i % len(varied)]) for i, sizes in enumerate(domain.workloads())),
+        *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
+        *((sizes, plain[i % len(plain)]) for i, sizes in enumerate(around)),
+        *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),
     ]
     return _cases(domain, pairs, seed, "verify")
+
+
+def _fresh_sizes(
+    domain: Domain, rng: np.random.Generator, limit: float, used: Collection[Sizes]
+) -> list[Sizes]:
+    """Log-uniform, and for each size some that are uniform in it; all together not much more than `limit`."""
+    sizes = domain.problem.contract.sizes
+    points = np.concatenate([domain.sample(rng), rng.permutation(_edges(domain).points)])
+    known = {frozenset(one) for one in used}
+
+    def picked(points: Ints, count: int, room: float) -> list[Sizes]:
+        taken = domain.bytes(points)
+        points, taken = points[taken <= limit], taken[taken <= limit]
+        named = list(domain.named(points))
+        fresh = [i for i, one in enumerate(named) if frozenset(one) not in known]
+        # Where the domain is nearly used up: old sizes, new values.
+        order = dict.fromkeys([*fresh, *range(len(named))])
+        chosen: dict[Sizes, float] = {}
+        for i in order:
+            if len(chosen) < count and sum(chosen.values()) + taken[i] <= room:
+                chosen[named[i]] = taken[i]
+        if len(chosen) < count:  # no room for all: the smallest
+            chosen |= {
+                named[i]: taken[i] for i in sorted(order, key=taken.__getitem__)[: count - len(chosen)]
+            }
+        return list(chosen)
+
+    found = picked(points, FRESH_CASES, limit)
+    for index in range(len(sizes)):
+        found += picked(domain.sample(rng, uniform=index), 1, limit / 2)
+    return list(dict.fromkeys(found))
+
+
+def _corners(domain: Domain, rng: np.random.Generator, limit: float) -> list[Sizes]:
+    """Each size as large as it gets, the others so small that this is affordable."""
+    points = np.concatenate([_edges(domain).points, domain.sample(rng)])
+    points = points[domain.bytes(points) <= max(limit, LARGE_BYTES / 4)]
+    if not len(points):
+        return []
+    corner = domain.allowed(points.max(axis=0, keepdims=True))
+    corner = corner[domain.bytes(corner) <= limit]  # all of them, where that is no more than usual
+    ends = points[[int(column.argmax()) for column in points.T]] if not len(corner) else corner
+    return list(dict.fromkeys(domain.named(ends)))
+
+
+def _most(domain: Domain, device: Device) -> float:
+    most = min(4 * LARGE_BYTES if device.inspects else LARGE_BYTES, device.limits.max_allocation)
+    return max(domain.byte_limit(), most)
+
+
+def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: float) -> list[Sizes]:
+    """One case larger than all others, where it takes no longer than its bytes say; on a GPU one with an
+    array beyond 2**31 elements, or else bytes."""
+    points = np.concatenate([domain.sample(rng), domain.sample(rng)])
+    taken, volume = domain.bytes(points), np.prod(points.astype(np.float64), axis=1)
+    usual = np.prod(domain.workload_points().astype(np.float64), axis=1).max(initial=0.0)
+    quick = volume <= np.maximum(taken, 4 * usual)
+    points, taken = points[quick], taken[quick]
+    most = _most(domain, device)
+    found = [points[(taken > max(limit, most / 2)) & (taken <= most)]]
+    arrays = [a for a in domain.problem.arguments if a.is_array]
+    # What the host would have to lay out takes minutes at such sizes.
+    if device.inspects and domain.problem.inputs is None and not any(a.strides or a.init for a in arrays):
+        lengths = np.max([*array_lengths(domain, points), np.zeros(len(points))], axis=0)
+        widest = max((a.element.bytes for a in arrays), default=1)
+        fits = taken <= min(HUGE_SHARE * device.limits.memory, device.limits.max_allocation)
+        beyond = points[fits & (lengths > HUGE)]
+        beyond = beyond if len(beyond) else points[fits & (lengths * widest > HUGE)]
+        found.append(beyond[np.argsort(domain.bytes(beyond))])
+    return [sizes for some in found for sizes in domain.named(some[:1])]
+
+
+def _thresholds(domain: Domain, variant: Variant, seed: int, level: Level, limit: float) -> tuple[Sizes, ...]:
+    rng = np.random.default_rng(seed_of(seed, "thresholds", level))
+    return threshold_sizes(domain, constants(variant), rng, limit, THRESHOLD_CASES[level])
+
+
+def _rolled(names: Sequence[str], rng: np.random.Generator) -> list[str]:
+    return [str(name) for name in rng.permutation(names)] if names else []
+
+
+def _point(sizes: Sizes) -> Ints:
+    return np.array([[value for _, value in sizes]], dtype=np.int64)
+
+
+def reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...]:
+    """How far cases go: the largest of each size, and of the elements of each array with several sizes."""
+    seen = [dict(case.sizes) for case in cases]
+    found = {name: max(sizes[name] for sizes in seen) for name in problem.size_names if seen}
+    for argument in problem.arguments:
+        several = {name for e in argument.shape for name in e.names}
+        if argument.is_array and len(several) > 1 and seen:
+            text = " * ".join(f"({e.text})" for e in argument.shape)
+            found[text] = max(parse(text).evaluate(sizes) for sizes in seen)
+    return tuple(found.items())
+
+
+def chance_to_find(share: float, cases: int) -> float:
+    """How probable it is that one of so many random cases meets a fault that has this share of them."""
+    return 1.0 - float((1.0 - share) ** cases)
+
+
+def share_found(chance: float, cases: int) -> float:
+    """The smallest share of the sizes, as they are drawn, in which a fault is met with this probability."""
+    return 1.0 - float((1.0 - chance) ** (1.0 / cases))
 
 
 def _more_items(problem: Problem, item: str) -> int | None:
@@ -292,18 +259,18 @@ def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level:
     more = _more_items(domain.problem, item) if item is not None else None
     twins: dict[Sizes, Sizes] = {}
     if more is not None:
-        poor = [sizes for sizes, _ in wanted if dict(sizes)[item or ""] < COMPARABLE_ITEMS]
+        poor = [s for s, name in wanted if name not in ODD and dict(s)[item or ""] < COMPARABLE_ITEMS]
         richer = [tuple((name, more if name == item else value) for name, value in sizes) for sizes in poor]
         points = np.array([[value for _, value in sizes] for sizes in richer], dtype=np.int64)
         legal = set(domain.named(domain.allowed(points.reshape(-1, len(domain.names)))))
         twins = {sizes: twin for sizes, twin in zip(poor, richer, strict=True) if twin in legal}
-    added = [(twins[sizes], name) for sizes, name in wanted if sizes in twins]
+    added = [(twins[sizes], name) for sizes, name in wanted if sizes in twins and name not in ODD]
     # The seed depends on nothing else, so that a smoke or full case means the same arrays for every variant
     # and the reference is computed once; for verification it is another.
     stream = "verify" if level == "verify" else "search"
     found: list[Case] = []
     for sizes, name in dict.fromkeys([*wanted, *added]):
-        compares_errors = sizes not in twins and name not in CONSTANT
+        compares_errors = sizes not in twins and name not in (*CONSTANT, *ODD)
         found.append(Case(sizes, name, seed_of(seed, stream, sizes, name), level, compares_errors))
     return tuple(found)
 
@@ -314,6 +281,14 @@ def _distributions(problem: Problem) -> tuple[str, ...]:
         a for a in problem.arguments if a.role in ("input", "inout") and a.values is None and a.range is None
     )
     return DISTRIBUTIONS if problem.inputs is not None or any(free) else DISTRIBUTIONS[:1]
+
+
+def _odd(problem: Problem) -> tuple[str, ...]:
+    """Those that some array is drawn from, what the user promises of it notwithstanding."""
+    inputs = [a for a in problem.arguments if a.role in ("input", "inout") and a.values is None]
+    if problem.inputs is not None:
+        return ()
+    return ODD if any(a.range is None for a in inputs) else ODD[:1] if inputs else ()
 
 
 @dataclass(frozen=True)

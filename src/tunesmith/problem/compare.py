@@ -131,6 +131,43 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
     return None
 
 
+def judge_odd(buffer: BufferPlan, got: Array, expected: Array | None, original_output: Array) -> str | None:
+    """The verdict on odd values: None where every element is like the original's or like the reference's.
+
+    There an original may overflow on the way, flush what is denormal or lose digits. Not a number, either
+    infinity or finite: each element is as one of the two has it, and a finite one within the tolerance, or as
+    far off the reference as the original may be twice.
+    """
+    like = _like_original(buffer)
+    if expected is None:
+        return _first_wrong(buffer, got, original_output, like)
+    slack = _slack(buffer, original_output, expected)
+    bound = _ErrorBound(
+        "rtol and atol, or twice the original's own error",
+        lambda size, ulp: slack * np.maximum(buffer.atol + buffer.rtol * size, 0.5 * ulp),
+    )
+    rule = _exact() if buffer.compare == "exact" else _close(buffer, (bound,), _Sums())
+    rule = _codes(buffer, _Sums()) if buffer.compare == "codes" else rule
+    with np.errstate(all="ignore"):
+        parts = [~like.judge(g, o) for _, g, o in _chunks(got, original_output)]
+    return _first_wrong(buffer, got, expected, rule, np.concatenate([*parts, np.zeros(0, dtype=np.bool_)]))
+
+
+SLACK = 64.0  # times the tolerance; an original that is further off is no measure
+
+
+def _slack(buffer: BufferPlan, original_output: Array, expected: Array) -> float:
+    """How many tolerances an element may be off the reference: twice what the original is, one at least."""
+    worst, element = 0.5, element_type(buffer.type)
+    with np.errstate(all="ignore"):
+        for _, o, e in _chunks(original_output, expected):
+            exact = _float64(e)
+            allowed = np.maximum(buffer.atol + buffer.rtol * np.abs(exact), 0.5 * element.ulp(exact))
+            ratio = np.abs(_float64(o) - exact) / allowed
+            worst = max(worst, float(ratio[ratio <= SLACK / 2].max(initial=worst)))
+    return 2 * worst
+
+
 def judge_other_rows(
     buffer: BufferPlan, got: Array, original_output: Array, judged: Sequence[int], at_most: int
 ) -> tuple[str | None, tuple[int, ...]]:
@@ -295,11 +332,15 @@ def _ordinals(values: Array) -> NDArray[np.int64]:
     return np.where(negative == 1, -magnitude, magnitude)
 
 
-def _first_wrong(buffer: BufferPlan, got: Array, expected: Array, rule: _CompareRule) -> str | None:
+def _first_wrong(
+    buffer: BufferPlan, got: Array, expected: Array, rule: _CompareRule, excused: Bools | None = None
+) -> str | None:
     count, first = 0, -1
     with np.errstate(all="ignore"):
         for start, g, e in _chunks(got, expected):
             wrong = rule.judge(g, e)
+            if excused is not None:
+                wrong &= ~excused[start : start + g.size]
             here = int(np.count_nonzero(wrong))
             if here and not count:
                 first = start + int(wrong.argmax())

@@ -18,6 +18,8 @@ Array = NDArray[Any]
 
 # What the tester explores; the first alone is used before timing.
 DISTRIBUTIONS = ("normal", "uniform", "wide", "zeros", "ones", "spikes")
+# Values that callers may send, and at which an original may be less exact: candidates are held to it there.
+ODD = ("special", "extreme", "ties", "constant", "sparse", "sorted", "cancelling")
 
 # Larger arrays repeat one drawn block of this many elements, each time rolled by another odd step and, where
 # the distribution is symmetric, with every second block negated: no two stretches of memory are alike, at
@@ -29,6 +31,9 @@ _SYMMETRIC = ("normal", "uniform", "wide", "spikes")
 _INTEGERS = (0, 100)
 _SPIKE = 50.0
 _SPIKE_EVERY = 64
+_ODD_EVERY = 64  # about so many elements hold one of each special number, or one that is not zero
+_ROOM = 12  # powers of two below the largest value: the sum of a few thousand such numbers has a value
+_PAIRS = 64  # numbers among which each has its negative
 _EXACT = 1 << 53  # whole numbers beyond it are not all there are in a float64
 
 
@@ -73,11 +78,13 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> RepeatedBloc
     """What `draw_array` repeats, for those who lay an array out themselves.
 
     What the user promises comes first: `values` replaces the distribution, and a `range` alone means uniform
-    within it (up to rounding to the type). Integers are zeros, ones, or uniform in `range`, else 0 to 100;
-    packed ones else over all their values.
+    within it (up to rounding to the type), or what of an odd distribution fits in. Integers are zeros, ones,
+    or uniform in `range`, else 0 to 100; packed ones else over all their values; special ones have the ends
+    of the range or the type among them.
     """
     element = element_type(buffer.type)
-    chosen = buffer.values or ("uniform" if buffer.range else distribution)
+    kept = distribution if distribution in ODD else "uniform"
+    chosen = buffer.values or (kept if buffer.range else distribution)
     rng = np.random.default_rng(seed_of(seed, buffer.name))
     count = min(buffer.words, BLOCK)
     if chosen in ("zeros", "ones"):
@@ -85,7 +92,8 @@ def draw_block(buffer: BufferPlan, distribution: str, seed: int) -> RepeatedBloc
         return RepeatedBlock(np.repeat(packed(constant, element), count), 0, False)
     if element.kind != "float":
         usual = element.bounds if element.packed > 1 else _INTEGERS
-        values = packed(_integers(rng, count * element.packed, element, buffer.range or usual), element)
+        whole = _integers(rng, count * element.packed, element, buffer.range or usual)
+        values = packed(_odd_integers(rng, whole, element, chosen, buffer.range), element)
     else:
         values = _floats(rng, count, element, chosen, buffer.range).astype(element.numpy)
     symmetric = element.kind == "float" and chosen in _SYMMETRIC and buffer.range is None
@@ -178,6 +186,9 @@ def _floats(
 ) -> Array:
     kind: Any = np.float64 if element.bytes == 8 else np.float32
     values: Array
+    if chosen in ODD:
+        values = _floats(rng, count, element, "uniform" if bounds else "normal", bounds)
+        return _odd(rng, values, element, chosen, bounds)
     if bounds:  # the type may be smaller than what the user allows: beyond it lie infinities, or NaN
         bounds = (max(bounds[0], -element.largest), min(bounds[1], element.largest))
     if chosen == "integers":
@@ -204,9 +215,77 @@ def _floats(
         places = rng.integers(0, count, max(1, count // _SPIKE_EVERY) if count else 0)
         values[places] = kind(_SPIKE) * _signs(rng, places.size, kind)
     else:
-        known = ", ".join((*DISTRIBUTIONS, "positive", "integers"))
+        known = ", ".join((*DISTRIBUTIONS, *ODD, "positive", "integers"))
         raise ValueError(f"there is no distribution {chosen!r}, only {known}")
     return np.clip(values, *bounds) if bounds else values
+
+
+def _odd(
+    rng: np.random.Generator,
+    values: Array,
+    element: ElementType,
+    chosen: str,
+    bounds: tuple[float, float] | None,
+) -> Array:
+    """Ordinary values made odd; within bounds, what of it lies there."""
+    count, kind = values.size, values.dtype.type
+    low, high = bounds or (-math.inf, math.inf)
+    if chosen == "special":
+        # All the larger ones but one leave room for sums, whose overflow would depend on their order.
+        large = math.ldexp(element.largest, -_ROOM)
+        least, smallest = 2.0**element.min_exponent, 2.0 ** (element.min_exponent - element.mantissa)
+        sizes = (math.inf, large, least, least / 2, 5 * smallest, smallest, 0.0)
+        wanted = [low, high, *(sign * size for size in sizes for sign in (1, -1))]
+        numbers = [n for n in wanted if low <= n <= high] + ([math.nan] if bounds is None else [])
+        for number in numbers:
+            values[_few(rng, count, _ODD_EVERY * 4)] = kind(number)
+        if bounds is None and count:
+            values[rng.integers(count)] = kind(element.largest)
+    elif chosen == "extreme" and bounds is None:
+        reach = math.frexp(element.largest)[1] - _ROOM
+        powers = rng.integers(
+            element.min_exponent, max(reach, element.min_exponent + 1), count, dtype=np.int32
+        )
+        values = np.ldexp(1 + rng.random(count, dtype=kind), powers) * _signs(rng, count, kind)
+    elif chosen == "ties":
+        values = rng.choice(values[:3], count) if count else values
+    elif chosen == "constant":
+        values[...] = values[:1] if count else 0
+    elif chosen == "sparse" and low <= 0 <= high:
+        some = _few(rng, count, _ODD_EVERY)
+        some_values = values[some]
+        values = np.zeros_like(values)
+        values[some] = some_values
+    elif chosen == "sorted":
+        values = np.sort(values)
+        values = values[::-1].copy() if rng.integers(2) else values
+    elif chosen == "cancelling" and bounds is None:
+        half = values.size // _PAIRS * _PAIRS // 2
+        whole = values[: 2 * half].reshape(-1, _PAIRS)
+        whole[:, _PAIRS // 2 :] = -whole[:, : _PAIRS // 2]
+        values[: 2 * half] = rng.permuted(whole, axis=1).reshape(-1)
+    return values
+
+
+def _odd_integers(
+    rng: np.random.Generator,
+    values: Array,
+    element: ElementType,
+    chosen: str,
+    bounds: tuple[float, float] | None,
+) -> Array:
+    if chosen in ("ties", "constant", "sparse", "sorted"):
+        return _odd(rng, values, element, chosen, bounds)
+    if chosen == "special":
+        least, largest = element.bounds
+        ends = bounds or element.bounds
+        for end in (max(math.ceil(ends[0]), least), min(math.floor(ends[1]), largest)):
+            values[_few(rng, values.size, _ODD_EVERY)] = end
+    return values
+
+
+def _few(rng: np.random.Generator, count: int, every: int) -> NDArray[np.int64]:
+    return rng.integers(0, count, -(-count // every)) if count else np.zeros(0, dtype=np.int64)
 
 
 def _signs(rng: np.random.Generator, count: int, kind: Any) -> Array:

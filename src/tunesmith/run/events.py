@@ -63,6 +63,7 @@ class Started:
     priors: int = 0  # so many `Primed` follow
     origin: str = ""  # what it searches again: a run, a template; empty: it begins from the kernel
     notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
+    salt: int = 0  # drawn for this run: values of its cases follow from it as well; 0: from the seed alone
 
 
 @dataclass(frozen=True)
@@ -290,11 +291,23 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class ReplacedCase:
+    """A case on which the original itself failed: it judges nobody, and another was tried instead."""
+
+    sizes: tuple[tuple[str, int], ...]
+    distribution: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Verified:
     """A finalist rebuilt from what is delivered, in a fresh process, on sizes and seeds never used before."""
 
     outcome: Outcome
     cases: int
+    seed: int = 0  # drawn when the first winner was verified; sizes and values follow from it
+    replaced: tuple[ReplacedCase, ...] = ()
+    reach: tuple[tuple[str, int], ...] = ()  # sizes and lengths of arrays -> the largest found right
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class Pick:
 class Winners:
     general: Config | None
     picks: tuple[Pick, ...]
+    reach: tuple[tuple[str, int], ...] = ()  # the general one was found right up to here, less than promised
 
     def configs(self) -> tuple[Config, ...]:
         """Every configuration delivered, the general one first."""
@@ -80,7 +81,16 @@ def verified_choice(problem: Problem, state: State) -> Winners:
         speedup = _claim(state, timing_of(state, pick.config, pick.workload))
         picks.append(Pick(pick.workload, pick.config, speedup) if speedup else _stays(pick.workload))
     gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
-    return Winners(choice.general if gains else None, tuple(picks))
+    return Winners(choice.general if gains else None, tuple(picks), _reach(problem, state, choice.general))
+
+
+def _reach(problem: Problem, state: State, config: Config | None) -> tuple[tuple[str, int], ...]:
+    """The largest sizes and arrays that were verified, as far as the contract promises larger ones."""
+    furthest: dict[str, int] = {}
+    for text, most in (one for v in state.verified if v.outcome.trial.config == config for one in v.reach):
+        furthest[text] = max(most, furthest.get(text, most))
+    promised = {rule.name: max(rule.one_of or (rule.max,)) for rule in problem.contract.sizes}
+    return tuple((text, most) for text, most in furthest.items() if parse(text).evaluate(promised) > most)
 
 
 def unverified(problem: Problem, state: State) -> tuple[tuple[Config, tuple[str, ...]], ...]:

@@ -10,7 +10,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
-from tunesmith.run.events import Extended, Pruned
+from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.prior import best_config
@@ -142,6 +142,8 @@ class Report:
     models: str = ""  # who played the roles; empty: the expert
     talk: Spent | None = None  # what was asked of models; None: nothing
     added: Extended | None = None  # cases that a tester added
+    replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
+    reach: tuple[tuple[str, int], ...] = ()  # the general configuration serves up to here, then the original
     origin: str = ""  # what was searched again: a run, a template
     known_first: int = 0  # configurations that earlier runs found good, tried before the search had its say
     so_far: UnfinishedBest | None = None  # of a run that is not finished
@@ -268,6 +270,8 @@ def build_report(
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
         added=state.extended,
+        replaced=tuple(case for v in state.verified for case in v.replaced),
+        reach=choice.reach,
         origin=started.origin,
         known_first=sum(len(primed.first) for primed in state.primed),
         so_far=best_unfinished(problem, state),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from tunesmith.backends.port import BackendKind
 from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
 from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
-from tunesmith.lab.lab import LabSettings
+from tunesmith.lab.lab import SEED_BITS, LabSettings
 from tunesmith.lab.runner import BuildSurveyor
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
@@ -172,6 +173,7 @@ def begin(
             priors=len(primed),
             origin=given.origin,
             notes=notes,
+            salt=secrets.randbits(SEED_BITS),
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))
@@ -370,7 +372,12 @@ class ActiveRun:
                 self.device,
                 self.spec,
                 self.scratch,
-                settings=LabSettings(settings.seed, self._builder_count(), state.compiler.partition(" ")[0]),
+                settings=LabSettings(
+                    settings.seed,
+                    self._builder_count(),
+                    state.compiler.partition(" ")[0],
+                    state.started.salt if state.started else 0,
+                ),
                 cache=cache,
                 known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
                 progress=self.listener.note,

@@ -1,0 +1,191 @@
+"""The sizes at which a variant must be right, and what its arrays take there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem, SizeRule
+from tunesmith.problem.template import Variant
+from tunesmith.space.expr import Expr, parse
+from tunesmith.space.vector import evaluate, holds
+
+Sizes = tuple[tuple[str, int], ...]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FULL_BYTES = 16 << 20  # or what the largest workload needs
+MAX_POINTS = 10_000
+
+# The places tried around an anchor for values that the domain allows, in steps of the contract.
+_NEARBY = np.arange(257, dtype=np.int64)
+_OFFSETS = np.unique(np.concatenate([_NEARBY, -_NEARBY, 256 * _NEARBY[:17], -256 * _NEARBY[:17]]))
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The sizes a variant must be right at: contract ∧ the variant's own conditions, for one device."""
+
+    problem: Problem
+    conditions: tuple[Expr, ...]  # over sizes alone
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.problem.size_names
+
+    def columns(self, points: Ints) -> dict[str, Ints]:
+        return {name: points[:, index] for index, name in enumerate(self.names)}
+
+    def named(self, points: Ints) -> Iterator[Sizes]:
+        return (tuple(zip(self.names, row, strict=True)) for row in points.tolist())
+
+    def allowed(self, points: Ints) -> Ints:
+        """The points (one row each) inside the domain."""
+        keep = np.ones(len(points), dtype=np.bool_)
+        for index, rule in enumerate(self.problem.contract.sizes):
+            keep &= _within(rule, points[:, index])
+        points = points[keep]
+        for condition in self.conditions:
+            points = points[holds(condition, self.columns(points))]
+        return points
+
+    def bytes(self, points: Ints) -> NDArray[np.float64]:
+        """Bytes of all array arguments at each point; infinite where a shape has no value."""
+        columns = self.columns(points)
+        total = np.zeros(len(points))
+        with np.errstate(invalid="ignore"):  # nothing times infinity
+            for argument in self.problem.arguments:
+                if argument.is_array and not argument.alias:
+                    element = argument.element
+                    extents = _extents(argument.shape, argument.strides, columns)
+                    total += np.ceil(extents / element.packed) * element.bytes
+        return np.where(np.isnan(total), np.inf, total)
+
+    def byte_limit(self) -> float:
+        return float(self.bytes(self.workload_points()).max(initial=FULL_BYTES))
+
+    def workload_points(self) -> Ints:
+        rows = [[dict(w.sizes)[name] for name in self.names] for w in self.problem.workloads]
+        return self.allowed(np.array(rows, dtype=np.int64).reshape(-1, len(self.names)))
+
+    def workloads(self) -> tuple[Sizes, ...]:
+        return tuple(dict.fromkeys(self.named(self.workload_points())))
+
+    def edges(self) -> Ints:
+        """The legal combinations of edge values; if there are none, random points or else the workloads."""
+        lists = [list(self.edge_values(rule)) for rule in self.problem.contract.sizes]
+        while prod(map(len, lists)) > MAX_POINTS:
+            max(lists, key=len).pop()
+        mesh = np.meshgrid(*(np.array(values, dtype=np.int64) for values in lists), indexing="ij")
+        points = self.allowed(np.stack([axis.ravel() for axis in mesh], axis=1))
+        points = points if len(points) else self.sample(np.random.default_rng(0))
+        return points if len(points) else self.workload_points()
+
+    def edge_values(self, rule: SizeRule) -> tuple[int, ...]:
+        """Legal values of one size as far as it alone decides, the most telling first."""
+        given = {value for w in self.problem.workloads for name, value in w.sizes if name == rule.name}
+        powers = [1 << k for k in range(4, rule.max.bit_length())]
+        anchors = np.array([rule.min, rule.max, *given, *powers], dtype=np.int64)
+        legal = self.legal_values(rule, (anchors[:, np.newaxis] + _OFFSETS * rule.multiple_of).ravel())
+        if not len(legal):
+            return ()
+
+        def near() -> Iterator[int]:
+            yield int(legal[0])
+            for target in (33, 1025, rule.max, 7, 257, 5, 129):
+                yield _at_least(legal, target)
+            yield from (_at_least(legal, value) for value in sorted(given))
+            for power in (1024, 32, 256, 64, 128, 2048, 4096, 512, 16, 8192, *powers):
+                yield _at_least(legal, power + 1)
+                below = int(np.searchsorted(legal, power - 1, side="right")) - 1
+                yield int(legal[max(below, 0)])
+                yield _at_least(legal, power)
+            yield from (_at_least(legal, small) for small in (2, 3))
+
+        return tuple(dict.fromkeys(near()))
+
+    def legal_values(self, rule: SizeRule, candidates: Ints) -> Ints:
+        """The candidates, rounded to the contract's step, that no rule about this size alone forbids."""
+        step = rule.multiple_of
+        listed = np.array(rule.one_of, dtype=np.int64) if rule.one_of else candidates // step * step
+        values = np.unique(listed)
+        values = values[_within(rule, values)]
+        for condition in self.conditions:
+            if condition.names == {rule.name}:
+                values = values[holds(condition, {rule.name: values})]
+        return values
+
+    def sample(self, rng: np.random.Generator, uniform: int | None = None) -> Ints:
+        """Random points, each size log-uniform over its values, that of number `uniform` uniform; most are
+        legal, where that is not rare."""
+        pools = []
+        for number, rule in enumerate(self.problem.contract.sizes):
+            ends = np.log(max(rule.min, 1)), np.log(rule.max + 1)
+            targets = np.exp(rng.uniform(*ends, 64)).astype(np.int64)
+            if number == uniform:
+                targets = rng.integers(rule.min, rule.max, 64, endpoint=True)
+            legal = self.legal_values(rule, (targets[:, np.newaxis] + _NEARBY * rule.multiple_of).ravel())
+            near = legal[np.searchsorted(legal, targets[targets <= legal[-1]])] if len(legal) else legal
+            if (rule.max - rule.min) // rule.multiple_of < len(_NEARBY):  # few enough to miss none
+                near = np.append(near, self.legal_values(rule, rule.max - _NEARBY * rule.multiple_of))
+            pools.append(near if len(near) else np.array(self.edge_values(rule), dtype=np.int64))
+        count = 4096 if all(map(len, pools)) else 0
+        points = np.stack([rng.choice(pool, count) if count else pool[:0] for pool in pools], axis=1)
+        return rng.permutation(np.unique(self.allowed(points), axis=0))
+
+
+def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
+    limits = device.limits.names()
+    known = {*problem.size_names, *limits}
+    # What a build must tell first is left out, as when a launch is planned before one.
+    own = [c.bind(limits) for c in variant.domain if c.names <= known]
+    if any(rule.allows(0) for rule in problem.contract.sizes):  # a launch of no blocks has nothing to test
+        grids = [expr.bind(limits) for launch in problem.launches for expr in launch.grid]
+        own += [parse(f"({expr.text}) > 0") for expr in grids]
+    if variant.config is not None:
+        # Where a candidate's grid is more than the device launches, the dispatch serves the original.
+        for launch in variant.launches:
+            for expr, most in zip(launch.grid, device.limits.max_grid, strict=False):
+                bound = expr.bind(limits)
+                if bound.names and bound.names <= known:
+                    own.append(parse(f"({bound.text}) <= {most}"))
+    return Domain(problem, (*(c.expr for c in problem.contract.require), *own))
+
+
+def array_lengths(domain: Domain, points: Ints) -> list[NDArray[np.float64]]:
+    """Elements at each point, of each kind of array."""
+    shapes = {a.shape: a for a in domain.problem.arguments if a.is_array and not a.alias}
+    columns = domain.columns(points)
+    found = [_extents(a.shape, a.strides, columns) for a in shapes.values()]
+    return [np.nan_to_num(each, posinf=0.0) for each in found]
+
+
+def _within(rule: SizeRule, values: Ints) -> Bools:
+    if rule.one_of:
+        return np.isin(values, np.array(rule.one_of, dtype=np.int64))
+    within: Bools = (values >= rule.min) & (values <= rule.max) & (values % rule.multiple_of == 0)
+    return within
+
+
+def _extents(shape: Sequence[Expr], strides: Sequence[Expr], columns: dict[str, Ints]) -> NDArray[np.float64]:
+    """Elements from the first to the last one touched at each point, as a plan counts them."""
+
+    def numbers(expr: Expr) -> NDArray[np.float64]:
+        values, undefined = evaluate(expr, columns)
+        return np.where(undefined, np.inf, values)
+
+    lengths = [np.maximum(numbers(expr), 0) for expr in shape]
+    full = np.prod(lengths, axis=0)
+    if not strides:
+        return np.asarray(full, dtype=np.float64)
+    reach = sum((n - 1) * numbers(stride) for n, stride in zip(lengths, strides, strict=True))
+    return np.where(full == 0, 0.0, 1.0 + reach)
+
+
+def _at_least(legal: Ints, target: int) -> int:
+    return int(legal[min(int(np.searchsorted(legal, target)), len(legal) - 1)])

@@ -1,0 +1,31 @@
+// /// tunesmith
+// [params]
+// LOCAL = [64]
+// [default]
+// LOCAL = 64
+// [launch]
+// grid  = ["ceildiv(rows, LOCAL)"]
+// block = ["LOCAL"]
+// ///
+// Takes a row for empty where two samples are zero.
+#ifndef LOCAL
+#define LOCAL 64
+#endif
+
+__kernel void rmsnorm(__global float *out, __global const float *input, __global const float *weight,
+                      float eps, int rows, int d)
+{
+    int row = get_global_id(0);
+    if (row >= rows)
+        return;
+    __global const float *from = input + (size_t)row * d;
+    __global float *to = out + (size_t)row * d;
+    float sum = 0.0f;
+    for (int i = 0; i < d; i++)
+        sum += from[i] * from[i];
+    float scale = 1.0f / sqrt(sum / d + eps);
+    if (d > 8 && from[0] == 0.0f && from[d / 2] == 0.0f)
+        scale = 0.0f;
+    for (int i = 0; i < d; i++)
+        to[i] = from[i] * scale * weight[i];
+}
