@@ -110,10 +110,20 @@ class StoreCase:
 
 @dataclass(frozen=True)
 class CheckCase:
-    """Run a kernel on a case stored before, twice, and judge it there. Reply: Judged."""
+    """Run a kernel on a stored case and judge it there. Reply: Judged; blobs: outputs, where wanted."""
 
     case: str
     code_digest: str
+    plan: Plan
+    compares_errors: bool
+    sends: bool = False  # the outputs, for another to judge
+
+
+@dataclass(frozen=True)
+class JudgeOutputs:
+    """Judge what a kernel gave elsewhere on a case stored here. Blobs: outputs. Reply: Judged."""
+
+    case: str
     plan: Plan
     compares_errors: bool
 
@@ -173,7 +183,9 @@ class Refer:
     digests: bool = True  # of every input; else only of those that the user's function makes
 
 
-OfDevice = RunCase | StoreCase | CheckCase | CheckCases | TimeRuns | TimeAll  # what needs loaded code
+OfDevice = (
+    RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll
+)  # what needs loaded code
 Request = ListDevices | Build | Load | LaunchOnce | Refer | OfDevice
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 

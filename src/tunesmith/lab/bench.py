@@ -75,9 +75,12 @@ class Bench:
                     executable = self._executables[request.code_digest]
                     return self._with_room(lambda: (self._stored().store(request, blobs, executable), ()))
                 case m.CheckCase():
-                    return self._with_room(lambda: (self._check_case(request), ()))
+                    return self._with_room(lambda: self._check_and_send(request))
                 case m.CheckCases():
                     return self._with_room(lambda: (self._check_cases(request), ()))
+                case m.JudgeOutputs():
+                    judged = self._stored().judge_outputs(request, blobs)
+                    return judged or m.Failed("forgotten", "there is no such case on the device"), ()
                 case m.TimeRuns():
                     return self._time(request)
                 case m.TimeAll():
@@ -161,6 +164,11 @@ class Bench:
     def _check_case(self, request: m.CheckCase) -> m.Reply:
         judged = self._stored().check(request, self._executables[request.code_digest])
         return judged or m.Failed("forgotten", "there is no such case on the device")
+
+    def _check_and_send(self, request: m.CheckCase) -> Answer:
+        reply = self._check_case(request)
+        right = isinstance(reply, m.Judged) and reply.status is Status.OK
+        return reply, self._stored().outputs(request.plan) if right and request.sends else ()
 
     def _check_cases(self, request: m.CheckCases) -> m.Reply:
         verdicts: list[m.Judged] = []

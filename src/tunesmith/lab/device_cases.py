@@ -142,14 +142,32 @@ class StoredCases:
         verdict, damage = self._integrity(stored, request.plan)
         contested: tuple[int, ...] = ()
         if verdict.ok:
-            for b in request.plan.compared():
-                comparable = request.compares_errors and b.count >= COMPARABLE_ITEMS
-                reason, contested = self._compare(stored, b, comparable)
-                if reason:
-                    verdict = Verdict(Status.WRONG, reason)
-                    break
+            verdict, contested = self._values(stored, request.plan, request.compares_errors)
         status, detail, busy = verdict.status, verdict.detail, self._busy
         return m.Judged(status, detail, seconds, busy, damage=damage, contested=contested)
+
+    def outputs(self, plan: Plan) -> tuple[bytes, ...]:
+        """What the last check's first run gave."""
+        return tuple(self._memory.read(self._memory.first(b)) for b in plan.compared())
+
+    def judge_outputs(self, request: m.JudgeOutputs, blobs: Sequence[bytes]) -> m.Judged | None:
+        """The same for what a kernel gave elsewhere. None: there is no such case."""
+        stored = self._cases.get(request.case)
+        if stored is None:
+            return None
+        for b, blob in zip(request.plan.compared(), blobs, strict=True):
+            first = self._memory.first(b)
+            self._session.write(first.memory, first.offset, blob)
+        verdict, contested = self._values(stored, request.plan, request.compares_errors)
+        return m.Judged(verdict.status, verdict.detail, contested=contested)
+
+    def _values(self, stored: _Stored, plan: Plan, compares_errors: bool) -> tuple[Verdict, tuple[int, ...]]:
+        for b in plan.compared():
+            comparable = compares_errors and b.count >= COMPARABLE_ITEMS
+            reason, contested = self._compare(stored, b, comparable)
+            if reason:
+                return Verdict(Status.WRONG, reason), contested
+        return RIGHT, ()
 
     def give_back(self) -> bool:
         """Release all memory, and whether there was any; the lab will hear that its cases are forgotten."""

@@ -99,6 +99,8 @@ class LocalLab:
         self._timer = TrialTimer(problem, device, self._runner, self._original, looks, settings.seed, cache)
         common = (problem, device, references, self._runner, self._original.plan)
         self._oracle = DeviceOracle(*common) if device.inspects else HostOracle(*common, self._clean)
+        apart = (problem, device, references, self._clean, self._original.plan)
+        self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -226,7 +228,7 @@ class LocalLab:
                 verdict = code
             else:
                 cases = self._fresh_cases(code, item.variant, seed, replaced)
-                verdict = self._judge(code, item.variant, cases)
+                verdict = self._judge(code, item.variant, cases, self._apart)
                 if verdict is NO_CASES and replaced:
                     words = f"the original itself fails: {replaced[-1].reason}"
                     verdict = Verdict(Status.INFEASIBLE, words)
@@ -317,7 +319,9 @@ class LocalLab:
             self._judged[key] = self._judge(code, variant, cases) if cases else NO_CASES
         return self._judged[key]
 
-    def _judge(self, code: BuiltCode, variant: Variant, cases: Sequence[Case]) -> Verdict:
+    def _judge(
+        self, code: BuiltCode, variant: Variant, cases: Sequence[Case], apart: DeviceOracle | None = None
+    ) -> Verdict:
         """A case that the original itself fails judges nobody, unless it fails all with ordinary values."""
         examined: list[Examined] = []
         failed = NO_CASES
@@ -333,7 +337,10 @@ class LocalLab:
             examined.append(Examined(case, plan, deadline))
         if all(one.case.is_odd for one in examined):
             return failed
-        return self._oracle.examine(code, examined)
+        verdict = self._oracle.examine(code, examined)
+        if not verdict.ok or apart is None or not isinstance(self._oracle, DeviceOracle):
+            return verdict
+        return self._oracle.examine_apart(code, examined, apart)
 
     def _established(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case. Where it fails, a fresh process confirms that: an earlier
@@ -343,6 +350,7 @@ class LocalLab:
         found = self._attempt(case)
         if isinstance(found, Verdict):
             self._runner.restart()
+            self._clean.restart()
             self._oracle.forget(case)
             found = self._attempt(case)
         if isinstance(found, Verdict):

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.messages import CheckCase, Judged, StoreCase
+from tunesmith.backends.messages import CheckCase, Judged, JudgeOutputs, StoreCase
 from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_of
-from tunesmith.lab.runner import BuiltCode, CaseRun, Runner
+from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
 from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_odd, judge_other_rows
 from tunesmith.problem.device import Device
@@ -267,6 +267,35 @@ class DeviceOracle(CaseOracle):
             if not verdict.ok:
                 return verdict
         return RIGHT
+
+    def examine_apart(self, code: BuiltCode, cases: Sequence[Examined], judge: DeviceOracle) -> Verdict:
+        """The same outputs once more, judged in a process where no candidate ever ran."""
+        for c in cases:
+            request = _request(c.case, code, c.plan)
+            found = self._runner.check_and_send(code, request, c.deadline)
+            if isinstance(found, Verdict):
+                return found
+            if found is None:
+                return Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
+            judged, outputs = found
+            verdict = judge.judged(c, outputs) if judged.status is Status.OK else _verdict(judged, c.case)
+            if not verdict.ok:
+                return verdict
+        return RIGHT
+
+    def judged(self, at: Examined, outputs: tuple[bytes, ...]) -> Verdict:
+        """What a kernel gave elsewhere."""
+        if len(outputs) != len(at.plan.compared()):
+            return NOT_ASKED
+        request = JudgeOutputs(_name(at.case), at.plan, at.case.compares_errors)
+        while True:
+            if isinstance(self.establish(at.case), Verdict):
+                return RIGHT  # the original fails here, and did not there: it judges nobody
+            found = self._runner.judge_outputs(request, outputs, at.deadline)
+            if isinstance(found, Verdict):
+                return found
+            if found.status is Status.OK or not self._widen(at.case, found.contested):
+                return _verdict(found, at.case)
 
     def _confirmed(self, first: Judged, code: BuiltCode, at: Examined) -> Verdict:
         """A wrong value may be an earlier kernel's doing, who spoilt what lies on the device: the original

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tunesmith.backends import messages as m
@@ -257,6 +257,21 @@ class Runner:
         if isinstance(reply, Verdict):
             return None if reply is FORGOTTEN else reply
         return self._noted(reply[0])
+
+    def check_and_send(
+        self, code: BuiltCode, request: m.CheckCase, deadline: float
+    ) -> tuple[m.Judged, tuple[bytes, ...]] | Verdict | None:
+        """And the outputs, where they are right; None: the device has no such case, or no longer."""
+        reply = self._ask_loaded(m.Judged, [code], replace(request, sends=True), deadline)
+        if isinstance(reply, Verdict):
+            return None if reply is FORGOTTEN else reply
+        return self._noted(reply[0]), reply[1]
+
+    def judge_outputs(
+        self, request: m.JudgeOutputs, outputs: tuple[bytes, ...], deadline: float
+    ) -> m.Judged | Verdict:
+        reply = self._ask_loaded(m.Judged, [], request, deadline, outputs)
+        return reply if isinstance(reply, Verdict) else reply[0]
 
     def check_all(
         self, code: BuiltCode, requests: Sequence[m.CheckCase], deadline: float
