@@ -132,7 +132,7 @@ class TestAnswers:
         assert worker.generation == 1
 
     def test_big_arrays_travel_both_ways(self, make: Callable[..., WorkerProcess]) -> None:
-        worker = make(sys.executable, "-c", ECHO)
+        worker = make(sys.executable, "-c", ECHO, "fake")
         block = os.urandom(1 << 20)
         sent = (block * 200, b"", block[:7])
         reply, back = worker.request(ListDevices(), sent, deadline=LONG)
@@ -313,7 +313,7 @@ class TestNonsense:
         assert isinstance(reply, Ran)
         assert len(blobs[0]) == 64
         assert peak < 4 << 20
-        assert process.STDERR_KEPT <= 1 << 20
+        assert process.STDERR_BYTES <= 1 << 20
 
     def test_what_user_code_prints_or_reads_stays_out_of_the_protocol(self, worker: WorkerProcess) -> None:
         reply, _ = worker.request(

@@ -98,7 +98,7 @@ class TestReference:
         ("answer", "words"),
         [
             ("x.T.copy()", r"reference\.py:2: scale returned shape \(8, 1\) for out, expected \(1, 8\)"),
-            ("None", r"reference\.py:2: scale returned shape \(\) for out, expected \(1, 8\)"),
+            ("None", r"reference\.py:2: scale returned no array of numbers for out, but None"),
             ("(x, x)", r"reference\.py:2: scale returned 2 arrays, expected 1: out"),
             ("{'y': x}", r"reference\.py:2: scale returned no out, only y"),
             ("[[1.0], [2.0, 3.0]]", r"reference\.py:2: scale returned no array of numbers for out"),
