@@ -18,6 +18,7 @@ from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.timing import Arenas, Stopwatch, needs_restoring
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Status
+from tunesmith.run.protection import Protection
 from tunesmith.text import digest_of
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
@@ -48,6 +49,7 @@ class Bench:
     """One backend, one open device, the executables loaded so far."""
 
     def __init__(self, own: Backend) -> None:
+        self.protection = Protection(())  # of the process, which knows
         self._backend = own
         self._session: Session | None = None
         self._device: Device | None = None
@@ -58,6 +60,8 @@ class Bench:
     def handle(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         try:
             match request:
+                case m.TellProtection():
+                    return self.protection, ()
                 case m.ListDevices():
                     return m.Devices(self._backend.devices()), ()
                 case m.Build():

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -51,6 +52,25 @@ class CommandProcess(subprocess.Popen[bytes]):
 
     def close(self) -> None:
         self.wait()
+
+
+class ProcessWithFolder:
+    """A process, and a folder that goes when it does."""
+
+    def __init__(self, process: ChildProcess, folder: Path) -> None:
+        self.pid = process.pid
+        self._process, self._folder = process, folder
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        return self._process.wait(timeout)
+
+    def close(self) -> None:
+        self._process.close()
+        with contextlib.suppress(RecursionError):  # it may have left folders without end
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def start_command(

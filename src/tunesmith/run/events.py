@@ -16,6 +16,7 @@ from tunesmith.problem.template import Combination
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.dialogue import Reply, Request
 from tunesmith.run.outcome import Outcome, Result, Trial
+from tunesmith.run.protection import Protection
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus
 
@@ -63,6 +64,7 @@ class Started:
     priors: int = 0  # so many `Primed` follow
     origin: str = ""  # what it searches again: a run, a template; empty: it begins from the kernel
     notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
+    protection: Protection | None = None  # of workers, as this machine had it; None: an older run
 
 
 @dataclass(frozen=True)

@@ -274,7 +274,7 @@ def build_report(
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
-        notes=started.notes,
+        notes=(*started.notes, *([started.protection.sentence] if started.protection else [])),
         gated=beside_budget(state),
     )
 

@@ -129,12 +129,13 @@ def begin(
     spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        here = machine.look(spec, scratch)
+        here = machine.look(spec, scratch, config.sandbox)
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+        own = (device, spec, scratch, listener.note, config.sandbox)
+        compiler = machine.choose_compiler(problem, template, *own)
     notes = casting.launch_notes(problem, device)
-    for note in notes:
+    for note in (*notes, *_protected(here)):
         listener.say(f"note: {note}")
     primed = priors(device)
     kept = ranked(given.kept, problem, device.name)[:1]
@@ -166,6 +167,7 @@ def begin(
             priors=len(primed),
             origin=given.origin,
             notes=notes,
+            protection=here.protection,
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))
@@ -178,6 +180,10 @@ def begin(
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside)
     return _execute(folder, config, listener, here, templates)
+
+
+def _protected(here: machine.Here) -> tuple[str, ...]:
+    return (here.protection.sentence,) if here.protection is not None else ()
 
 
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
@@ -303,8 +309,13 @@ def _continue(
     scratch = folder.fresh_scratch()
     try:
         spec = problems.spec_of(folder, started)
-        here = machine.look(spec, scratch) if here is None else replace(here, spec=spec)
-        place = machine.place_for(state, problem, templates, here, config.builders, scratch, listener.note)
+        if here is None:
+            here = machine.look(spec, scratch, config.sandbox)
+            for note in _protected(here):
+                listener.say(f"note: {note}")
+        here = replace(here, spec=spec)
+        own = (config.builders, scratch, listener.note, config.sandbox)
+        place = machine.place_for(state, problem, templates, here, *own)
         if place.attached is not None:
             state = write_down(place.attached, state, journal, listener)
         templates = templates.on(place.device)
@@ -372,6 +383,7 @@ class ActiveRun:
                 ceilings=CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None,
                 counters=settings.profile == "counters",
                 extra=state.extended.cases if state.extended else (),
+                sandbox=self.config.sandbox,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
@@ -383,11 +395,12 @@ class ActiveRun:
 
     def survey(self, state: State) -> State:
         count = self._builder_count()
-        builders = machine.make_builders(self.spec, self.scratch, self.device, count, state.compiler)
+        own = (self.spec, self.scratch, self.device, count, state.compiler, self.config.sandbox)
+        builders = machine.make_builders(*own)
         surveyor = BuildSurveyor(self.problem, self.device, builders)
-        own = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
+        parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
         try:
-            return Survey(*own, self.talk, self.journal, self.listener).run()
+            return Survey(*parts, self.talk, self.journal, self.listener).run()
         finally:
             builders.close()
 

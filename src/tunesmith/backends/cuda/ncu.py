@@ -11,7 +11,6 @@ import csv
 import os
 import re
 import signal
-import site
 import subprocess
 import tempfile
 import time
@@ -308,7 +307,7 @@ class NcuCounting:
                 process = subprocess.Popen(
                     command,
                     cwd=folder,
-                    env={**self.environment, **own, "PYTHONUSERBASE": site.getuserbase()},
+                    env={**self.environment, **own},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=sink,
