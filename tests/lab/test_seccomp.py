@@ -70,9 +70,17 @@ def test_the_third_kind_of_calls_is_none() -> None:
 
 
 def test_where_the_network_is_let_through() -> None:
-    program = assemble("x86_64", network=True)
+    program = assemble("x86_64", sockets="all")
     assert [verdict(program, 0xC000003E, number, 2, 2) for number in (41, 42, 53)] == [ALLOW] * 3
     assert verdict(program, 0xC000003E, 101) == DENY
+
+
+def test_a_driver_may_wait_and_lets_nobody_in() -> None:
+    program = assemble("x86_64", sockets="listening")
+    wait = [(41, 1, 5 | 0o2000000), (49,), (50,)]  # socket of sequenced packets, bind, listen
+    assert [verdict(program, 0xC000003E, *call) for call in wait] == [ALLOW] * 3
+    refused = [(41, 1, 1), (41, 1, 2), (41, 2, 5), (42,), (43,), (288,), (53, 1, 2)]
+    assert [verdict(program, 0xC000003E, *call) for call in refused] == [DENY] * 7
 
 
 @pytest.mark.parametrize("number", [62, 200, 234, 129, 297])

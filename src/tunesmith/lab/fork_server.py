@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +55,7 @@ class CommandProcess(subprocess.Popen[bytes]):
         self.wait()
 
 
-class ProcessWithFolder:
+class _WithFolder:
     """A process, and a folder that goes when it does."""
 
     def __init__(self, process: ChildProcess, folder: Path) -> None:
@@ -99,6 +100,19 @@ def start_worker(
                     del _servers[key]
             server.close()
     return start_command(command, environment, folder, streams)
+
+
+def start_in_folder(environment: Callable[[Path], Mapping[str, str]]) -> Callable[..., ChildProcess]:
+    """Starts workers as `start_worker`, each in a new folder of the one it is given, with the environment of
+    that."""
+
+    def start(
+        command: Sequence[str], _: Mapping[str, str], folder: Path | None, streams: Streams
+    ) -> ChildProcess:
+        own = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
+        return _WithFolder(start_worker(command, environment(own), own, streams), own)
+
+    return start
 
 
 def worker_command(spec: str, purpose: str) -> list[str]:

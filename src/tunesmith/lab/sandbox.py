@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunesmith.lab import seccomp
 from tunesmith.lab.system_calls import CHANGE, MOVES_ALLOWED, READ, SIGNALS_KEPT, USE, LinuxCalls, Rule
 from tunesmith.run.protection import (
     AUTO,
@@ -121,9 +122,11 @@ def _entered(sandbox: Sandbox, calls: LinuxCalls) -> list[ProtectionLayer]:
     if version:
         files = "the Landlock of kernels before 5.19 lets nobody move a file to another folder"
     if version >= MOVES_ALLOWED:
-        files = _tried(lambda: calls.restrict_files(_rules(sandbox), version, bool(sandbox.network)))
+        files = _tried(lambda: calls.restrict_files(_rules(sandbox), version))
     alone = None if version >= SIGNALS_KEPT and not files else os.getpid()
-    filtered = _tried(lambda: calls.filter_calls(bool(sandbox.network), alone))
+    # NVIDIA's driver waits for others, and cannot be had otherwise.
+    sockets = seccomp.ALL if sandbox.network else seccomp.LISTENING if sandbox.devices else seccomp.NONE
+    filtered = _tried(lambda: calls.filter_calls(sockets, alone))
     by = [what for what, why in (("no sockets", filtered), ("a network of its own", apart)) if not why]
     network = sandbox.network or ("" if by else filtered)
     as_root = ", but processes are not counted for root" if os.getuid() == 0 else ""
@@ -137,7 +140,8 @@ def _entered(sandbox: Sandbox, calls: LinuxCalls) -> list[ProtectionLayer]:
 
 def _rules(sandbox: Sandbox) -> Iterator[Rule]:
     yield from ((path, READ) for path in sandbox.readable)
-    yield from ((path, USE) for path in (*DEVICES, *sandbox.devices))
+    # The last for names of threads, without which NVIDIA's driver does nothing.
+    yield from ((path, USE) for path in (*DEVICES, *sandbox.devices, "/proc/self/task"))
     yield sandbox.scratch, CHANGE
 
 

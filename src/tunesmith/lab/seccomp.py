@@ -5,12 +5,11 @@ from __future__ import annotations
 import errno
 import struct
 
+Number = int | tuple[int, int | None]
 # By name: the numbers on x86-64 and on aarch64; one where it is the same on both.
-_NETWORK = {
-    "socket": (41, 198), "connect": (42, 203), "accept": (43, 202), "accept4": (288, 242),
-    "bind": (49, 200), "listen": (50, 201),
-}  # fmt: skip
-_DENIED = {
+_NETWORK = {"connect": (42, 203), "accept": (43, 202), "accept4": (288, 242)}
+_LISTENING = {"bind": (49, 200), "listen": (50, 201)}
+_DENIED: dict[str, Number] = {
     # other processes, and what would let a child outlive the group it is killed with
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "pidfd_getfd": 438, "process_madvise": 440, "process_mrelease": 448,
@@ -30,7 +29,7 @@ _DENIED = {
     "setdomainname": (171, 162), "settimeofday": (164, 170), "clock_settime": (227, 112),
     "clock_adjtime": (305, 266), "iopl": (172, None), "ioperm": (173, None), "modify_ldt": (154, None),
 }  # fmt: skip
-_SOCKETPAIR, _CLONE, _CLONE3, _PRLIMIT = (53, 199), (56, 220), 435, (302, 261)
+_SOCKET, _SOCKETPAIR, _CLONE, _CLONE3, _PRLIMIT = (41, 198), (53, 199), (56, 220), 435, (302, 261)
 # Which process each of these reaches is its first argument.
 _SIGNALS = {
     "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "rt_sigqueueinfo": (129, 138),
@@ -40,18 +39,19 @@ _PIDFD_SEND_SIGNAL = 424
 MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # as an audit names them, and our column
 _X32 = 0x40000000  # the first number of the calls of a third kind
 _NAMESPACES = 0x7E020000  # CLONE_NEW*
-_AF_UNIX, _SOCK_STREAM, _SOCK_TYPES = 1, 1, 0xF
+_AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET, _SOCK_TYPES = 1, 1, 5, 0xF
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 KILL, FAIL, ALLOW = 0x80000000, 0x00050000, 0x7FFF0000
 DENY, UNKNOWN = FAIL | errno.EPERM, FAIL | errno.ENOSYS
 _NUMBER, _ARCHITECTURE = 0, 4  # where they lie in what a filter is shown
-Number = int | tuple[int, int | None]
+NONE, LISTENING, ALL = "none", "listening", "all"  # of sockets
 Instruction = tuple[int, int, int, int]  # what, then how far to jump if so, if not, and the operand
 
 
-def assemble(machine: str, *, network: bool = False, own_process: int | None = None) -> bytes:
-    """`network`: sockets are let through. With `own_process` signals reach that one alone, and none of its
-    children: for kernels that cannot keep them within the sandbox otherwise. KeyError for other machines."""
+def assemble(machine: str, *, sockets: str = NONE, own_process: int | None = None) -> bytes:
+    """`sockets` that may be made: none; such as NVIDIA's driver waits at, where nobody is ever let in; all.
+    With `own_process` signals reach that one alone, and none of its children: for kernels that keep them in no
+    sandbox otherwise. KeyError for other machines."""
     audit, column = MACHINES[machine]
 
     def on_it(number: Number) -> int | None:
@@ -64,21 +64,29 @@ def assemble(machine: str, *, network: bool = False, own_process: int | None = N
     code: list[Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE), (_EQUAL, 1, 0, audit), (_RETURN, 0, 0, KILL)]
     code += [(_LOAD, 0, 0, _NUMBER), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, KILL)]
     deny, allow = (_RETURN, 0, 0, DENY), (_RETURN, 0, 0, ALLOW)
-    for denied in (*_DENIED.values(), *(() if network else _NETWORK.values())):
+    for denied in _denied(sockets):
         code += when(denied, deny)
     # Its arguments lie in memory, where a filter does not look: callers go on with clone.
     code += when(_CLONE3, (_RETURN, 0, 0, UNKNOWN))
     code += when(_CLONE, _argument(0), (_ANY_BIT, 0, 1, _NAMESPACES), deny, allow)
     code += when(_PRLIMIT, _argument(0), (_EQUAL, 1, 0, 0), deny, allow)
-    if not network:  # pairs of streams: a datagram of a pair could be sent elsewhere
-        pair = [_argument(0), (_EQUAL, 0, 3, _AF_UNIX), _argument(1), (_AND, 0, 0, _SOCK_TYPES)]
-        code += when(_SOCKETPAIR, *pair, (_EQUAL, 1, 0, _SOCK_STREAM), deny, allow)
+    if sockets != ALL:
+        local = [_argument(0), (_EQUAL, 0, 3, _AF_UNIX), _argument(1), (_AND, 0, 0, _SOCK_TYPES)]
+        # Pairs of streams: a datagram of a pair could be sent elsewhere.
+        code += when(_SOCKETPAIR, *local, (_EQUAL, 1, 0, _SOCK_STREAM), deny, allow)
+    if sockets == LISTENING:
+        code += when(_SOCKET, *local, (_EQUAL, 1, 0, _SOCK_SEQPACKET), deny, allow)
     if own_process is not None:
         code += when(_PIDFD_SEND_SIGNAL, deny)
         own_or_group = [(_EQUAL, 2, 0, 0), (_EQUAL, 1, 0, own_process)]
         for signal in _SIGNALS.values():
             code += when(signal, _argument(0), *own_or_group, deny, allow)
     return b"".join(struct.pack("<HBBI", *step) for step in [*code, allow])
+
+
+def _denied(sockets: str) -> list[Number]:
+    more = {NONE: [_SOCKET, *_NETWORK.values(), *_LISTENING.values()], LISTENING: list(_NETWORK.values())}
+    return [*_DENIED.values(), *more.get(sockets, [])]
 
 
 def _argument(place: int) -> Instruction:

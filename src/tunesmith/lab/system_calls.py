@@ -26,7 +26,11 @@ _TCP, _SCOPES = 3, 3  # to bind and connect; abstract sockets and signals
 MOVES_ALLOWED, TCP_KEPT, SIGNALS_KEPT = 2, 4, 6  # the first versions that can, or keep these in the sandbox
 _CAPABILITIES = 0x20080522  # of the version with two words
 _READS_ANY = 1 << 1 | 1 << 2  # for root, whose files may be another's: what may be reached is Landlock's
-READ, CHANGE, USE = _EXECUTE | _READ | _LIST, ~(_EXECUTE | _MAKE_DEVICES), _READ | _WRITE | _LIST | _CONTROL
+READ, CHANGE, USE = (
+    _EXECUTE | _READ | _LIST,
+    ~(_EXECUTE | _MAKE_DEVICES),
+    _READ | _WRITE | _LIST | _TRUNCATE | _CONTROL,
+)
 Rule = tuple[str, int]  # a path, and READ, CHANGE or USE of all below it
 
 
@@ -66,11 +70,10 @@ class LinuxCalls:
     def landlock_version(self) -> int:
         return self._done(self._libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _ONLY_VERSION))
 
-    def restrict_files(self, rules: Iterable[Rule], version: int, network: bool) -> None:
+    def restrict_files(self, rules: Iterable[Rule], version: int) -> None:
         """To these paths; where the version can, signals to this sandbox, and TCP to nobody."""
         known = (1 << _RIGHTS[min(version, max(_RIGHTS))]) - 1
-        ports, scopes = 0 if network else _TCP, _SCOPES
-        parts = [known, *[ports][: version >= TCP_KEPT], *[scopes][: version >= SIGNALS_KEPT]]
+        parts = [known, *[_TCP][: version >= TCP_KEPT], *[_SCOPES][: version >= SIGNALS_KEPT]]
         attributes = struct.pack(f"<{len(parts)}Q", *parts)
         size = ctypes.c_size_t(len(attributes))
         ruleset = self._done(self._libc.syscall(_CREATE_RULESET, attributes, size, 0))
@@ -81,8 +84,8 @@ class LinuxCalls:
         finally:
             os.close(ruleset)
 
-    def filter_calls(self, network: bool, own_process: int | None) -> None:
-        program = seccomp.assemble(platform.machine(), network=network, own_process=own_process)
+    def filter_calls(self, sockets: str, own_process: int | None) -> None:
+        program = seccomp.assemble(platform.machine(), sockets=sockets, own_process=own_process)
         steps = ctypes.create_string_buffer(program, len(program))
         listed = struct.pack("@HP", len(program) // 8, ctypes.addressof(steps))
         self._done(self._libc.prctl(_SECCOMP, _FILTER, listed, 0, 0))

@@ -129,6 +129,13 @@ class Attached:
 
 
 @dataclass(frozen=True)
+class Protected:
+    """From here on workers are held back otherwise: on another machine, or with another --sandbox."""
+
+    protection: Protection
+
+
+@dataclass(frozen=True)
 class Baseline:
     """The original, checked over the contract's edges and timed as it is."""
 
@@ -304,7 +311,7 @@ class Stopped:
     reason: str
 
 
-OfRun = Started | Surveyed | Attached | Baseline | Extended | Verified | Stopped
+OfRun = Started | Surveyed | Attached | Protected | Baseline | Extended | Verified | Stopped
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured

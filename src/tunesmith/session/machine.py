@@ -14,13 +14,7 @@ from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtec
 from tunesmith.backends.port import Counting, NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.ceilings import KeptCeilings
-from tunesmith.lab.fork_server import (
-    ChildProcess,
-    ProcessWithFolder,
-    Streams,
-    start_worker,
-    worker_command,
-)
+from tunesmith.lab.fork_server import start_in_folder, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
@@ -53,6 +47,10 @@ class Here:
     devices: tuple[Device, ...]
     trouble: str = ""
     protection: Protection | None = None  # of workers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (self.protection.sentence,) if self.protection is not None else ()
 
 
 def look(spec: str, scratch: Path, sandbox: str = AUTO) -> Here:
@@ -337,15 +335,7 @@ def worker_spawner(spec: str, scratch: Path, sandbox: str = AUTO) -> Callable[[s
     name, _, path = spec.partition(":")
     absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
     environment = worker_environment(spec, scratch, sandbox)
-
-    def start(
-        command: Sequence[str], _shared: Mapping[str, str], _folder: Path | None, streams: Streams
-    ) -> ChildProcess:
-        with explained("make a folder for a worker", scratch):
-            folder = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch))
-        own = worker_environment(spec, folder, sandbox)
-        return ProcessWithFolder(start_worker(command, own, folder, streams), folder)
-
+    start = start_in_folder(lambda own: worker_environment(spec, own, sandbox))
     return lambda purpose: WorkerProcess(worker_command(absolute, purpose), environment, scratch, start)
 
 

@@ -24,12 +24,12 @@ from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
 from tunesmith.run.candidates import Templates, draft_name
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
-from tunesmith.run.events import Primed, Settings, Started
+from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.racing import verified_choice
-from tunesmith.run.report import Report, WorkloadReport, build_report, unfinished_name
+from tunesmith.run.report import Report, WorkloadReport, build_report, protections, unfinished_name
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
@@ -135,7 +135,7 @@ def begin(
         own = (device, spec, scratch, listener.note, config.sandbox)
         compiler = machine.choose_compiler(problem, template, *own)
     notes = casting.launch_notes(problem, device)
-    for note in (*notes, *_protected(here)):
+    for note in (*notes, *here.notes):
         listener.say(f"note: {note}")
     primed = priors(device)
     kept = ranked(given.kept, problem, device.name)[:1]
@@ -180,10 +180,6 @@ def begin(
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside)
     return _execute(folder, config, listener, here, templates)
-
-
-def _protected(here: machine.Here) -> tuple[str, ...]:
-    return (here.protection.sentence,) if here.protection is not None else ()
 
 
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
@@ -311,9 +307,11 @@ def _continue(
         spec = problems.spec_of(folder, started)
         if here is None:
             here = machine.look(spec, scratch, config.sandbox)
-            for note in _protected(here):
+            for note in here.notes:
                 listener.say(f"note: {note}")
         here = replace(here, spec=spec)
+        if here.protection and (had := protections(state)) and here.protection != had[-1]:
+            state = write_down(Protected(here.protection), state, journal, listener)
         own = (config.builders, scratch, listener.note, config.sandbox)
         place = machine.place_for(state, problem, templates, here, *own)
         if place.attached is not None:
