@@ -55,11 +55,12 @@ ATTEMPTS = {
 # A name is looked up over the network, which need not be there.
 ALWAYS_REFUSED = {"dns": "socket.getaddrinfo('tunesmith.example', 80)"}
 ALLOWED = {
-    "scratch": "open('own', 'w').write('x'); os.mkdir('d'); os.rename('own', 'd/own')",
+    "scratch": "open('own', 'w').write('x'); os.mkdir('e'); os.rename('own', 'e/own')",
     "programs": "subprocess.run(['/bin/sh', '-c', 'ls / >/dev/null || true; echo > /dev/null'], check=True)",
     "threads": "t = threading.Thread(target=print); t.start(); t.join()",
     "pairs": "a, b = socket.socketpair(); a.send(b'x'); assert b.recv(1) == b'x'",
     "packages": "import numpy.fft, unittest.mock",
+    "deep": "at = os.open('.', 0)\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')\nos.fchdir(at)",
     "facts": "open('/proc/self/status').read(); os.listdir('/sys/devices/system/cpu')",
 }
 
@@ -153,6 +154,9 @@ def test_keys_do_not_reach_a_worker(target: Target) -> None:
 
 
 def test_keys_are_cut_out_of_what_a_worker_says(target: Target) -> None:
+    said = target.worker.request(python(f"open('{target.place}/home/.ssh/id')"), deadline=LONG)[0]
+    assert isinstance(said, Failed)
+    assert "--sandbox" in said.message, "whoever reads a file in a reference learns why it cannot"
     reply, _ = target.worker.request(python(f"raise ValueError('it is {SECRET}!')"), deadline=LONG)
     assert isinstance(reply, Failed)
     assert reply.message.endswith("ValueError: it is …!")

@@ -70,8 +70,10 @@ class _WithFolder:
 
     def close(self) -> None:
         self._process.close()
-        with contextlib.suppress(RecursionError):  # it may have left folders without end
+        try:
             shutil.rmtree(self._folder, ignore_errors=True)
+        except RecursionError:  # folders in folders without end
+            subprocess.run(["rm", "-rf", "--", self._folder], env={"PATH": os.defpath}, check=False)
 
 
 def start_command(

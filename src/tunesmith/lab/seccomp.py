@@ -50,8 +50,8 @@ Instruction = tuple[int, int, int, int]  # what, then how far to jump if so, if 
 
 def assemble(machine: str, *, sockets: str = NONE, own_process: int | None = None) -> bytes:
     """`sockets` that may be made: none; such as NVIDIA's driver waits at, where nobody is ever let in; all.
-    With `own_process` signals reach that one alone, and none of its children: for kernels that keep them in no
-    sandbox otherwise. KeyError for other machines."""
+    With `own_process` signals reach that one alone, and none of its children: for kernels whose Landlock
+    does not keep them in. KeyError for other machines."""
     audit, column = MACHINES[machine]
 
     def on_it(number: Number) -> int | None:
