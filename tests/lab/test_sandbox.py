@@ -353,3 +353,10 @@ class TestWhatIsReadable:
         assert os.path.realpath(sys.prefix) in found.readable
         assert str(Path(sandbox.__file__).parents[1]) in found.readable
         assert found.mode == "auto"
+
+
+@pytest.mark.gpu
+def test_a_gpu_is_seen_from_the_sandbox(tmp_path: Path) -> None:
+    """Its driver needs a socket to wait at, and to name its threads."""
+    assert machine.list_devices("cuda", tmp_path)
+    assert machine.protection("cuda", tmp_path).missing((CALLS, LIMITS)) == ()
