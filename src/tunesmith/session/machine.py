@@ -55,6 +55,8 @@ class Here:
 
 def look(spec: str, scratch: Path, sandbox: str = AUTO) -> Here:
     """What is here; DeviceMissing where the sandbox that is required is not."""
+    if backends.kind(spec).from_file:
+        backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
     held = protection(spec, scratch, sandbox)
     try:
         devices = list_devices(spec, scratch, sandbox)
@@ -98,8 +100,6 @@ def list_devices(spec: str, scratch: Path, sandbox: str = AUTO) -> tuple[Device,
     """Asked in a worker, because a broken driver may take its process along."""
     if backends.plays_absent(spec):
         return ()
-    if backends.kind(spec).from_file:
-        backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
     worker = worker_spawner(spec, scratch, sandbox)("devices")
     name = spec.partition(":")[0]
     try:
