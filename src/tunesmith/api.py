@@ -88,6 +88,7 @@ class OtherSettings(TypedDict, total=False):
     cache_dir: str | None
     ceilings: bool | None  # use those stored of the device even without the cache
     builders: int | None
+    sandbox: str | None  # of workers: auto, required or off
 
 
 def settings(
@@ -293,9 +294,10 @@ def resume(
     listener: ListenerLike | None = None,
     wait: bool | None = None,
     record: str | None = None,
+    sandbox: str | None = None,
 ) -> Run:
     """Go on with a run that was interrupted, exactly where it was; by default with the newest here."""
-    config = settings(wait=wait, record=record)
+    config = settings(wait=wait, record=record, sandbox=sandbox)
     folder = run.folder if isinstance(run, Run) else _path(run)
     with interrupted_once():
         return runs.resume(folder or newest_run(Path(config.runs)), config, _listener(listener))
@@ -307,9 +309,10 @@ def resume_all(
     listener: ListenerLike | None = None,
     wait: bool | None = None,
     record: str | None = None,
+    sandbox: str | None = None,
 ) -> list[Run | TunesmithError]:
     """Go on with several runs; what stops one does not stop the others. Each has its own folder to record."""
-    config, ended = settings(wait=wait, record=record), list[Run | TunesmithError]()
+    config, ended = settings(wait=wait, record=record, sandbox=sandbox), list[Run | TunesmithError]()
     for folder in map(Path, folders):
         own = str(Path(config.record) / folder.resolve().name) if config.record else ""
         try:
@@ -363,12 +366,15 @@ def resume_comparison(
     listener: ListenerLike | None = None,
     wait: bool | None = None,
     record: str | None = None,
+    sandbox: str | None = None,
 ) -> Compared:
     """Go on with a comparison as it was planned."""
     from tunesmith.session import comparison
 
     with interrupted_once():
-        return comparison.resume(Path(folder), settings(wait=wait, record=record), _listener(listener))
+        return comparison.resume(
+            Path(folder), settings(wait=wait, record=record, sandbox=sandbox), _listener(listener)
+        )
 
 
 # -- what callers may pass ------------------------------------------------------------------------------

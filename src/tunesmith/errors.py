@@ -4,7 +4,7 @@
     ├── BadInput            exit 2   a file, flag or folder the user can mend
     ├── KernelWrong         exit 3   the kernel is wrong before we touch it
     ├── WaitingForModel     exit 4   a model's reply has not arrived yet
-    └── DeviceMissing       exit 5   the device a run needs is not here
+    └── DeviceMissing       exit 5   the device a run needs, or the sandbox it requires, is not here
     KeyboardInterrupt
     └── Interrupted         exit 130 the user or the system asked us to end
 

@@ -21,6 +21,35 @@ def plain(text: str) -> str:
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+# Names of what nobody else may know, and values that give themselves away.
+_SECRET_NAME = re.compile(
+    r"KEY(?:S|ID)?(?![A-Z])|TOKEN|SECRET|PASS(?:W|PHRASE)|CREDENTIAL|PRIVATE|AUTH(?!OR)|COOKIE|SIGNATURE"
+)
+_SECRET = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|\b(?:sk|pk|rk)[-_][\w-]{16,}|\b(?:gh[a-z]|hf|glpat|npm|xox[a-z])[-_][\w-]{16,}|\bgithub_pat_\w{20,}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bAIza[\w-]{35}|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
+    r"|(?<=://)[^\s/:@]+:[^\s/@]+(?=@)|(?<=Bearer )\S{12,}"
+    r"|(?:(?<=_KEY=)|(?<=TOKEN=)|(?<=SECRET=)|(?<=PASSWORD=))\S{6,}",
+    re.DOTALL,
+)
+_SHORTEST_SECRET = 6  # characters: shorter values stand in many a harmless text
+
+
+def names_secret(name: str) -> bool:
+    """Whether a variable of that name holds what nobody else may know."""
+    return _SECRET_NAME.search(name.upper()) is not None
+
+
+def redacted(text: str, known: Iterable[str] = ()) -> str:
+    """Without the known secrets, and without what looks like a key. To be called before anything is cut,
+    which could leave a part of one."""
+    for value in sorted(set(known), key=len, reverse=True):
+        if len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, "…")
+    return _SECRET.sub("…", text)
+
+
 def cut(text: str, most: int) -> str:
     """At most so many characters; where any are left out, a mark says so."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

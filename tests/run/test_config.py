@@ -48,6 +48,7 @@ def test_defaults(tmp_path: Path) -> None:
         ("cache_dir", '"/a"', "/b", "/c"),
         ("library_dir", '"/a"', "/b", "/c"),
         ("builders", "1", "2", 3),
+        ("sandbox", '"off"', "required", "off"),
     ],
 )
 def test_flags_win_over_environment_over_file_over_defaults(
@@ -186,15 +187,41 @@ def test_variables_of_others_do_not_matter(tmp_path: Path) -> None:
 
 def test_a_worker_writes_into_scratch_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LIBRARY_PATH", "/opt/lib")
-    monkeypatch.setenv("KEPT", "yes")
     environment = worker_environment("opencl", tmp_path)
-    for name in ("TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"):
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"):
         assert environment[name].startswith(str(tmp_path))
     assert environment["LIBRARY_PATH"].split(os.pathsep) == ["/opt/lib", str(tmp_path / "lib")]
-    assert environment["KEPT"] == "yes"
     environment = worker_environment("cuda", tmp_path)
     assert environment["CUDA_CACHE_PATH"].startswith(str(tmp_path))
     assert environment["CUDA_CACHE_DISABLE"] == "1", "else a build may come without the compiler's words"
+
+
+def test_only_variables_on_a_list_reach_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {
+        "LANG": "C.UTF-8",
+        "LC_TIME": "C",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "POCL_DEBUG": "all",
+        "OPENAI_API_KEY": "a",
+        "AWS_SECRET_ACCESS_KEY": "b",
+        "SSH_AUTH_SOCK": "/run/agent",
+        "ANYTHING": "else",
+        "CUDA_LICENCE_TOKEN": "c",
+        "LC_ALL": "sk-ant-0123456789abcdef0123",
+        "LD_PRELOAD": "/tmp/spy.so",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    seen = {spec: worker_environment(spec, tmp_path) for spec in ("opencl", "cuda", "fake")}
+    passed = {spec: {name for name in given if name in own} for spec, own in seen.items()}
+    assert passed["fake"] == {"LANG", "LC_TIME"}
+    assert passed["cuda"] == passed["fake"] | {"CUDA_VISIBLE_DEVICES"}
+    assert passed["opencl"] == passed["cuda"] | {"POCL_DEBUG"}
+
+
+def test_a_sandbox_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"auto, required or off.*'strict'"):
+        resolved(tmp_path, sandbox="strict")
 
 
 @pytest.mark.parametrize(

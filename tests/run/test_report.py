@@ -20,8 +20,9 @@ from tests.samples import (
     verified,
 )
 from tunesmith.problem.plan import Status
-from tunesmith.run.events import Admitted, Decided, Stopped
-from tunesmith.run.report import build_report, config_text, general_text, interval_text
+from tunesmith.run.events import Admitted, Decided, Protected, Pruned, Stopped
+from tunesmith.run.protection import Protection, ProtectionLayer
+from tunesmith.run.report import build_report, config_text, general_text, interval_text, protections
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State, fold
 
@@ -50,6 +51,18 @@ def test_a_general_configuration_with_sizes_built_in_says_whom_it_serves(block: 
     assert report.general == {"BLOCK": 32, "VEC": 1}
     elsewhere = ", built for the workloads' sizes alone; the original serves all others"
     assert general_text(report) == "BLOCK=32 VEC=1" + (elsewhere if is_baked else "")
+
+
+def test_what_held_workers_back() -> None:
+    bare, held = (Protection((ProtectionLayer("files", force, "Landlock"),)) for force in (False, True))
+    events = [replace(started(), protection=bare), Protected(held), Protected(bare)]
+    state = fold(records(events))
+    assert protections(state) == (bare, held, bare)
+    assert protections(fold(records([started()]))) == (), "nobody said so in older runs"
+    notes = build_report(PROBLEM, state_of(*events[1:])).notes
+    assert notes == (held.sentence, bare.sentence)
+    pruning = [started(), Pruned(A, "same_code", "equal"), Protected(held)]
+    assert fold(records(pruning)).pruning, "what was going on goes on"
 
 
 def test_a_finished_run() -> None:

@@ -18,6 +18,7 @@ from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.port import DoctorFinding, Unsupported
 from tunesmith.errors import DeviceMissing
 from tunesmith.problem.device import Device
+from tunesmith.run.protection import Protection, ProtectionLayer
 from tunesmith.session import authoring as doctor
 
 
@@ -46,6 +47,8 @@ class Machine:
         monkeypatch.setattr(shutil, "which", self.programs.get)
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name in self.modules else None)
         monkeypatch.setattr(doctor.machine, "list_devices", self._list)
+        self.layers = [ProtectionLayer(name, True, "in force") for name in ("network", "files")]
+        monkeypatch.setattr(doctor.machine, "protection", lambda *_: Protection(tuple(self.layers)))
         monkeypatch.setattr(cuda.ctypes, "CDLL", self._load)
         monkeypatch.setattr(cuda.nvrtc, "version", self._nvrtc)
         monkeypatch.setattr(cuda.nvcc, "version", lambda: self.nvcc)
@@ -90,6 +93,13 @@ def test_everything_is_there(machine: Machine) -> None:
     assert findings["CUDA headers"].detail == "/cuda/include"
     assert findings["nvcc"].detail == "13.0.88, /cuda/bin/nvcc"
     assert not any(f.fix for f in findings.values())
+
+
+def test_each_layer_of_the_sandbox(machine: Machine) -> None:
+    machine.layers[1] = ProtectionLayer("files", False, "this kernel has no Landlock")
+    assert machine.finding("sandbox: network").usable
+    files = machine.finding("sandbox: files")
+    assert (files.usable, files.detail) == (False, "this kernel has no Landlock")
 
 
 def test_no_pyopencl(machine: Machine) -> None:

@@ -26,6 +26,7 @@ from tunesmith.problem.template import Template, Variant, builds_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Attached, Baseline, Event, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
+from tunesmith.run.protection import Protection
 from tunesmith.run.state import State, fold
 from tunesmith.session import machine
 from tunesmith.session.machine import LocalDevices, choose_compiler, choose_device, place_for
@@ -59,7 +60,7 @@ class Compilers:
         lacks = lambda name, log: name == "nvrtc" and HOSTED in log  # noqa: E731
         return replace(TOOLCHAIN, compilers=lambda: known, lacks=lacks)
 
-    def _builders(self, spec: str, scratch: Path, device: Device, count: int, compiler: str) -> _Pool:
+    def _builders(self, spec: str, scratch: Path, device: Device, count: int, compiler: str, _: str) -> _Pool:
         return _Pool(self, compiler)
 
     def choose(self, problem: Problem = PROBLEM, template: Template | None = TEMPLATE, **device: bool) -> str:
@@ -218,14 +219,18 @@ class TestDevice:
         assert no.value.hint == machine.DOCTOR
 
     def test_why_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        held = Protection(())
+        monkeypatch.setattr(machine, "protection", lambda *_: held)
         monkeypatch.setattr(machine, "list_devices", lambda *_: ())
-        assert machine.look("cuda", Path()) == LocalDevices("cuda", (), "the cuda backend sees no device")
+        assert machine.look("cuda", Path()) == LocalDevices(
+            "cuda", (), "the cuda backend sees no device", held
+        )
 
         def broken(*_: object) -> tuple[Device, ...]:
             raise DeviceMissing("the driver is too old", hint="a newer one")
 
         monkeypatch.setattr(machine, "list_devices", broken)
-        assert machine.look("cuda", Path()) == LocalDevices("cuda", (), "the driver is too old")
+        assert machine.look("cuda", Path()) == LocalDevices("cuda", (), "the driver is too old", held)
 
 
 def failed(block: int) -> Surveyed:

@@ -9,6 +9,7 @@ from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.slots import SlotPlace
+from tunesmith.run.protection import Protection
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,11 @@ class TimingPolicy:
 
 
 # -- requests ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TellProtection:
+    """Reply: Protection."""
 
 
 @dataclass(frozen=True)
@@ -186,7 +192,7 @@ class Refer:
 OfDevice = (
     RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll
 )  # what needs loaded code
-Request = ListDevices | Build | Load | LaunchOnce | Refer | OfDevice
+Request = TellProtection | ListDevices | Build | Load | LaunchOnce | Refer | OfDevice
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
 
@@ -298,5 +304,5 @@ class Failed:
     message: str
 
 
-Reply = Devices | Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | Failed
+Reply = Protection | Devices | Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | Failed
 REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

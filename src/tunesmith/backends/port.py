@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -339,6 +339,11 @@ class BackendKind:
     # Variables of its workers, given those inherited. Files that they name may be written into the scratch
     # folder, where everything lands that a worker writes by itself.
     environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = lambda _scratch, _inherited: {}
+    # What its workers need beside what all do, as patterns: variables that are inherited, and devices; then
+    # what they read.
+    inherits: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    readable: Callable[[], Iterable[Path]] = lambda: ()
     # The device to build for where none is here.
     absent_device: Callable[[str | None], Device | None] = lambda _wanted: None
     architecture: Callable[[Device], str] = lambda _device: ""  # of a device, as users name it

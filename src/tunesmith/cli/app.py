@@ -14,7 +14,7 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, Seed
+from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune
 from tunesmith.errors import DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
@@ -65,12 +65,14 @@ def check(
     problem: ProblemFile,
     template: OneTemplate = None,
     seed: Seed = None,
+    sandbox: SandboxMode = None,
     as_json: AsJson = False,
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with console.progress(as_json) as listener:
-        done = tunesmith.check(problem, template=template, listener=listener, seed=seed, **place)
+        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox}
+        done = tunesmith.check(problem, listener=listener, **own, **place)
     known: dict[str, Any] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}
     notes = [f"note: {note}" for note in done.notes]

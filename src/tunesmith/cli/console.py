@@ -314,6 +314,16 @@ Record = Annotated[str | None, typer.Option(help="Folder to keep what models rep
 Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
 
 
+SandboxMode = Annotated[
+    str | None,
+    typer.Option(
+        "--sandbox",
+        help="Of workers: auto (as far as this machine can), required or off.",
+        autocompletion=_names("tunesmith.run.protection", "MODES"),
+    ),
+]
+
+
 class PlaceOptions(TypedDict):
     backend: Backend
     device: DeviceName
@@ -334,6 +344,7 @@ class SearchOptions(PlaceOptions):
     counters: Annotated[bool | None, _switch("counters", "Diagnose with hardware counters: takes seconds.")]
     prior: Annotated[bool | None, _switch("prior", "Begin from what earlier runs found.")]
     library: Annotated[bool | None, _switch("library", "Keep winning templates in your library.")]
+    sandbox: SandboxMode
 
 
 class TuneOptions(SearchOptions):

@@ -10,7 +10,16 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, PlanOptions, ProblemFile, Record, SearchOptions, TuneOptions, Wait
+from tunesmith.cli.console import (
+    AsJson,
+    PlanOptions,
+    ProblemFile,
+    Record,
+    SandboxMode,
+    SearchOptions,
+    TuneOptions,
+    Wait,
+)
 from tunesmith.errors import BadInput
 
 if TYPE_CHECKING:
@@ -82,18 +91,20 @@ def resume(
     ] = None,
     wait: Wait = None,
     record: Record = None,
+    sandbox: SandboxMode = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
+    own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox}
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
-            one = tunesmith.resume(run[0] if run else None, listener=listener, wait=wait, record=record)
+            one = tunesmith.resume(run[0] if run else None, listener=listener, **own)
         console.show_result(one, as_json)
         return
     from tunesmith.api import resume_all
 
     with console.progress(as_json) as listener:
-        ended = resume_all(run, listener=listener, wait=wait, record=record)
+        ended = resume_all(run, listener=listener, **own)
     console.show_several(list(zip(run, ended, strict=True)), as_json)
 
 

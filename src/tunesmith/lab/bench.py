@@ -20,6 +20,7 @@ from tunesmith.lab.timing import Stopwatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Status
 from tunesmith.problem.slots import swapped
+from tunesmith.run.protection import Protection
 from tunesmith.text import digest_of
 
 Answer = tuple[m.Reply, tuple[bytes, ...]]
@@ -51,6 +52,7 @@ class Bench:
     """One backend, one open device, the executables loaded so far."""
 
     def __init__(self, own: Backend) -> None:
+        self.protection = Protection(())  # of the process, which knows
         self._backend = own
         self._session: Session | None = None
         self._device: Device | None = None
@@ -61,6 +63,8 @@ class Bench:
     def handle(self, request: m.Request, blobs: Sequence[bytes]) -> Answer:
         try:
             match request:
+                case m.TellProtection():
+                    return self.protection, ()
                 case m.ListDevices():
                     return m.Devices(self._backend.devices()), ()
                 case m.Build():

@@ -7,11 +7,13 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -53,6 +55,27 @@ class CommandProcess(subprocess.Popen[bytes]):
         self.wait()
 
 
+class _WithFolder:
+    """A process, and a folder that goes when it does."""
+
+    def __init__(self, process: ChildProcess, folder: Path) -> None:
+        self.pid = process.pid
+        self._process, self._folder = process, folder
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, timeout: float | None = None) -> int:
+        return self._process.wait(timeout)
+
+    def close(self) -> None:
+        self._process.close()
+        try:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        except RecursionError:  # folders in folders without end
+            subprocess.run(["rm", "-rf", "--", self._folder], env={"PATH": os.defpath}, check=False)
+
+
 def start_command(
     command: Sequence[str], environment: Mapping[str, str], folder: Path | None, streams: Streams
 ) -> ChildProcess:
@@ -79,6 +102,19 @@ def start_worker(
                     del _servers[key]
             server.close()
     return start_command(command, environment, folder, streams)
+
+
+def start_in_folder(environment: Callable[[Path], Mapping[str, str]]) -> Callable[..., ChildProcess]:
+    """Starts workers as `start_worker`, each in a new folder of the one it is given, with the environment of
+    that."""
+
+    def start(
+        command: Sequence[str], _: Mapping[str, str], folder: Path | None, streams: Streams
+    ) -> ChildProcess:
+        own = Path(tempfile.mkdtemp(prefix="worker-", dir=folder))
+        return _WithFolder(start_worker(command, environment(own), own, streams), own)
+
+    return start
 
 
 def worker_command(spec: str, purpose: str) -> list[str]:

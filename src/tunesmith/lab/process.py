@@ -10,14 +10,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from tunesmith.backends.messages import REPLY_TYPES, Failed, Reply, Request
+from tunesmith.backends.messages import REPLY_TYPES, Built, Failed, Reply, Request
 from tunesmith.errors import TunesmithError
 from tunesmith.lab.fork_server import ChildProcess, start_command
 from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
-from tunesmith.text import cut
+from tunesmith.run.config import secrets
+from tunesmith.text import cut, redacted
 
 STDERR_BYTES = 1 << 16
 
@@ -78,6 +80,10 @@ class WorkerProcess:
             raise WorkerDied(self._post_mortem()) from error
         except Malformed as error:
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
+        if isinstance(reply, Failed):
+            reply = replace(reply, message=redacted(reply.message, secrets()))
+        elif isinstance(reply, Built):
+            reply = replace(reply, log=redacted(reply.log, secrets()))
         if isinstance(reply, Failed) and reply.what == "internal":
             words = f"a worker failed inside Tunesmith: {reply.message}"
             raise TunesmithError(words, hint="please report it; the run can be resumed")
@@ -182,5 +188,6 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             how = otherwise
         self.kill()
-        last_words = self._stderr.decode(errors="replace").strip().splitlines()[-8:]
+        printed = redacted(self._stderr.decode(errors="replace"), secrets())
+        last_words = printed.strip().splitlines()[-8:]
         return "; ".join([how, *(cut(line.strip(), 300) for line in last_words)])

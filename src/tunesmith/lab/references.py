@@ -176,7 +176,8 @@ def describe(error: BaseException, function: PythonFunction) -> str:
     if isinstance(error, SyntaxError):
         line = error.lineno
     where = f"{function.path}:{line}: " if line else ""
-    return f"{where}{type(error).__name__}: {error}"
+    sandboxed = " (user code runs in a sandbox, without files and network: see --sandbox)"
+    return f"{where}{type(error).__name__}: {error}{sandboxed if isinstance(error, PermissionError) else ''}"
 
 
 def draw_inputs(plan: Plan, draw: Draw, linked: Mapping[str, Array]) -> dict[str, Array]:

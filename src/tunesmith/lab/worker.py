@@ -11,12 +11,15 @@ import traceback
 
 from tunesmith.backends.messages import REQUEST_TYPES, Failed
 from tunesmith.errors import bug_text
+from tunesmith.lab import sandbox
 from tunesmith.lab.fork_server import SERVE, serve
 from tunesmith.problem.codec import decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.run.config import debugging
+from tunesmith.run.protection import Protection
 
 GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone
 PR_SET_PDEATHSIG = 1
+COUNTED = "a profiler speaks over it with what it counts"
 
 
 def main() -> None:
@@ -34,11 +37,15 @@ def main() -> None:
     from tunesmith import backends
     from tunesmith.lab.bench import Bench
 
-    bench = Bench(backends.backend(sys.argv[1]))
+    spec = sys.argv[1]
+    protection = _enter_sandbox(spec)
+    bench = Bench(backends.backend(spec))
+    bench.protection = protection
     with os.fdopen(requests, "rb", buffering=1 << 16) as source, os.fdopen(replies, "wb") as sink:
         while (frame := read_frame(lambda n: source.read(n))) is not None:
             # An alarm that nobody catches ends the process even when a kernel never returns.
             signal.setitimer(signal.ITIMER_REAL, frame.deadline + GRACE)
+            sandbox.limit_time(frame.deadline + GRACE)
             try:
                 reply, blobs = bench.handle(decode_tagged(frame.json, REQUEST_TYPES), frame.blobs)
             except Exception as error:
@@ -52,6 +59,19 @@ def main() -> None:
                 break  # what follows builds upon it
     # Native code that a kernel has damaged must not hang the exit.
     os._exit(0)
+
+
+def _enter_sandbox(spec: str) -> Protection:
+    """Before the backend is loaded, with all that it loads."""
+    from tunesmith import backends
+
+    kind, file = backends.kind(spec), spec.partition(":")[2]
+    needed = [*map(str, kind.readable()), *([file] if kind.from_file else [])]
+    network = COUNTED if len(sys.argv) > 4 else ""
+    try:
+        return sandbox.enter(sandbox.for_worker(os.environ, needed, kind.devices, network))
+    except sandbox.NotProtected as missing:
+        raise SystemExit(f"--sandbox required, and not in force: {missing}") from None
 
 
 def _files(requests: str, replies: str) -> tuple[int, int]:

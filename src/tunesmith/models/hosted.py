@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tunesmith.errors import BadInput
 from tunesmith.run.dialogue import LONGEST, Message, NoReply, Pending, Reply, Request, Usage
-from tunesmith.text import cut
+from tunesmith.text import cut, redacted
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -99,9 +99,7 @@ class Hosted:
 
     def _said(self, error: BaseException) -> str:
         text = " ".join(str(error).split()) or type(error).__name__
-        if self._key:  # before anything is cut, which could leave a part of it
-            text = text.replace(self._key, "…")
-        return f"{self.name}: {cut(text, 300)}"
+        return f"{self.name}: {cut(redacted(text, [self._key]), 300)}"
 
 
 def _messages(said: tuple[Message, ...]) -> list[ModelMessage]:

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import os
+import site
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from tunesmith.errors import BadInput
+from tunesmith.run.protection import AUTO, MODES
+from tunesmith.text import names_secret, redacted
 
 FILE = "tunesmith.toml"
+# What processes that we start may inherit, whoever they are for; backends name more.
+PASSED_ON = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TZ",
+    "PYTHON*",
+    "TUNESMITH_DEBUG",
+)
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,7 @@ class RunConfig:
     money: float | None = None  # dollars
     library: bool = True  # winning templates are stored, and offered when their kernel comes again
     library_dir: str = ""
+    sandbox: str = AUTO  # of workers: auto, required or off
     ceilings: bool = False  # those stored of the device are used where the cache of timings is not
 
     @property
@@ -83,6 +100,9 @@ def resolve(
         if value is not None and not value >= least:  # so that a NaN is refused too
             place = "" if name in given else f" in {FILE} or in TUNESMITH_{name.upper()}"
             raise BadInput(f"{name} must be at least {least}, got {value}", hint=f"correct it{place}")
+    if config.sandbox not in MODES:
+        fault = f"sandbox must be {', '.join(MODES[:-1])} or {MODES[-1]}, got {config.sandbox!r}"
+        raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
     return config
 
 
@@ -96,15 +116,33 @@ def model_keys(names: Iterable[str]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if os.environ.get(name)}
 
 
-def worker_environment(scratch: Path) -> dict[str, str]:
-    """What every worker sees: everything it may write by itself lands in the run's scratch folder."""
-    folders = os.environ.get("PYTHONPATH", "")
+def secrets() -> list[str]:
+    """Values of variables that nobody else may know, to be cut out of what we repeat."""
+    return [value for name, value in os.environ.items() if names_secret(name)]
+
+
+def passed_on(patterns: Iterable[str] = ()) -> dict[str, str]:
+    """The variables that processes which we start inherit: those on our list and of these patterns."""
+    wanted = (*PASSED_ON, *patterns)
+    listed = {n: v for n, v in os.environ.items() if any(fnmatchcase(n, pattern) for pattern in wanted)}
+    return {n: v for n, v in listed.items() if not names_secret(n) and redacted(v) == v}
+
+
+def worker_environment(scratch: Path, patterns: Iterable[str] = (), sandbox: str = AUTO) -> dict[str, str]:
+    """What every worker sees: everything it may write by itself lands in its scratch folder. `patterns` are
+    those of variables that its backend needs."""
+    own = passed_on(patterns)
+    folders = own.get("PYTHONPATH", "")
     absolute = os.pathsep.join(map(os.path.abspath, folders.split(os.pathsep)))  # workers start elsewhere
     return {
-        **os.environ,
+        **own,
         **({"PYTHONPATH": absolute} if folders else {}),
+        "HOME": str(scratch),
         "TMPDIR": str(scratch),
         "XDG_CACHE_HOME": str(scratch),
+        "PYTHONUSERBASE": site.getuserbase(),  # which is in the home, for Python
+        "TUNESMITH_HIDDEN": str(Path(os.environ.get("HOME") or "/")),
+        "TUNESMITH_SANDBOX": sandbox,
         # Idle threads of a linear-algebra library spin, and would disturb what is measured on the same cores.
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",

@@ -16,6 +16,7 @@ from tunesmith.problem.template import Combination
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.dialogue import Reply, Request
 from tunesmith.run.outcome import Outcome, Result, Trial
+from tunesmith.run.protection import Protection
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus
 
@@ -64,6 +65,7 @@ class Started:
     origin: str = ""  # what it searches again: a run, a template; empty: it begins from the kernel
     notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
     salt: int = 0  # drawn for this run: values of its cases follow from it as well; 0: from the seed alone
+    protection: Protection | None = None  # of workers, as this machine had it; None: an older run
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,13 @@ class Attached:
     compiler: str
     ahead: int  # configurations built ahead: this machine may build faster
     unable: tuple[Config, ...] = ()  # surveyed before, and as unable to run here
+
+
+@dataclass(frozen=True)
+class Protected:
+    """From here on workers are held back otherwise: on another machine, or with another --sandbox."""
+
+    protection: Protection
 
 
 @dataclass(frozen=True)
@@ -315,7 +324,7 @@ class Stopped:
     reason: str
 
 
-OfRun = Started | Surveyed | Attached | Baseline | Extended | Verified | Stopped
+OfRun = Started | Surveyed | Attached | Protected | Baseline | Extended | Verified | Stopped
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured

@@ -14,6 +14,7 @@ from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.prior import best_config
+from tunesmith.run.protection import Protection
 from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_choice
 from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, ratio, round_reports
 from tunesmith.run.state import State
@@ -278,9 +279,15 @@ def build_report(
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
-        notes=started.notes,
+        notes=(*started.notes, *dict.fromkeys(held.sentence for held in protections(state))),
         gated=beside_budget(state),
     )
+
+
+def protections(state: State) -> tuple[Protection, ...]:
+    """Those of its workers that a run has had, the one in force last; none of an older run."""
+    begun = state.started.protection if state.started else None
+    return (*([begun] if begun else []), *(later.protection for later in state.protected))
 
 
 def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict[str, str]:

@@ -202,6 +202,7 @@ class State:
     declined: tuple[tuple[int, ev.Declined], ...] = ()  # with the number of the decision that led to it
     dialogue: tuple[Exchange, ...] = ()  # with models, the open request last
     primed: tuple[ev.Primed, ...] = ()
+    protected: tuple[ev.Protected, ...] = ()  # since it began
     profiled: tuple[ev.Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
@@ -305,12 +306,14 @@ def _with(state: State, **changes: Any) -> State:
 
 
 def apply(state: State, record: ev.Recorded) -> State:
-    pruning = isinstance(record.event, ev.Pruned)
+    pruning = isinstance(record.event, ev.Pruned) or (
+        state.pruning and isinstance(record.event, ev.Protected)
+    )
     state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
     match record.event:
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
             return _with(state, **{type(event).__name__.lower(): event})
-        case ev.Primed() | ev.Profiled() | ev.Verified() as event:
+        case ev.Primed() | ev.Profiled() | ev.Verified() | ev.Protected() as event:
             name = type(event).__name__.lower()
             return _with(state, **{name: (*getattr(state, name), event)})
         case ev.Surveyed() as event:

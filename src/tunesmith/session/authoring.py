@@ -31,10 +31,20 @@ def examine() -> list[DoctorFinding]:
         DoctorFinding("Python", True, platform.python_version()),
         module_finding("tree_sitter", "reading kernel sources (init)", "pip install tree-sitter"),
     ]
+    findings += _protection()
     for kind in backends.kinds():
         findings += kind.check(partial(_devices, kind.name))
     unrun = (language for language in languages.known() if backends.kind_for(language.name) is None)
     return [*findings, *(DoctorFinding(one.title, False, "no backend in this version") for one in unrun)]
+
+
+def _protection() -> list[DoctorFinding]:
+    with machine.temporary_scratch() as scratch:
+        try:
+            held = machine.protection("fake", scratch)
+        except DeviceMissing as error:
+            return [DoctorFinding("sandbox", False, str(error))]
+    return [DoctorFinding(f"sandbox: {one.name}", one.in_force, one.detail) for one in held.layers]
 
 
 def _devices(backend: str) -> tuple[Device, ...]:
@@ -89,10 +99,11 @@ def check(
     template = load_template(template_path, problem, files) if template_path is not None else None
     spec = backends.backend_for(problem.kernel.language, config.backend)
     with machine.temporary_scratch() as scratch:
-        here = machine.look(spec, scratch)
+        here = machine.look(spec, scratch, config.sandbox)
         device = machine.choose_device(here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+        place = (device, spec, scratch, listener.note, config.sandbox)
+        compiler = machine.choose_compiler(problem, template, *place)
         known = (problem.name, device.name, problem.accuracy.reference is not None)
         notes = casting.launch_notes(problem, device)
         if device.absent:
@@ -103,7 +114,9 @@ def check(
             )
             return CheckedProblem(*known, 0, feasible, missing, notes)
         own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
-        lab = machine.make_lab(problem, device, spec, scratch, settings=own, progress=listener.note)
+        lab = machine.make_lab(
+            problem, device, spec, scratch, settings=own, progress=listener.note, sandbox=config.sandbox
+        )
         try:
             return CheckedProblem(*known, lab.check(), feasible, notes=notes)
         finally:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.backends.messages import Devices, Failed, ListDevices
+from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
 from tunesmith.backends.port import Counting, NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.ceilings import CeilingsStore
-from tunesmith.lab.fork_server import start_worker, worker_command
+from tunesmith.lab.fork_server import start_in_folder, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
@@ -28,12 +28,14 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Attached
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import ResultCache
+from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.state import State
 from tunesmith.run.store import explained
 from tunesmith.run.survey import judge, still_unable
 from tunesmith.space.params import Config
 
 DOCTOR = "see what is missing with: tunesmith doctor"
+UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
 
 
@@ -44,15 +46,44 @@ class LocalDevices:
     spec: str
     devices: tuple[Device, ...]
     trouble: str = ""
+    protection: Protection | None = None  # of workers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return (self.protection.sentence,) if self.protection is not None else ()
 
 
-def look(spec: str, scratch: Path) -> LocalDevices:
+def look(spec: str, scratch: Path, sandbox: str = AUTO) -> LocalDevices:
+    """What is here; DeviceMissing where the sandbox that is required is not."""
+    if backends.kind(spec).from_file:
+        backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
+    held = protection(spec, scratch, sandbox)
     try:
-        devices = list_devices(spec, scratch)
+        devices = list_devices(spec, scratch, sandbox)
     except DeviceMissing as error:
-        return LocalDevices(spec, (), error.message)
+        return LocalDevices(spec, (), error.message, held)
     name = spec.partition(":")[0]
-    return LocalDevices(spec, devices, "" if devices else f"the {name} backend sees no device")
+    return LocalDevices(spec, devices, "" if devices else f"the {name} backend sees no device", held)
+
+
+def protection(spec: str, scratch: Path, sandbox: str = AUTO) -> Protection:
+    """What is in force in workers, by one of them, which loads no driver."""
+    # One that lacks what is required would end before it could say so.
+    worker = worker_spawner(spec, scratch, AUTO if sandbox == REQUIRED else sandbox)("devices")
+    try:
+        held, _ = worker.request(TellProtection(), deadline=LIST_SECONDS)
+    except (WorkerTimedOut, WorkerDied) as error:
+        raise DeviceMissing(
+            f"workers cannot start here: {error}", hint=f"{DOCTOR}, or {UNPROTECTED}"
+        ) from error
+    finally:
+        worker.kill()
+    assert isinstance(held, Protection)
+    if sandbox == REQUIRED and (missing := held.missing(NEEDED)):
+        why = "; ".join(f"{layer.name}: {layer.detail}" for layer in missing)
+        fault = f"--sandbox required needs network and files kept from workers, and here they are not: {why}"
+        raise DeviceMissing(fault, hint=f"{DOCTOR}, or take what there is with --sandbox auto")
+    return held
 
 
 def choose_device(local: LocalDevices, wanted: str | None) -> Device:
@@ -65,13 +96,11 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
     return absent
 
 
-def list_devices(spec: str, scratch: Path) -> tuple[Device, ...]:
+def list_devices(spec: str, scratch: Path, sandbox: str = AUTO) -> tuple[Device, ...]:
     """Asked in a worker, because a broken driver may take its process along."""
     if backends.plays_absent(spec):
         return ()
-    if backends.kind(spec).from_file:
-        backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
-    worker = worker_spawner(spec, scratch)("devices")
+    worker = worker_spawner(spec, scratch, sandbox)("devices")
     name = spec.partition(":")[0]
     try:
         reply, _ = worker.request(ListDevices(), deadline=LIST_SECONDS)
@@ -117,6 +146,7 @@ def choose_compiler(
     spec: str,
     scratch: Path,
     note: Callable[[str], None],
+    sandbox: str = AUTO,
 ) -> str:
     """Name and version of the first compiler here that takes the original and the template.
 
@@ -131,7 +161,7 @@ def choose_compiler(
     for name, version in _candidates(problem, known, toolchain):
         compiler = f"{name} {version}".strip()
         note(f"building the original with {compiler or 'the compiler'}")
-        builders = make_builders(spec, scratch, device, 2, name)
+        builders = make_builders(spec, scratch, device, 2, name, sandbox)
         try:
             builds = [(v, builders.start(v)) for v in _probes(problem, template, device)]
             done = [(variant, future.result()) for variant, future in builds]
@@ -240,6 +270,7 @@ def place_for(
     builders: int,
     scratch: Path,
     note: Callable[[str], None],
+    sandbox: str = AUTO,
 ) -> Place:
     """`builders` is what the user says of parallel builds; 0: nothing."""
     device, missing = _device_for(state.device, local)
@@ -248,7 +279,7 @@ def place_for(
         if state.baseline is not None:
             fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
-        compiler = choose_compiler(problem, templates.given, device, local.spec, scratch, note)
+        compiler = choose_compiler(problem, templates.given, device, local.spec, scratch, note, sandbox)
     if device.absent == state.device.absent and compiler == state.compiler:
         return Place(device, missing)
     unable: tuple[Config, ...] = ()
@@ -298,21 +329,22 @@ LEAST_AHEAD = 8
 NO_COUNTERS = "a search does without, unless it is told --counters"
 
 
-def worker_spawner(spec: str, scratch: Path) -> Callable[[str], WorkerProcess]:
-    """Makes worker processes; the argument says what for, and shows in the process list."""
+def worker_spawner(spec: str, scratch: Path, sandbox: str = AUTO) -> Callable[[str], WorkerProcess]:
+    """Makes worker processes; the argument says what for, and shows in the process list. Each has a folder of
+    its own in `scratch`, as long as it lives: what one leaves there reaches no other."""
     name, _, path = spec.partition(":")
     absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
-    environment = worker_environment(spec, scratch)
-    return lambda purpose: WorkerProcess(
-        worker_command(absolute, purpose), environment, scratch, start_worker
-    )
+    environment = worker_environment(spec, scratch, sandbox)
+    start = start_in_folder(lambda own: worker_environment(spec, own, sandbox))
+    return lambda purpose: WorkerProcess(worker_command(absolute, purpose), environment, scratch, start)
 
 
-def worker_environment(spec: str, scratch: Path) -> dict[str, str]:
+def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[str, str]:
     """What every worker sees, and what those of the backend do."""
-    own = settings.worker_environment(scratch)
+    kind = backends.kind(spec)
+    own = settings.worker_environment(scratch, kind.inherits, sandbox)
     with explained("write temporary files", scratch):
-        return {**own, **backends.kind(spec).environment(scratch, own)}
+        return {**own, **kind.environment(scratch, own)}
 
 
 def builder_count(device: Device, wanted: int) -> int:
@@ -330,22 +362,27 @@ def built_ahead(device: Device, builders: int) -> int:
     return 0 if device.is_host else max(LEAST_AHEAD, 2 * builders)
 
 
-def make_builders(spec: str, scratch: Path, device: Device, count: int, compiler: str) -> Builders:
+def make_builders(
+    spec: str, scratch: Path, device: Device, count: int, compiler: str, sandbox: str = AUTO
+) -> Builders:
     """`compiler` is a name, with or without its version."""
-    spawn = worker_spawner(spec, scratch)
+    spawn = worker_spawner(spec, scratch, sandbox)
     return Builders(lambda: spawn("build"), device, count, compiler=compiler.partition(" ")[0])
 
 
-def make_runner(spec: str, scratch: Path, device: Device) -> Runner:
-    return Runner(worker_spawner(spec, scratch)("device"), device)
+def make_runner(spec: str, scratch: Path, device: Device, sandbox: str = AUTO) -> Runner:
+    return Runner(worker_spawner(spec, scratch, sandbox)("device"), device)
 
 
-def make_counting(spec: str, scratch: Path) -> Counting:
+def make_counting(spec: str, scratch: Path, sandbox: str = AUTO) -> Counting:
     """What reads hardware counters there, or says why nothing does."""
     kind = backends.kind(spec)
     if kind.counting is None:
         return NoCounting(kind.no_counters)
-    return kind.counting(worker_command(kind.name, "profile"), worker_environment(spec, scratch), scratch)
+    if sandbox == REQUIRED:
+        return NoCounting("--sandbox required: what counts speaks over the network with what it counts")
+    environment = worker_environment(spec, scratch, sandbox)
+    return kind.counting(worker_command(kind.name, "profile"), environment, scratch)
 
 
 def make_lab(
@@ -361,6 +398,7 @@ def make_lab(
     ceilings: CeilingsStore | None = None,
     counters: bool = False,
     extra: Sequence[ExtraCase] = (),
+    sandbox: str = AUTO,
 ) -> LocalLab:
     """`extra` are cases that a tester added; `ceilings` is where those of the device are stored; `counters`:
     profiles of the search have them too."""
@@ -368,13 +406,13 @@ def make_lab(
     if not missing:
         from tunesmith.lab.profiling import Onlooker
 
-        counted = make_counting(spec, scratch) if counters else NoCounting(NO_COUNTERS)
+        counted = make_counting(spec, scratch, sandbox) if counters else NoCounting(NO_COUNTERS)
         reader = backends.instructions_reader(spec)
         onlooker = Onlooker(problem, device, counted, reader, ceilings, settings.seed, progress)
     return LocalLab(
         problem,
         device,
-        worker_spawner(spec, scratch),
+        worker_spawner(spec, scratch, sandbox),
         settings,
         cache=cache,
         known=known,

@@ -213,16 +213,17 @@ def _page(
 ) -> ProfilePage:
     """One device, one pool of builders, everything that is asked for."""
     problem, spec, note = target.problem, target.spec, listener.note
-    device, missing = _device(target, config, machine.look(spec, scratch))
+    device, missing = _device(target, config, machine.look(spec, scratch, config.sandbox))
     compiler = target.compiler
     if compiler is None:
-        compiler = machine.choose_compiler(problem, target.template, device, spec, scratch, note)
+        own = (device, spec, scratch, note, config.sandbox)
+        compiler = machine.choose_compiler(problem, target.template, *own)
     with ExitStack() as opened:
-        builders = machine.make_builders(spec, scratch, device, 1, compiler)
+        builders = machine.make_builders(spec, scratch, device, 1, compiler, config.sandbox)
         opened.callback(builders.close)
 
         def runner(closed_by: ExitStack) -> Runner:
-            made = machine.make_runner(spec, scratch, device)
+            made = machine.make_runner(spec, scratch, device, config.sandbox)
             closed_by.callback(made.close)
             return made
 
@@ -238,7 +239,7 @@ def _page(
             device,
             builders,
             None if missing else runner(opened),
-            machine.make_counting(spec, scratch) if counters else NoCounting(NOT_WANTED),
+            machine.make_counting(spec, scratch, config.sandbox) if counters else NoCounting(NOT_WANTED),
             backends.instructions_reader(spec),
             ceilings=ceilings,
             seed=config.seed,

@@ -26,12 +26,12 @@ from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
 from tunesmith.run.candidates import Templates, draft_name
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
-from tunesmith.run.events import Primed, Settings, Started
+from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.racing import verified_choice
-from tunesmith.run.report import Report, WorkloadReport, build_report, unfinished_name
+from tunesmith.run.report import Report, WorkloadReport, build_report, protections, unfinished_name
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
@@ -138,12 +138,13 @@ def begin(
     spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        local = machine.look(spec, scratch)
+        local = machine.look(spec, scratch, config.sandbox)
         device = machine.choose_device(local, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        compiler = machine.choose_compiler(problem, template, device, spec, scratch, listener.note)
+        own = (device, spec, scratch, listener.note, config.sandbox)
+        compiler = machine.choose_compiler(problem, template, *own)
     notes = casting.launch_notes(problem, device)
-    for note in notes:
+    for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
     primed = priors(device)
     entries = ranked(given.library, problem, device.name)[:1]
@@ -174,6 +175,7 @@ def begin(
             origin=given.origin,
             notes=notes,
             salt=secrets.randbits(SEED_BITS),
+            protection=local.protection,
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))
@@ -310,8 +312,15 @@ def _continue(
     scratch = folder.fresh_scratch()
     try:
         spec = problems.spec_of(folder, started)
-        local = machine.look(spec, scratch) if local is None else replace(local, spec=spec)
-        place = machine.place_for(state, problem, templates, local, config.builders, scratch, listener.note)
+        if local is None:
+            local = machine.look(spec, scratch, config.sandbox)
+            for note in local.notes:
+                listener.say(f"note: {note}")
+        local = replace(local, spec=spec)
+        if local.protection and (had := protections(state)) and local.protection != had[-1]:
+            state = write_down(Protected(local.protection), state, journal, listener)
+        own = (config.builders, scratch, listener.note, config.sandbox)
+        place = machine.place_for(state, problem, templates, local, *own)
         if place.attached is not None:
             state = write_down(place.attached, state, journal, listener)
         templates = templates.on(place.device)
@@ -384,6 +393,7 @@ class ActiveRun:
                 ceilings=CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None,
                 counters=settings.profile == "counters",
                 extra=state.extended.cases if state.extended else (),
+                sandbox=self.config.sandbox,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
@@ -395,11 +405,12 @@ class ActiveRun:
 
     def survey(self, state: State) -> State:
         count = self._builder_count()
-        builders = machine.make_builders(self.spec, self.scratch, self.device, count, state.compiler)
+        own = (self.spec, self.scratch, self.device, count, state.compiler, self.config.sandbox)
+        builders = machine.make_builders(*own)
         surveyor = BuildSurveyor(self.problem, self.device, builders)
-        own = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
+        parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
         try:
-            return Survey(*own, self.talk, self.journal, self.listener).run()
+            return Survey(*parts, self.talk, self.journal, self.listener).run()
         finally:
             builders.close()
 

@@ -388,3 +388,10 @@ def _executable(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("#!/bin/sh\n")
     os.chmod(path, 0o755)
+
+
+def test_links_in_place_of_its_files_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("not for a report")
+    (tmp_path / "log").symlink_to(tmp_path / "key")
+    os.mkfifo(tmp_path / "pipe")
+    assert [ncu._text(tmp_path / name) for name in ("log", "pipe", "key")] == ["", "", "not for a report"]

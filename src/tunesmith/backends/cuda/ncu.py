@@ -11,7 +11,6 @@ import csv
 import os
 import re
 import signal
-import site
 import subprocess
 import tempfile
 import time
@@ -308,7 +307,7 @@ class NcuCounting:
                 process = subprocess.Popen(
                     command,
                     cwd=folder,
-                    env={**self.environment, **own, "PYTHONUSERBASE": site.getuserbase()},
+                    env={**self.environment, **own},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=sink,
@@ -382,7 +381,7 @@ def _wait(process: subprocess.Popen[bytes], files: Sequence[Path], end: float, s
 def _refusal(file: Path) -> str:
     """Why the process could not do what it was asked to, by its replies."""
     try:
-        with file.open("rb") as source:
+        with open(file, "rb", opener=_own_file) as source:
             while (frame := read_frame(source.read)) is not None:
                 reply = decode_tagged(frame.json, REPLY_TYPES)
                 if isinstance(reply, Failed):
@@ -399,9 +398,14 @@ def main_of(rows: Sequence[Row], what: ToCount) -> int:
     return max(range(len(rows)), key=lambda place: rows[place].weight)
 
 
+def _own_file(path: str, flags: int) -> int:
+    """The process that is counted may put links and pipes in place of its files: none is followed."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
 def _text(file: Path) -> str:
     try:
-        with file.open("rb") as source:
+        with open(file, "rb", opener=_own_file) as source:
             return source.read(MOST_OUTPUT).decode(errors="replace")
     except OSError:
         return ""

@@ -27,7 +27,7 @@ _TABLE = re.compile(rf"^\s*(?:\.visible )?\.global [^;]*\b{TABLE}\[\d+\] = \{{([
 _OWN, _DEEP = "headers", "1/2/3/4/5/6"
 _HEADERS = f"{_OWN}/{_DEEP}"
 # Whatever else is set would be a flag that no file mentions: NVCC_APPEND_FLAGS, CPATH.
-_ENVIRONMENT = ("PATH", "HOME", "LD_LIBRARY_PATH", "NVCC_CCBIN")
+_ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "NVCC_CCBIN")
 
 
 @cache
@@ -103,7 +103,7 @@ def _run(program: str, arguments: list[str], folder: Path) -> str:
     done = subprocess.run(
         [program, *arguments],
         cwd=folder,
-        env={**_environment(), "TMPDIR": str(folder)},
+        env={**_environment(), "HOME": str(folder), "TMPDIR": str(folder)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

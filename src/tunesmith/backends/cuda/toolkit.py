@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from tunesmith.problem.template_source import includes
+from tunesmith.run.config import passed_on
 
 _VERSION = re.compile(rb"#\s*define\s+(?:CUDART_VERSION|CUDA_VERSION)\s+(\d+)")
 USUAL_PLACE = Path("/usr/local/cuda")
@@ -48,12 +49,19 @@ def find_nvcc() -> str | None:
     return find_program("nvcc")
 
 
+def folders() -> Iterator[Path]:
+    """What a compiler here reads beside what lies in the usual places: its toolkit, wherever that is."""
+    yield from _toolkits()
+    if (nvcc := shutil.which("nvcc")) is not None:
+        yield Path(nvcc).resolve().parent.parent
+
+
 def answer_of(program: str, question: str, environment: Mapping[str, str] | None = None) -> str:
     """What a program prints; nothing where it does not run, or takes too long."""
     try:
         done = subprocess.run(
             [program, question],
-            env=environment,
+            env=passed_on() if environment is None else environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=ANSWER_SECONDS,

@@ -295,11 +295,17 @@ def pocl_environment(prefix: Path, inherited: Mapping[str, str]) -> dict[str, st
 
 def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
     """PoCL links kernels with libraries that only a compiler's installation has, and uses none of them: empty
-    archives of these names do, found last, so that real ones win where there are any."""
+    archives of these names do, found last, so that real ones win where there are any. It looks for processors
+    and memory from the root of the machine, which nobody in a sandbox may list: another one does as well."""
     stubs = scratch / "lib"
     stubs.mkdir(exist_ok=True)
     for name in ("gcc", "gcc_s", "c", "m"):
         (stubs / f"lib{name}.a").write_bytes(b"!<arch>\n")
+    root = scratch / "root"
+    root.mkdir(exist_ok=True)
+    for name in ("sys", "proc"):
+        if not (root / name).is_symlink():
+            (root / name).symlink_to(f"/{name}")
     return {
         "POCL_CACHE_DIR": str(scratch / "pocl"),
         # NVIDIA's driver for OpenCL has the same cache as for CUDA.
@@ -307,6 +313,8 @@ def _environment(scratch: Path, inherited: Mapping[str, str]) -> dict[str, str]:
         "CUDA_CACHE_DISABLE": "1",
         "LIBRARY_PATH": os.pathsep.join(filter(None, [inherited.get("LIBRARY_PATH"), str(stubs)])),
         "PYOPENCL_NO_CACHE": "1",
+        "HWLOC_FSROOT": str(root),
+        "HWLOC_THISSYSTEM": "1",
         **pocl_environment(Path(sys.prefix), inherited),
     }
 
@@ -347,6 +355,8 @@ KIND = port.BackendKind(
     packages=("pyopencl", "pocl-binary-distribution"),
     check=_check,
     environment=_environment,
+    inherits=("OCL_*", "OPENCL_*", "POCL_*", "PYOPENCL_*", "CUDA_*", "NVIDIA_*"),
+    devices=("/dev/dri", "/dev/kfd", "/dev/nvidia*"),
     no_counters="OpenCL has no counters that are the same on every device",
     ceilings=port.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
 )
