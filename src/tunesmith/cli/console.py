@@ -310,6 +310,7 @@ ProblemFile = Annotated[
 Wait = Annotated[bool | None, _switch("wait", "For replies to a mailbox; else stop, exit 4.")]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
+Sign = Annotated[str | None, typer.Option(help="Sign the certificate: ssh:KEY_FILE or minisign:KEY_FILE.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
 
 
@@ -333,6 +334,7 @@ class SearchOptions(PlaceOptions):
     counters: Annotated[bool | None, _switch("counters", "Diagnose with hardware counters: takes seconds.")]
     prior: Annotated[bool | None, _switch("prior", "Begin from what earlier runs found.")]
     library: Annotated[bool | None, _switch("library", "Keep winning templates in your library.")]
+    sign: Sign
 
 
 class TuneOptions(SearchOptions):

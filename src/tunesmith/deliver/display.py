@@ -25,6 +25,7 @@ from tunesmith.run.prior import change_text
 from tunesmith.run.rounds import RoundReport
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
+from tunesmith.run.store import CERTIFICATE
 from tunesmith.run.survey import SurveyReport, planned
 from tunesmith.text import counted, cut, plain
 
@@ -293,8 +294,10 @@ def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]
     lines = []
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
+    elif report.unproven:
+        lines.append(f"not verified     {report.unproven}")
     lines += [f"note             {note}" for note in report.notes]
-    if report.finished:
+    if report.finished and report.workloads:
         lines.append(f"general config   {reports.general_text(report)}")
     if report.origin:
         lines.append(f"retuned from     {report.origin}, in {report.seconds:.1f} s")
@@ -336,6 +339,8 @@ def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]
         if report.finished
         else f"resume it with   {go_on}"
     )
+    if report.finished and not report.unproven:
+        lines.append(f"certificate      {shlex.quote(f'{folder}/{CERTIFICATE}')}")
     return lines
 
 

@@ -23,7 +23,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original
-from tunesmith.run.events import Baseline, Extended, Profiled, Surveyed, Verified
+from tunesmith.run.events import Baseline, CaseSeen, Extended, Profiled, Surveyed, Verified, VerifiedBuild
 from tunesmith.run.outcome import Outcome, Result, Trial
 from tunesmith.run.ports import ResultCache
 from tunesmith.space.params import Config
@@ -183,7 +183,8 @@ class LocalLab:
         self._judged.clear()
         started = time.perf_counter()
         results: list[Result] = []
-        count = 0
+        seen: list[CaseSeen] = []
+        builds: list[VerifiedBuild] = []
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.
@@ -195,7 +196,9 @@ class LocalLab:
             fresh = verify_cases(self._problem, item.variant, self._device, seed, used)
             cases = tuple(dict.fromkeys((*fresh, *self._added_afresh(item.variant, seed))))
             verdict = code if isinstance(code, Verdict) else self._judge(code, item.variant, cases)
-            count += len(cases)
+            seen += _seen(cases, verdict)
+            digest = code.code_digest if isinstance(code, BuiltCode) else ""
+            builds.append(VerifiedBuild(tuple(w.name for w in item.workloads), item.variant.digest, digest))
             for workload in item.workloads:
                 if isinstance(code, Verdict) or not verdict.ok:
                     results.append(Result(workload.name, verdict.status, detail=verdict.detail))
@@ -207,7 +210,8 @@ class LocalLab:
                 ready = Ready(workload, code, plan)
                 results.append(self._timer.against_original(ready, self._policies.verify))
         built = code if isinstance(code, BuiltCode) else None
-        return Verified(_outcome(trial, _digest(prepared), built, results, started), count)
+        outcome = _outcome(trial, _digest(prepared), built, results, started)
+        return Verified(outcome, len(seen), tuple(seen), tuple(builds))
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for
@@ -338,6 +342,15 @@ def _outcome(
     digest, resources = (code.code_digest, code.resources) if code else ("", None)
     seconds = time.perf_counter() - started
     return Outcome(trial, tuple(results), source_digest, digest, resources, seconds)
+
+
+def _seen(cases: Sequence[Case], verdict: Verdict) -> list[CaseSeen]:
+    """They are tried in this order up to the first that fails; a verdict may name none of them."""
+    failed = [n for n, case in enumerate(cases) if not verdict.ok and verdict.detail.startswith(case.where)]
+    right = len(cases) if verdict.ok else failed[0] if failed else 0
+    told = [Status.OK.value] * right + [verdict.status.value] * bool(failed)
+    told += [""] * (len(cases) - len(told))
+    return [CaseSeen(c.sizes, c.distribution, c.seed, s) for c, s in zip(cases, told, strict=True)]
 
 
 def _digest(prepared: Sequence[ToBuild]) -> str:

@@ -45,6 +45,7 @@ class RunConfig:
     library: bool = True  # winning templates are kept, and offered when their kernel comes again
     library_dir: str = ""
     ceilings: bool = False  # those kept of the device are used where the cache of timings is not
+    sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
 
     @property
     def cache_file(self) -> Path:

@@ -35,7 +35,7 @@ from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import library, machine, problems
+from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.strategies import casting
 
@@ -124,6 +124,7 @@ def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
+    signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
     prompts = _prompts(config, template, listener.note)
     spec = backends.backend_for(problem.kernel.language, config.backend)
@@ -283,8 +284,10 @@ def _continue(
     here: machine.Here | None,
     templates: Templates | None,
 ) -> Run:
+    signing.signing_key(config.sign)
     journal = folder.journal()
     state = fold(journal.read())
+    problems.refuse_broken(state, folder.path)
     templates = problems.templates_of(folder, state) if templates is None else templates
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
@@ -295,6 +298,7 @@ def _continue(
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return deliver(folder, templates, state, config)
+    certificates.take_back(folder)
     cast = _cast(folder, started, config, listener)
     if state.open_request is not None:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
@@ -401,12 +405,16 @@ class ActiveRun:
 def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
     """Derived from the journal alone, so writing it twice changes nothing."""
     tuned, report = _results(templates, state)
-    folder.replace_folder("tuned", tuned)
-    for name, candidate in report.templates.items():
-        folder.write(name, templates.of(state.candidate(candidate)).source.encode())
-    folder.replace_folder(PLOTS, plot_files(report))
-    folder.write("report.md", report_markdown(report).encode())
-    folder.write("report.json", report_json(report))
+    folders = {"tuned": tuned, PLOTS: plot_files(report)}
+    texts = {n: templates.of(state.candidate(own)).source for n, own in report.templates.items()}
+    files = {name: text.encode() for name, text in texts.items()}
+    files |= {"report.md": report_markdown(report).encode(), "report.json": report_json(report)}
+    for name, inside in folders.items():
+        folder.replace_folder(name, inside)
+    for name, data in files.items():
+        folder.write(name, data)
+    files |= {f"{name}/{file}": data for name, inside in folders.items() for file, data in inside.items()}
+    certificates.write(folder, templates, state, files, signing.signing_key(config.sign))
     kept = library.keep_winners(config, folder, templates.problem, templates, state)
     return Run(report, folder.path, folder.go_on, library=tuple(kept))
 
