@@ -20,6 +20,7 @@ from tunesmith.run import events as ev
 from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.run.candidates import rule_text
+from tunesmith.run.chain import is_broken
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.prior import change_text
 from tunesmith.run.rounds import RoundReport
@@ -334,11 +335,10 @@ def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]
     lines += _standing(report, folder)
     if report.tuned:
         lines.append(f"tuned kernel     {shlex.quote(f'{folder}/tuned/')}  (start with dispatch.json)")
-    lines.append(
-        f"report           {shlex.quote(f'{folder}/report.md')}"
-        if report.finished
-        else f"resume it with   {go_on}"
-    )
+    if not report.finished:
+        lines.append(f"resume it with   {go_on}")
+    elif not is_broken(report.unproven):
+        lines.append(f"report           {shlex.quote(f'{folder}/report.md')}")
     if report.finished and not report.unproven:
         lines.append(f"certificate      {shlex.quote(f'{folder}/{CERTIFICATE}')}")
     return lines

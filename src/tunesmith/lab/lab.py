@@ -183,7 +183,7 @@ class LocalLab:
         self._judged.clear()
         started = time.perf_counter()
         results: list[Result] = []
-        seen: list[CaseSeen] = []
+        tried: list[CaseSeen] = []
         builds: list[VerifiedBuild] = []
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
@@ -196,7 +196,7 @@ class LocalLab:
             fresh = verify_cases(self._problem, item.variant, self._device, seed, used)
             cases = tuple(dict.fromkeys((*fresh, *self._added_afresh(item.variant, seed))))
             verdict = code if isinstance(code, Verdict) else self._judge(code, item.variant, cases)
-            seen += _seen(cases, verdict)
+            tried += _seen(cases, verdict)
             digest = code.code_digest if isinstance(code, BuiltCode) else ""
             builds.append(VerifiedBuild(tuple(w.name for w in item.workloads), item.variant.digest, digest))
             for workload in item.workloads:
@@ -211,7 +211,7 @@ class LocalLab:
                 results.append(self._timer.against_original(ready, self._policies.verify))
         built = code if isinstance(code, BuiltCode) else None
         outcome = _outcome(trial, _digest(prepared), built, results, started)
-        return Verified(outcome, len(seen), tuple(seen), tuple(builds))
+        return Verified(outcome, len(tried), seen=tuple(tried), builds=tuple(builds))
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for

@@ -307,7 +307,9 @@ class FileJournal:
                 where = f"{self._path}:{number + 1}"
                 raise BadInput(f"the journal is damaged: {error}", where=where, hint=DAMAGED) from error
         ended = bool(found) and isinstance(found[-1][0].event, events.Stopped)
-        fault = chain.fault_of(lines, [before for _, before in found]) or self._certified(lines, ended)
+        fault = chain.fault_of(lines, [before for _, before in found])
+        if fault is None or not chain.is_broken(fault.reason):
+            fault = self._certified(lines, ended) or fault
         for record, _ in found:
             if self._texts is not None:
                 record = replace(record, event=events.with_long_texts(record.event, self._texts.get))

@@ -22,6 +22,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
 from tunesmith.run.candidates import Templates, draft_name
+from tunesmith.run.chain import is_broken
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
 from tunesmith.run.events import Primed, Settings, Started
@@ -438,7 +439,7 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
 def _results(templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
     """The tuned kernels, of a run that has ended, and the report."""
     problem, tuned = templates.problem, dict[str, bytes]()
-    if state.stopped is not None:
+    if state.stopped is not None and not is_broken(state.unproven):
         choice = verified_choice(problem, state)
         tuned = tuned_files(problem, templates.lookup(state), state.device, choice)
     return tuned, build_report(problem, state, tuple(f"tuned/{name}" for name in tuned), templates=templates)
