@@ -284,11 +284,14 @@ def _again(
                 )
         finally:
             lab.close()
+    certified = {build.code_digest for known in given.verified for build in known.builds}
+    for winner, proven in found.items():
+        if any(build.code_digest not in certified for build in proven.builds):
+            notes.append(f"{winner.label} is built to other machine code than the one that was certified")
     verdicts = []
     for claim, pick in zip(given.claims, choice.picks, strict=True):
         verdict = WorkloadVerdict(claim.workload, True, "nothing is claimed", claim.speedup)
-        proven = found[pick.config] if pick.config is not None else None
-        verdicts.append(verdict if proven is None else _judged(claim, proven, seed))
+        verdicts.append(verdict if pick.config is None else _judged(claim, found[pick.config], seed))
     general = found.get(choice.general) if choice.general is not None else None
     if general is not None and (bad := [r for r in general.outcome.results if not r.ok]):
         reason = f"the general configuration is {bad[0].status}: {bad[0].detail}"
