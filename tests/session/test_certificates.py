@@ -30,6 +30,7 @@ from tunesmith.run.events import Verified
 from tunesmith.run.outcome import median, median_interval
 from tunesmith.run.store import CERTIFICATE, JOURNAL
 from tunesmith.session import certificates, signing
+from tunesmith.session.comparison import journal_facts
 
 
 def tuned(folder: Path, **changed: object) -> tunesmith.Run:
@@ -235,7 +236,8 @@ class TestEditedSamples:
 
     def test_count_nowhere(self, run: Path, line: int, done: tunesmith.Run) -> None:
         before = contents(run)
-        for use in (lambda: tunesmith.diff(done, run), lambda: tunesmith.resume(run)):
+        uses = (lambda: tunesmith.diff(done, run), lambda: tunesmith.resume(run), lambda: journal_facts(run))
+        for use in uses:
             with pytest.raises(BadInput, match=f"changed at line {line}") as caught:
                 use()
             assert "restore the folder" in (caught.value.hint or "")

@@ -93,7 +93,7 @@ def _evaluations(report: Report) -> str:
 
 def _what(report: Report) -> list[str]:
     """Against what, and how the figures came about."""
-    if not report.workloads or not report.kernel:
+    if not report.workloads or not report.kernel or report.unproven:
         return [""]
     return [
         f"Before: the original, {cell(report.kernel)}, launched as its problem file says. After: what is "

@@ -284,7 +284,9 @@ def _again(
                 )
         finally:
             lab.close()
+    # By the digest of any of its builds: PoCL's binaries also hold what its cache has of earlier launches.
     certified = {build.code_digest for known in given.verified for build in known.builds}
+    certified |= {outcome.code_digest for outcome in state.outcomes}
     for winner, proven in found.items():
         if any(build.code_digest not in certified for build in proven.builds):
             notes.append(f"{winner.label} is built to other machine code than the one that was certified")
@@ -335,6 +337,7 @@ def _judged(claim: Claim, proven: Verified, seed: int) -> WorkloadVerdict:
         return WorkloadVerdict(claim.workload, False, f"{status}: {detail}", claim.speedup)
     found = median_interval(result.timing.ratios, seed)
     holds = found.low > CLAIM and found.high >= WORSE * claim.interval[0]
-    reason = f"right on {proven.cases} fresh cases, measured {found.value:.2f}×, claimed {claim.speedup:.2f}×"
+    span = f"{found.value:.2f}× ({found.low:.2f} to {found.high:.2f})"
+    reason = f"right on {proven.cases} fresh cases, measured {span}, claimed {claim.speedup:.2f}×"
     measured = (found.value, (found.low, found.high))
     return WorkloadVerdict(claim.workload, holds, reason, claim.speedup, *measured)
