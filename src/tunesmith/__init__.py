@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         resume_comparison,
         retune,
         tune,
+        verify,
         write_template,
     )
     from tunesmith.errors import (
@@ -62,6 +63,7 @@ __all__ = [
     "resume_comparison",
     "retune",
     "tune",
+    "verify",
     "write_template",
 ]
 _ERRORS = ("BadInput", "DeviceMissing", "Interrupted", "KernelWrong", "TunesmithError", "WaitingForModel")

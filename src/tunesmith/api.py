@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from tunesmith.deliver.display import event_line
 from tunesmith.errors import BadInput, TunesmithError
-from tunesmith.problem.codec import Malformed, decode
 from tunesmith.problem.device import Device
 from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.events import Event, Primed, Recorded
 from tunesmith.run.ports import Listener
-from tunesmith.run.report import RESULT_VERSION, Report
+from tunesmith.run.report import Report
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, RunFolder, newest_run
-from tunesmith.session import runs
+from tunesmith.session import certificates, runs
+from tunesmith.session.certificates import CertificateCheck
 from tunesmith.session.interrupts import interrupted_once
 from tunesmith.session.problems import LoadedProblem as Problem
-from tunesmith.session.problems import load_template, read_text
+from tunesmith.session.problems import load_template
 from tunesmith.session.runs import Run, as_it_stands
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
@@ -89,6 +89,7 @@ class OtherSettings(TypedDict, total=False):
     ceilings: bool | None  # use those stored of the device even without the cache
     builders: int | None
     sandbox: str | None  # of workers: auto, required or off
+    sign: str | None  # certificates, with this key: ssh:FILE or minisign:FILE
 
 
 def settings(
@@ -295,9 +296,10 @@ def resume(
     wait: bool | None = None,
     record: str | None = None,
     sandbox: str | None = None,
+    sign: str | None = None,
 ) -> Run:
     """Go on with a run that was interrupted, exactly where it was; by default with the newest here."""
-    config = settings(wait=wait, record=record, sandbox=sandbox)
+    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign)
     folder = run.folder if isinstance(run, Run) else _path(run)
     with interrupted_once():
         return runs.resume(folder or newest_run(Path(config.runs)), config, _listener(listener))
@@ -310,9 +312,11 @@ def resume_all(
     wait: bool | None = None,
     record: str | None = None,
     sandbox: str | None = None,
+    sign: str | None = None,
 ) -> list[Run | TunesmithError]:
     """Go on with several runs; what stops one does not stop the others. Each has its own folder to record."""
-    config, ended = settings(wait=wait, record=record, sandbox=sandbox), list[Run | TunesmithError]()
+    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign)
+    ended: list[Run | TunesmithError] = []
     for folder in map(Path, folders):
         own = str(Path(config.record) / folder.resolve().name) if config.record else ""
         try:
@@ -321,6 +325,22 @@ def resume_all(
         except TunesmithError as error:
             ended.append(error)
     return ended
+
+
+def verify(
+    certificate: RunLike,
+    *,
+    rerun: bool = False,
+    allowed_signers: PathName | None = None,
+    device: str | None = None,
+    listener: ListenerLike | None = None,
+) -> CertificateCheck:
+    """Whether what a run's certificate claims holds: by its files, or judged again on this machine."""
+    path = certificate.folder if isinstance(certificate, Run) else Path(certificate)
+    with interrupted_once():
+        return certificates.verify(
+            path, settings(device=device), _listener(listener), rerun=rerun, allowed=_path(allowed_signers)
+        )
 
 
 def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:
@@ -441,14 +461,4 @@ def _report(given: RunLike | Report) -> tuple[Report, str]:
     if isinstance(given, Run):
         return given.result, str(given.folder)
     path = Path(given)
-    if not path.is_file():
-        return load_run(path).result, str(path)
-    try:
-        found = decode(read_text(path, "correct the name").encode(), Report, "report of a run")
-    except Malformed as error:
-        hint = "name a run's folder, or the report.json in it"
-        raise BadInput(str(error), where=str(path), hint=hint) from error
-    if found.version > RESULT_VERSION:
-        fault = f"this report has version {found.version}, known are versions up to {RESULT_VERSION}"
-        raise BadInput(fault, where=str(path), hint="use the version of Tunesmith that wrote it")
-    return found, str(path)
+    return (certificates.read_report(path) if path.is_file() else load_run(path).result), str(path)

@@ -17,6 +17,7 @@ from tests.api.problems import built, template
 from tests.end_to_end import tiny
 from tests.running import environment, wait_until_alone
 from tunesmith.api import OtherSettings
+from tunesmith.deliver.certificate import Certificate
 from tunesmith.deliver.report import report_html
 from tunesmith.problem.codec import decode
 from tunesmith.run.config import RunConfig
@@ -24,7 +25,8 @@ from tunesmith.run.events import Baseline, Measured
 from tunesmith.run.report import RESULT_VERSION, Report
 from tunesmith.session import problems
 
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "result.json"
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+DESCRIBED: dict[str, type] = {"result": Report, "certificate": Certificate}
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +76,10 @@ class TestRun:
         assert (done.folder / "report.json").read_text() == done.report("json")
         assert tunesmith.load_run(done.folder).result == done.result
 
-    def test_schema_is_current(self) -> None:
-        """Write it anew with: python -m tests.api.test_api"""
-        assert json.loads(SCHEMA.read_text()) == schema()
+    @pytest.mark.parametrize("name", DESCRIBED)
+    def test_schema_is_current(self, name: str) -> None:
+        """Write them anew with: python -m tests.api.test_api"""
+        assert json.loads((SCHEMAS / f"{name}.json").read_text()) == schema(DESCRIBED[name])
 
     def test_best(self, run: Ran) -> None:
         done, _ = run
@@ -222,10 +225,12 @@ class TestInterrupting:
         assert done.stdout.split() == ["clean", "True"], done.stderr
 
 
-def schema() -> object:
-    return json.loads(json.dumps(msgspec.json.schema(Report)))
+def schema(kind: type) -> object:
+    return json.loads(json.dumps(msgspec.json.schema(kind)))
 
 
 if __name__ == "__main__":
-    SCHEMA.parent.mkdir(exist_ok=True)
-    SCHEMA.write_text(json.dumps(schema(), indent=1, ensure_ascii=False) + "\n")
+    SCHEMAS.mkdir(exist_ok=True)
+    for name, kind in DESCRIBED.items():
+        text = json.dumps(schema(kind), indent=1, ensure_ascii=False) + "\n"
+        (SCHEMAS / f"{name}.json").write_text(text)

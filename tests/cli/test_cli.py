@@ -32,6 +32,7 @@ COMMANDS = (
     "retune",
     "resume",
     "report",
+    "verify",
     "diff",
     "compare",
     "profile",

@@ -286,7 +286,14 @@ class TestReport:
             "evaluations      4 (3 ok, 1 wrong); all was tried",
             "tuned kernel     runs/tiny-1/tuned/  (start with dispatch.json)",
             "report           runs/tiny-1/report.md",
+            "certificate      runs/tiny-1/certificate.json",
         ]
+
+    def test_a_journal_that_was_changed_proves_nothing(self) -> None:
+        broken = replace(report(), workloads=(), geometric_mean=None, tuned=(), unproven="changed at line 7")
+        lines = report_summary(broken, "run", GO_ON)
+        says(lines, "not verified", "changed at line 7")
+        assert not any("×" in line or "report.md" in line or "certificate" in line for line in lines)
 
     def test_what_a_gate_tried_is_beside_the_budget(self) -> None:
         gated = replace(report(), reason="the budget is used up", gated=3)

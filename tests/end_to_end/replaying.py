@@ -15,6 +15,7 @@ from tunesmith.problem.codec import encode_tagged
 from tunesmith.problem.template import Template
 from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.candidates import Templates
+from tunesmith.run.chain import UNCHAINED
 from tunesmith.run.events import (
     Baseline,
     Event,
@@ -169,8 +170,12 @@ def figures(folder: Path) -> dict[str, Any]:
 
 
 def compared_again(folder: Path) -> None:
-    """All that a comparison tells is made from its journals, and is what it was."""
+    """All that a comparison tells is made from its journals, and is what it was; but these were recorded
+    before journals were chained, and that is told."""
     before = figures(folder)
+    for run in before["comparison"]["runs"]:
+        if run["facts"] is not None:
+            run["facts"]["judged_by"] = UNCHAINED
     (folder / "compare-data.json").unlink()
     (folder / "compare.md").unlink()
     shutil.rmtree(folder / "plots")

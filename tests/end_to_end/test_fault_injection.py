@@ -80,7 +80,8 @@ def nothing_left(folder: Path) -> None:
     assert wait_until_alone(folder) == []
     assert [p.name for p in (folder / "tmp").iterdir()] == []
     expected = {"journal.jsonl", "lock", "objects", "plots", "report.json", "report.md", "tuned"}
-    assert {p.name for p in (folder / "run").iterdir()} <= expected | {"template.cl", "template.fake"}
+    expected |= {"certificate.json", "template.cl", "template.fake"}
+    assert {p.name for p in (folder / "run").iterdir()} <= expected
 
 
 @needs_opencl

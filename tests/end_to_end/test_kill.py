@@ -68,6 +68,8 @@ def kill(folder: Path, command: tuple[object, ...], events: int, pause: float) -
 def resume(folder: Path) -> None:
     ended = tunesmith(folder, "resume", "run", "--json")
     assert ended.code == 0, ended.err
+    assert ended.json["unproven"] == "", "its journal is one chain, whenever it was killed"
+    assert (folder / "run" / "certificate.json").exists()
 
 
 def kill_and_resume(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:

@@ -20,6 +20,7 @@ from tests.samples import baseline, built, config, finalist, started, verified
 from tests.thoroughness import examples
 from tunesmith.errors import BadInput
 from tunesmith.problem.plan import Status
+from tunesmith.run.chain import FIRST, sha256
 from tunesmith.run.dialogue import Message, Reply, Request, Usage
 from tunesmith.run.events import (
     Admitted,
@@ -103,7 +104,9 @@ def test_every_event_is_on_the_disk_before_append_returns(
     monkeypatch.setattr(os, "fsync", fsync)
     records = written(path, EVENTS[:3])
     assert [content.count(b"\n") for content in seen] == [1, 2, 3]
-    assert seen[-1].splitlines() == [encode_record(record) for record in records]
+    lines = seen[-1].splitlines()
+    carried = [FIRST, *map(sha256, lines)]
+    assert lines == [encode_record(record, before) for record, before in zip(records, carried, strict=False)]
 
 
 def test_the_clock_counts_the_time_at_work(tmp_path: Path) -> None:

@@ -311,6 +311,7 @@ ProblemFile = Annotated[
 Wait = Annotated[bool | None, _switch("wait", "For replies to a mailbox; else stop, exit 4.")]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
+Sign = Annotated[str | None, typer.Option(help="Sign the certificate: ssh:KEY_FILE or minisign:KEY_FILE.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
 
 
@@ -345,6 +346,7 @@ class SearchOptions(PlaceOptions):
     prior: Annotated[bool | None, _switch("prior", "Begin from what earlier runs found.")]
     library: Annotated[bool | None, _switch("library", "Keep winning templates in your library.")]
     sandbox: SandboxMode
+    sign: Sign
 
 
 class TuneOptions(SearchOptions):

@@ -1,4 +1,4 @@
-"""The commands that make runs and tell of them: tune, retune, resume, report, compare, diff."""
+"""The commands that make runs and tell of them: tune, retune, resume, report, verify, compare, diff."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import tunesmith
 from tunesmith.cli import console
 from tunesmith.cli.console import (
     AsJson,
+    DeviceName,
     PlanOptions,
     ProblemFile,
     Record,
     SandboxMode,
     SearchOptions,
+    Sign,
     TuneOptions,
     Wait,
 )
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 FORMS = ("text", "md", "json")
 SLOWER = 6  # exit code of `diff --fail-below`
+DOES_NOT_HOLD = 3  # exit code of `verify`
 
 
 def tune(
@@ -92,10 +95,11 @@ def resume(
     wait: Wait = None,
     record: Record = None,
     sandbox: SandboxMode = None,
+    sign: Sign = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
-    own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox}
+    own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
             one = tunesmith.resume(run[0] if run else None, listener=listener, **own)
@@ -124,6 +128,37 @@ def report(
     if format_ not in FORMS:
         raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
     console.show_report(tunesmith.load_run(run), "json" if as_json else format_)
+
+
+def verify(
+    certificate: Annotated[
+        Path, typer.Argument(metavar="CERTIFICATE", help="certificate.json, or the run's folder.")
+    ],
+    rerun: Annotated[
+        bool, typer.Option("--rerun", help="Judge what it certifies again on this machine, with new seeds.")
+    ] = False,
+    allowed_signers: Annotated[
+        Path | None, typer.Option(help="Whose signature counts: for ssh-keygen, or minisign's public key.")
+    ] = None,
+    device: DeviceName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check what a run's certificate claims: by its files anywhere, or by measuring it again."""
+    with console.progress(as_json) as listener:
+        found = tunesmith.verify(
+            certificate, rerun=rerun, allowed_signers=allowed_signers, device=device, listener=listener
+        )
+    if as_json:
+        console.print_encoded(found)
+    else:
+        rows = [(w.workload, "holds" if w.holds else "does not hold", w.reason) for w in found.workloads]
+        console.print_table("workload | verdict | why", rows, 1)
+        lines = [f"fault            {fault}" for fault in found.faults]
+        lines += [f"note             {note}" for note in found.notes]
+        whole = "holds" if found.holds else "does not hold"
+        console.show_lines([*lines, f"signature        {found.signature}", f"certificate      {whole}"])
+    if not found.holds:
+        raise typer.Exit(DOES_NOT_HOLD)
 
 
 def diff(

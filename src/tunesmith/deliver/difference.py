@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tunesmith.errors import BadInput
+from tunesmith.run.chain import is_broken
 from tunesmith.run.report import Report, WorkloadReport
+from tunesmith.run.store import DAMAGED
 from tunesmith.text import counted, named_values
 
 
@@ -59,6 +61,8 @@ class RunDifference:
 def difference(before: Report, after: Report, before_name: str, after_name: str) -> RunDifference:
     """BadInput where the two cannot be compared."""
     for report, name in ((before, before_name), (after, after_name)):
+        if is_broken(report.unproven):
+            raise BadInput(f"this run is not verified: {report.unproven}", where=name, hint=DAMAGED)
         if not report.finished or not report.workloads:
             hint = f"finish it first: tunesmith resume {name}"
             raise BadInput("this run is not finished, so it has no winners", where=name, hint=hint)
@@ -112,6 +116,8 @@ def _notes(
         notes.append(f"the compiler changed from {before.compiler or 'none'} to {after.compiler or 'none'}")
     if before.digests.get("original source") != after.digests.get("original source"):
         notes.append("the original kernel is not the same in both: compare times, not speed-ups")
+    notes += [f"the first run was {before.unproven}"] if before.unproven else []
+    notes += [f"the second run was {after.unproven}"] if after.unproven else []
     alone = [*(n for n in old if n not in new), *(n for n in new if n not in old)]
     if alone:
         notes.append(f"{counted(len(alone), 'workload')} of one run alone: {', '.join(alone)}")

@@ -20,11 +20,13 @@ from tunesmith.run import events as ev
 from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.run.candidates import rule_text
+from tunesmith.run.chain import is_broken
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.prior import change_text
 from tunesmith.run.rounds import RoundReport
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
+from tunesmith.run.store import CERTIFICATE
 from tunesmith.run.survey import SurveyReport, planned
 from tunesmith.text import counted, cut, plain
 
@@ -293,8 +295,10 @@ def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]
     lines = []
     if report.geometric_mean is not None:
         lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
+    elif report.unproven:
+        lines.append(f"not verified     {report.unproven}")
     lines += [f"note             {note}" for note in report.notes]
-    if report.finished:
+    if report.finished and report.workloads:
         lines.append(f"general config   {reports.general_text(report)}")
     if report.origin:
         lines.append(f"retuned from     {report.origin}, in {report.seconds:.1f} s")
@@ -331,11 +335,12 @@ def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]
     lines += _standing(report, folder)
     if report.tuned:
         lines.append(f"tuned kernel     {shlex.quote(f'{folder}/tuned/')}  (start with dispatch.json)")
-    lines.append(
-        f"report           {shlex.quote(f'{folder}/report.md')}"
-        if report.finished
-        else f"resume it with   {go_on}"
-    )
+    if not report.finished:
+        lines.append(f"resume it with   {go_on}")
+    elif not is_broken(report.unproven):
+        lines.append(f"report           {shlex.quote(f'{folder}/report.md')}")
+    if report.finished and not report.unproven:
+        lines.append(f"certificate      {shlex.quote(f'{folder}/{CERTIFICATE}')}")
     return lines
 
 

@@ -53,10 +53,9 @@ def report_markdown(report: Report, story: str = "") -> str:
     if report.geometric_mean is not None:
         mean = f"Geometric mean {report.geometric_mean:.2f}×"
         lines.append(f"{mean}. General configuration: {general_text(report)}.")
-    lines.append(
-        f"{_evaluations(report)}; {sentence(_end(report))} "
-        f"Verified on {counted(report.verified_cases, 'fresh case')}. {report.seconds:.1f} s."
-    )
+    cases = f"Verified on {counted(report.verified_cases, 'fresh case')}."
+    known = "Not verified." if report.unproven else cases
+    lines.append(f"{_evaluations(report)}; {sentence(_end(report))} {known} {report.seconds:.1f} s.")
     lines += _tested(report)
     if report.busy is not None:
         lines.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
@@ -80,7 +79,7 @@ def report_markdown(report: Report, story: str = "") -> str:
     lines += _bounds(report)
     if story:
         lines += ["", story]
-    if report.finished:
+    if report.finished and report.workloads:
         lines += _effects_section(report)
     return "\n".join(lines + _appendix(report)) + "\n"
 
@@ -96,7 +95,7 @@ def _evaluations(report: Report) -> str:
 
 def _what(report: Report) -> list[str]:
     """Against what, and how the figures came about."""
-    if not report.workloads or not report.kernel:
+    if not report.workloads or not report.kernel or report.unproven:
         return [""]
     return [
         f"Before: the original, {cell(report.kernel)}, launched as its problem file says. After: what is "
@@ -379,6 +378,8 @@ def report_html(report: Report, folder: str) -> str:
         parts.append(f"<p>{_html(mean)} {_html(f'General configuration: {general_text(report)}.')}</p>")
     elif not report.finished:
         parts.append(f"<p>Not finished: {_html(report.reason)}</p>")
+    elif report.unproven:
+        parts.append(f"<p>{_html(report.judged_by)}</p>")
     parts += [f"<p>Note: {_html(note)}</p>" for note in report.notes]
     for name, data in plot_files(report).items():
         source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"

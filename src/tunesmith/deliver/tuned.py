@@ -265,8 +265,7 @@ class ReadyKernel:
 
 def kernel_for(data: bytes, sizes: Mapping[str, int]) -> ReadyKernel:
     """What dispatch.json says of a call with these sizes."""
-    entries = decode(data, Dispatch, "dispatch.json").entries
-    entry = next((e for e in entries if _value(e.when, sizes)), entries[-1])
+    entry = entry_for(data, sizes)
     launches = tuple(
         ReadyLaunch(
             re.sub(r"\{(\w+)\}", lambda found: str(sizes[found[1]]), launch.entry),
@@ -281,6 +280,12 @@ def kernel_for(data: bytes, sizes: Mapping[str, int]) -> ReadyKernel:
         for launch in entry.launches
     )
     return ReadyKernel(entry.file, entry.config, entry.flags, launches, entry.workspace)
+
+
+def entry_for(data: bytes, sizes: Mapping[str, int]) -> DispatchEntry:
+    """The line of dispatch.json that serves these sizes."""
+    entries = decode(data, Dispatch, "dispatch.json").entries
+    return next((e for e in entries if _value(e.when, sizes)), entries[-1])
 
 
 def _value(text: str, sizes: Mapping[str, int]) -> int:

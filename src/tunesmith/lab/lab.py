@@ -36,7 +36,16 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original
-from tunesmith.run.events import Baseline, Extended, Profiled, ReplacedCase, Surveyed, Verified
+from tunesmith.run.events import (
+    Baseline,
+    CaseSeen,
+    Extended,
+    Profiled,
+    ReplacedCase,
+    Surveyed,
+    Verified,
+    VerifiedBuild,
+)
 from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import ResultCache
 from tunesmith.space.params import Config
@@ -218,12 +227,15 @@ class LocalLab:
         replaced: list[ReplacedCase] = []
         # The same for all winners, who were chosen before it was drawn: they share references.
         seed = self._verify_seed = self._draw_seed() if self._verify_seed is None else self._verify_seed
+        tried: list[CaseSeen] = []
+        builds: list[VerifiedBuild] = []
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.
         self._builders.start(original(self._problem, prepared[0].workloads[0].as_dict()))
         for item in prepared:
             code = self._builders.start(item.variant).result()
+            cases: list[Case] = []
             if isinstance(code, Verdict):
                 verdict = code
             else:
@@ -233,6 +245,9 @@ class LocalLab:
                     words = f"the original itself fails: {replaced[-1].reason}"
                     verdict = Verdict(Status.INFEASIBLE, words)
                 seen += cases
+            tried += _seen(cases, verdict)
+            digest = code.code_digest if isinstance(code, BuiltCode) else ""
+            builds.append(VerifiedBuild(tuple(w.name for w in item.workloads), item.variant.digest, digest))
             for workload in item.workloads:
                 if isinstance(code, Verdict) or not verdict.ok:
                     results.append(Result(workload.name, verdict.status, detail=verdict.detail))
@@ -245,7 +260,8 @@ class LocalLab:
                 results.append(self._timer.against_original(ready, self._policies.verify, seed))
         built = code if isinstance(code, BuiltCode) else None
         outcome = _outcome(trial, _digest(prepared), built, results, started)
-        return Verified(outcome, len(seen), seed, tuple(replaced), reach(self._problem, seen))
+        found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
+        return Verified(outcome, len(seen), seed, *found)
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for
@@ -440,6 +456,15 @@ def _outcome(
     digest, resources = (code.code_digest, code.resources) if code else ("", None)
     seconds = time.perf_counter() - started
     return Outcome(trial, all_or_nothing(results), source_digest, digest, resources, seconds)
+
+
+def _seen(cases: Sequence[Case], verdict: Verdict) -> list[CaseSeen]:
+    """They are tried in this order up to the first that fails; a verdict may name none of them."""
+    failed = [n for n, case in enumerate(cases) if not verdict.ok and verdict.detail.startswith(case.where)]
+    right = len(cases) if verdict.ok else failed[0] if failed else 0
+    statuses = [Status.OK.value] * right + [verdict.status.value] * bool(failed)
+    statuses += [""] * (len(cases) - len(statuses))
+    return [CaseSeen(c.sizes, c.distribution, c.seed, s) for c, s in zip(cases, statuses, strict=True)]
 
 
 def _digest(prepared: Sequence[ToBuild]) -> str:

@@ -62,6 +62,7 @@ class RunConfig:
     library_dir: str = ""
     sandbox: str = AUTO  # of workers: auto, required or off
     ceilings: bool = False  # those stored of the device are used where the cache of timings is not
+    sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
 
     @property
     def cache_file(self) -> Path:

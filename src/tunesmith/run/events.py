@@ -309,6 +309,25 @@ class ReplacedCase:
 
 
 @dataclass(frozen=True)
+class CaseSeen:
+    """A case of the verification, and what came of it; the status is empty where it was not reached."""
+
+    sizes: tuple[tuple[str, int], ...]
+    distribution: str
+    seed: int
+    status: str = ""
+
+
+@dataclass(frozen=True)
+class VerifiedBuild:
+    """One build of a verified configuration and the workloads it serves."""
+
+    workloads: tuple[str, ...]
+    source_digest: str
+    code_digest: str  # of the loaded machine code; empty: it did not build
+
+
+@dataclass(frozen=True)
 class Verified:
     """A finalist rebuilt from what is delivered, in a fresh process, on sizes and seeds never used before."""
 
@@ -317,6 +336,8 @@ class Verified:
     seed: int = 0  # drawn when the first winner was verified; sizes and values follow from it
     replaced: tuple[ReplacedCase, ...] = ()
     reach: tuple[tuple[str, int], ...] = ()  # sizes and lengths of arrays -> the largest found right
+    seen: tuple[CaseSeen, ...] = ()  # journals of earlier versions do not say
+    builds: tuple[VerifiedBuild, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -339,6 +360,7 @@ class Recorded:
     number: int
     at: float
     event: Event
+    fault: str = ""  # why the journal's chain does not carry it
 
 
 # Characters of a model's text; a longer one stands in a file of its own, the journal has its digest.
@@ -374,18 +396,25 @@ class _JournalLine(msgspec.Struct):
     at: float
     type: str
     event: msgspec.Raw
+    before: str = ""
 
 
-def encode_record(record: Recorded) -> bytes:
+def encode_record(record: Recorded, before: str = "") -> bytes:
+    """`before`: the digest of the line before it (run/chain); empty in journals of earlier versions."""
     head = {"number": record.number, "at": round(record.at, 3), "type": type(record.event).__name__}
-    return encode({**head, "event": record.event})
+    return encode({**head, "before": before, "event": record.event})
 
 
 def decode_record(data: bytes) -> Recorded:
+    return decode_line(data)[0]
+
+
+def decode_line(data: bytes) -> tuple[Recorded, str]:
+    """The record, and the digest of the line before it."""
     line = decode(data, _JournalLine, "line of a journal")
     kind = EVENT_TYPES.get(line.type)
     if kind is None:
         raise Malformed(f"unknown event {line.type!r}")
     # Earlier versions wrote `kept` for the digest of a long text; within a string its quotes are escaped.
     event = bytes(line.event).replace(b'"kept":', b'"digest":')
-    return Recorded(line.number, line.at, decode(event, kind))
+    return Recorded(line.number, line.at, decode(event, kind)), line.before

@@ -118,9 +118,13 @@ def _claim(state: State, result: Result | None) -> Interval | None:
     """The speed-up by the paired measurements, where it may be claimed."""
     if result is None or result.timing is None or not result.timing.ratios:
         return None
-    seed = state.started.settings.seed if state.started else 0
-    speedup = median_interval(result.timing.ratios, seed_of(seed, "interval", result.workload))
+    speedup = median_interval(result.timing.ratios, interval_seed(state, result.workload))
     return speedup if speedup.low > CLAIM else None
+
+
+def interval_seed(state: State, workload: str) -> int:
+    """Of the bootstrap behind a claim."""
+    return seed_of(state.started.settings.seed if state.started else 0, "interval", workload)
 
 
 def _stays(workload: str) -> Pick:

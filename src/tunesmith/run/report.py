@@ -10,6 +10,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
+from tunesmith.run.chain import is_broken
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
@@ -153,6 +154,7 @@ class Report:
     kernel: str = ""  # the original: its function and its file
     notes: tuple[str, ...] = ()  # on the original's launch
     gated: int = 0  # of the evaluations, those of the gate, where no budget counts them
+    unproven: str = ""  # why the journal's chain does not carry it; where that is broken nothing is claimed
     version: int = RESULT_VERSION
 
     @property
@@ -216,7 +218,8 @@ def build_report(
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
     measured = Counter(o.status for o in (kernels if is_concrete(state) else state.searched))
     # Before the end there is nothing to claim, not even that the original stays.
-    choice = verified_choice(problem, state) if state.stopped else Winners(None, ())
+    claims = state.stopped is not None and not is_broken(state.unproven)
+    choice = verified_choice(problem, state) if claims else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
     started = state.started
@@ -233,7 +236,7 @@ def build_report(
         general=choice.general.as_dict() if choice.general else None,
         evaluations={status.value: n for status in Status if (n := measured[status])},
         space=_space(state),
-        verified_cases=sum(v.cases for v in state.verified),
+        verified_cases=0 if state.unproven else sum(v.cases for v in state.verified),
         failures=_failures(state),
         digests=_digests(problem, state),
         versions=dict(started.versions),
@@ -262,7 +265,7 @@ def build_report(
         else (),
         rounds=round_reports(problem, state, templates),
         templates={name: own for own, name in delivered_templates(problem, state, choice).items()}
-        if state.stopped
+        if claims
         else {},
         general_template=_template(state, choice.general),
         general_is_baked=bool(
@@ -281,6 +284,7 @@ def build_report(
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
         notes=(*started.notes, *dict.fromkeys(held.sentence for held in protections(state))),
         gated=beside_budget(state),
+        unproven=state.unproven,
     )
 
 
@@ -391,6 +395,8 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
 
 
 def judged_by(state: State) -> str:
+    if state.unproven:
+        return f"not verified: {state.unproven}" if is_broken(state.unproven) else state.unproven
     if state.baseline is None:
         return "not judged yet"
     if state.baseline.judged_by == "reference":

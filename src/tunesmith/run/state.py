@@ -186,6 +186,7 @@ def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
 @dataclass(frozen=True)
 class State:
     events: int = 0
+    unproven: str = ""  # why the journal's chain does not carry all of it
     elapsed: float = 0.0
     started: ev.Started | None = None
     surveyed: Grown[ev.Surveyed] = field(default_factory=_by(_of_surveyed))  # by the compiler in force
@@ -309,7 +310,8 @@ def apply(state: State, record: ev.Recorded) -> State:
     pruning = isinstance(record.event, ev.Pruned) or (
         state.pruning and isinstance(record.event, ev.Protected)
     )
-    state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
+    unproven = state.unproven or record.fault
+    state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning, unproven=unproven)
     match record.event:
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
             return _with(state, **{type(event).__name__.lower(): event})

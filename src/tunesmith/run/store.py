@@ -21,7 +21,7 @@ from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.device import Device
 from tunesmith.profiles.facts import Ceilings
 from tunesmith.profiles.roofline import is_sound
-from tunesmith.run import events
+from tunesmith.run import chain, events
 from tunesmith.run.outcome import Timing
 from tunesmith.text import digest_of
 
@@ -46,6 +46,7 @@ def write_whole(target: Path, data: bytes, *, shared: bool = False) -> None:
 
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
+CERTIFICATE = "certificate.json"
 PLAN = "compare.json"  # of a comparison, which has its runs below it
 AGAIN = "run the same command again"
 DAMAGED = "restore the folder from a copy, or start a new run"
@@ -221,6 +222,10 @@ class RunFolder:
     def remove_scratch(self) -> None:
         shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
 
+    def journal_head(self) -> chain.ChainHead:
+        with explained("read the journal", self.path / JOURNAL):
+            return chain.head_of((self.path / JOURNAL).read_bytes())
+
     def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
         return FileJournal(self.path / JOURNAL, clock, FolderTexts(self), self.wait)
 
@@ -253,6 +258,7 @@ class FileJournal:
         self._wait = wait
         self._start = clock()
         self._number = 0
+        self._head = chain.FIRST
         self._elapsed = 0.0
         self._descriptor: int | None = None
 
@@ -270,11 +276,13 @@ class FileJournal:
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
             kept = events.without_long_texts(event, self._texts.put) if self._texts is not None else event
-            data = events.encode_record(replace(record, event=kept)) + b"\n"
+            line = events.encode_record(replace(record, event=kept), self._head)
+            data = line + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
         self._number += 1
+        self._head = chain.sha256(line)
         return record
 
     def close(self) -> None:
@@ -286,18 +294,35 @@ class FileJournal:
         if not self._path.exists():
             return
         with explained("read the journal", self._path):
-            lines = self._path.read_bytes().split(b"\n")
-        for number, line in enumerate(lines[:-1]):  # what follows the last newline is torn or empty
+            lines = self._path.read_bytes().split(b"\n")[
+                :-1
+            ]  # what follows the last newline is torn or empty
+        found: list[tuple[events.Recorded, str]] = []
+        for number, line in enumerate(lines):
             try:
-                record = events.decode_record(line)
-                if record.number != number:
-                    raise Malformed(f"event {record.number} stands in place {number}")
+                found.append(events.decode_line(line))
+                if found[-1][0].number != number:
+                    raise Malformed(f"event {found[-1][0].number} stands in place {number}")
             except Malformed as error:
                 where = f"{self._path}:{number + 1}"
                 raise BadInput(f"the journal is damaged: {error}", where=where, hint=DAMAGED) from error
+        ended = bool(found) and isinstance(found[-1][0].event, events.Stopped)
+        fault = chain.fault_of(lines, [before for _, before in found])
+        if fault is None or not chain.is_broken(fault.reason):
+            fault = self._certified(lines, ended) or fault
+        for record, _ in found:
             if self._texts is not None:
                 record = replace(record, event=events.with_long_texts(record.event, self._texts.get))
+            if fault is not None and record.number >= fault.place:
+                record = replace(record, fault=fault.reason)
             yield record
+
+    def _certified(self, lines: list[bytes], ended: bool) -> chain.ChainFault | None:
+        """Why these are not the lines of the certificate that lies beside them."""
+        with contextlib.suppress(OSError):
+            named = chain.head_in(self._path.with_name(CERTIFICATE).read_bytes())
+            return chain.against(named, lines, ended) if named is not None else None
+        return None
 
     def _open_after_last_whole_line(self) -> int:
         with explained("open the journal", self._path):
@@ -305,6 +330,7 @@ class FileJournal:
             data = self._path.read_bytes()
             os.ftruncate(descriptor, data.rfind(b"\n") + 1)
             os.lseek(descriptor, 0, os.SEEK_END)
+        self._head = chain.head_of(data).head
         return descriptor
 
 

@@ -26,10 +26,17 @@ from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.config import RunConfig, debugging
 from tunesmith.run.ports import Listener
 from tunesmith.run.state import State
-from tunesmith.run.store import PLAN, RunFolder, begun, explained, partial_of
+from tunesmith.run.store import CERTIFICATE, PLAN, RunFolder, begun, explained, partial_of
 from tunesmith.search import check_name
 from tunesmith.session import machine, runs
-from tunesmith.session.problems import LoadedProblem, all_texts, read_text, restore, state_and_templates
+from tunesmith.session.problems import (
+    LoadedProblem,
+    all_texts,
+    read_text,
+    refuse_broken,
+    restore,
+    state_and_templates,
+)
 from tunesmith.session.runs import RunInput, begin, versions
 from tunesmith.strategies import casting
 from tunesmith.strategies.casting import played
@@ -263,7 +270,8 @@ class ComparisonRuns:
             state, facts = journal_facts(path)
         except TunesmithError as error:  # told again, with its exit code, when the run is resumed
             return comparing.RunResult(item, "stopped", str(error))
-        done = state.stopped is not None and (path / "report.json").exists()
+        told = (path / ("report.json" if state.unproven else CERTIFICATE)).exists()
+        done = state.stopped is not None and told
         if done and (own := self._recording(item)):
             casting.record(Path(own), state)
         if done:
@@ -371,4 +379,5 @@ class ComparisonRuns:
 
 def journal_facts(path: Path) -> tuple[State, comparing.RunFacts]:
     state, templates = state_and_templates(RunFolder.open(path))
+    refuse_broken(state, path)
     return state, comparing.facts_of(templates.problem, state, templates)

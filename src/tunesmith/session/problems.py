@@ -18,9 +18,10 @@ from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
 from tunesmith.run.candidates import Templates
+from tunesmith.run.chain import is_broken
 from tunesmith.run.events import Started
 from tunesmith.run.state import State, fold
-from tunesmith.run.store import OBJECTS, FolderTexts, RunFolder, explained
+from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, explained
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
@@ -263,6 +264,11 @@ def state_and_templates(folder: RunFolder) -> tuple[State, Templates]:
     """As far as its journal goes."""
     state = fold(folder.journal().read())
     return state, templates_of(folder, state)
+
+
+def refuse_broken(state: State, path: Path) -> None:
+    if is_broken(state.unproven):
+        raise BadInput(state.unproven, where=str(path / JOURNAL), hint=DAMAGED)
 
 
 def templates_of(folder: RunFolder, state: State) -> Templates:

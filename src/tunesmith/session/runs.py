@@ -24,6 +24,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
 from tunesmith.run.candidates import Templates, draft_name
+from tunesmith.run.chain import is_broken
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Role
 from tunesmith.run.events import Primed, Protected, Settings, Started
@@ -37,7 +38,7 @@ from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import library, machine, problems
+from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.strategies import casting
 
@@ -133,6 +134,7 @@ def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
+    signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
     prompts = _prompts(config, template, listener.note)
     spec = backends.backend_for(problem.kernel.language, config.backend)
@@ -292,8 +294,10 @@ def _continue(
     local: machine.LocalDevices | None,
     templates: Templates | None,
 ) -> Run:
+    signing.signing_key(config.sign)
     journal = folder.journal()
     state = fold(journal.read())
+    problems.refuse_broken(state, folder.path)
     templates = problems.templates_of(folder, state) if templates is None else templates
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
@@ -304,6 +308,7 @@ def _continue(
         journal.close()
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return deliver(folder, templates, state, config)
+    certificates.take_back(folder)
     cast = _cast(folder, started, config, listener)
     if state.open_request is not None:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
@@ -424,12 +429,16 @@ class ActiveRun:
 def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
     """Derived from the journal alone, so writing it twice changes nothing."""
     tuned, report = _results(templates, state)
-    folder.replace_folder("tuned", tuned)
-    for name, candidate in report.templates.items():
-        folder.write(name, templates.of(state.candidate(candidate)).source.encode())
-    folder.replace_folder(PLOTS, plot_files(report))
-    folder.write("report.md", report_markdown(report).encode())
-    folder.write("report.json", report_json(report))
+    folders = {"tuned": tuned, PLOTS: plot_files(report)}
+    texts = {n: templates.of(state.candidate(own)).source for n, own in report.templates.items()}
+    files = {name: text.encode() for name, text in texts.items()}
+    files |= {"report.md": report_markdown(report).encode(), "report.json": report_json(report)}
+    for name, inside in folders.items():
+        folder.replace_folder(name, inside)
+    for name, data in files.items():
+        folder.write(name, data)
+    files |= {f"{name}/{file}": data for name, inside in folders.items() for file, data in inside.items()}
+    certificates.write(folder, templates, state, files, signing.signing_key(config.sign))
     stored = library.keep_winners(config, folder, templates.problem, templates, state)
     return Run(report, folder.path, folder.go_on, library=tuple(stored))
 
@@ -453,7 +462,7 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
 def _results(templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
     """The tuned kernels, of a run that has ended, and the report."""
     problem, tuned = templates.problem, dict[str, bytes]()
-    if state.stopped is not None:
+    if state.stopped is not None and not is_broken(state.unproven):
         choice = verified_choice(problem, state)
         tuned = tuned_files(problem, templates.lookup(state), state.device, choice)
     return tuned, build_report(problem, state, tuple(f"tuned/{name}" for name in tuned), templates=templates)
