@@ -30,7 +30,7 @@ from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.report import Report, WorkloadReport, build_report, unfinished_name
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.state import State, apply
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
@@ -248,6 +248,8 @@ def _execute(
 ) -> Run:
     """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
     again."""
+    for note in config.notes:
+        listener.say(f"note: {note}")
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
         return _continue(folder, config, listener, here, templates)
@@ -273,7 +275,7 @@ def _execute(
 def _record(folder: RunFolder, config: RunConfig) -> None:
     """By the journal: what was said before this process began is in it as well."""
     if config.record:
-        casting.record(Path(config.record), fold(folder.journal().read()))
+        casting.record(Path(config.record), problems.state_of(folder))
 
 
 def _continue(
@@ -284,8 +286,11 @@ def _continue(
     templates: Templates | None,
 ) -> Run:
     journal = folder.journal()
-    state = fold(journal.read())
-    templates = problems.templates_of(folder, state) if templates is None else templates
+    if templates is None:
+        state, templates = problems.state_and_templates(folder)
+    else:
+        state = problems.state_of(folder)
+    list(journal.read())  # what is appended goes on from there
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
     if len(state.primed) < started.priors:

@@ -17,9 +17,9 @@ from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
 from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
 from tunesmith.run.events import Decided
+from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
-from tunesmith.run.store import explained
 from tunesmith.run.talking import Conversation, Talking
 
 if TYPE_CHECKING:
