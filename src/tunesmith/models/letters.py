@@ -140,8 +140,8 @@ def _whole(file: Path) -> str | None:
         if before.st_size == 0:
             return None
         quiet = time.time() - before.st_mtime
-        if 0 <= quiet < SETTLED:
-            time.sleep(SETTLED - quiet)
+        if quiet < SETTLED:  # also where the clock was set back, and the file comes from the future
+            time.sleep(SETTLED - max(quiet, 0.0))
         data = source.read(4 * LONGEST + 4)
         after = os.fstat(source.fileno())
     if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):

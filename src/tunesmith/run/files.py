@@ -19,6 +19,7 @@ from tunesmith.errors import BadInput
 
 AGAIN = "run the same command again"
 MOST_BYTES = 1 << 31  # of a file that is read whole
+ROOM = 1 << 20  # bytes that a compiler needs at least
 _PART = ".part"
 _OWN = os.O_CLOEXEC | os.O_NOFOLLOW
 
@@ -91,6 +92,16 @@ def write_whole(target: Path, data: bytes) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def check_room(folder: Path) -> None:
+    """An OSError where a disk is full; whatever else may be wrong is nothing to do with room."""
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(ROOM))
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def remove_partial(folder: Path) -> None:

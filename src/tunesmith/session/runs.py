@@ -258,9 +258,11 @@ def _execute(
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
         return as_it_stands(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
     except DeviceMissing as missing:
-        run = as_it_stands(folder, missing)
+        hint = missing.hint or f"go on where it is: {folder.go_on}"
+        gone = DeviceMissing(missing.message, hint=hint, where=missing.where)
+        run = as_it_stands(folder, gone)
         if run.result.so_far is None:
-            raise  # there is nothing to show beside it
+            raise gone from missing  # there is nothing to show beside it
         return run
     except KeyboardInterrupt as error:
         hint = f"go on with: {folder.go_on}"
