@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
 
         def before(data: bytes, last: Path = last) -> None:
             last.write_bytes(data)
-            faulthandler.dump_traceback_later(6 * DEADLINE, exit=True)
+            faulthandler.dump_traceback_later(60 * DEADLINE, exit=True)
 
         def found(place: str, data: bytes, trace: str, name: str = name) -> None:
             digest = hashlib.sha256(data).hexdigest()[:8]

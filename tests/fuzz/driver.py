@@ -24,7 +24,7 @@ import tunesmith
 WATCHED = 64  # calls of a function, before it is left alone
 AGAIN = 200  # inputs, after which it is watched as often again
 FIRST = 24  # of the inputs to begin from are read as they are
-DEADLINE = 5.0  # seconds for one input
+DEADLINE = 5.0  # seconds of processor time for one input
 OURS = str(Path(tunesmith.__file__).parent)
 
 Mutate = Callable[[Random, bytes, Sequence[bytes]], bytes]
@@ -106,13 +106,13 @@ def deadline(seconds: float) -> Iterator[None]:
     def ring(_number: int, _frame: object) -> None:
         raise TooSlow
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)  # again, where a handler of ours swallowed the first
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.5)  # again, where a handler of ours swallowed the first
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def attempt(reader: Reader, data: bytes, seconds: float = DEADLINE) -> BaseException | None:
@@ -152,8 +152,8 @@ def fuzz(
     pool = reader.seeds()
     assert pool, f"{reader.name} has nothing to begin from"
     waiting = rng.sample(pool, min(FIRST, len(pool)))
-    end = time.monotonic() + seconds
-    while findings.tried < count and time.monotonic() < end:
+    end = time.process_time() + seconds
+    while findings.tried < count and time.process_time() < end:
         is_seed = bool(waiting)
         data = waiting.pop() if is_seed else reader.mutate(rng, rng.choice(pool), pool)
         before(data)

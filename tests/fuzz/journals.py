@@ -6,8 +6,10 @@ import atexit
 import functools
 import json
 import shutil
+import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,15 +18,17 @@ from tests.end_to_end import kept, tiny, written
 from tests.end_to_end.replaying import talking, unpacked
 from tests.fuzz.driver import Reader
 from tests.fuzz.mutations import tree_mutation
-from tests.running import tunesmith
+from tests.running import FIXTURES, tunesmith
 from tunesmith import api
 from tunesmith.deliver.comparing import facts_of
 from tunesmith.deliver.display import event_line
 from tunesmith.deliver.report import plot_files
 from tunesmith.errors import BadInput
-from tunesmith.run.events import Event, Recorded
+from tunesmith.problem.codec import Malformed
+from tunesmith.run.events import Event, Recorded, decode_record
 from tunesmith.run.library import entries_of
 from tunesmith.run.loop import Loop
+from tunesmith.run.plausible import fault_of
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import JOURNAL, OBJECTS, RunFolder
 from tunesmith.search import searcher
@@ -171,13 +175,10 @@ def written_lines(lines: list[dict[str, Any]]) -> bytes:
     return b"".join(json.dumps(line).encode() + b"\n" for line in numbered)
 
 
-def recorded(place: Path, *, all_kinds: bool) -> list[bytes]:
+def recorded(place: Path) -> list[bytes]:
     """Journals of runs of all kinds, their texts put where they are looked for."""
-    made = [tiny_run(place)]
-    if all_kinds:
-        made += simulated(place)
-        whole = unpacked("opencl", place / "kept")
-        made += [path.parent for path in whole.rglob(JOURNAL)]
+    whole = unpacked("opencl", place / "kept")
+    made = [tiny_run(place), *simulated(place), *(path.parent for path in whole.rglob(JOURNAL))]
     for run in made:
         for text in (run / OBJECTS).iterdir():
             shutil.copyfile(text, folder() / "run" / OBJECTS / text.name)
@@ -217,10 +218,27 @@ def _ok(place: Path, *arguments: object) -> None:
     assert ended.code == 0, ended.err
 
 
-def _seeds(all_kinds: bool) -> list[bytes]:
+def _seeds() -> list[bytes]:
     with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
-        return recorded(Path(place), all_kinds=all_kinds)
+        return recorded(Path(place))
 
 
-JOURNALS = Reader("journal", lambda: _seeds(True), read_journal, mutate_journal, (BadInput,))
-ONE_JOURNAL = Reader("one-journal", lambda: _seeds(False), read_journal, mutate_journal, (BadInput,))
+def read_events(data: bytes) -> None:
+    """The events alone, without the texts they name."""
+    state = State()
+    for number, line in enumerate(data.split(b"\n")[:-1]):
+        record = replace(decode_record(line), number=number)
+        if (fault := fault_of(state, record)) is not None:
+            raise BadInput(fault)
+        state = apply(state, record)
+
+
+def _smallest() -> list[bytes]:
+    with tarfile.open(FIXTURES / "comparisons" / "opencl.tar.xz") as archive:
+        inside = [member for member in archive if member.name.endswith(f"/{JOURNAL}")]
+        chosen = sorted(inside, key=lambda member: member.size)[:2]
+        return [file.read() for member in chosen if (file := archive.extractfile(member)) is not None]
+
+
+JOURNALS = Reader("journal", _seeds, read_journal, mutate_journal, (BadInput,))
+EVENTS = Reader("events", _smallest, read_events, mutate_journal, (BadInput, Malformed))

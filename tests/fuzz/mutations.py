@@ -121,7 +121,7 @@ def _repeated(rng: Random, data: bytes, _pool: Sequence[bytes]) -> bytes:
     if not words:
         return data
     at = rng.randrange(len(words))
-    words[at] = words[at] * rng.choice((2, 10, 1000, 20000))
+    words[at] = (words[at][:1000] * rng.choice((2, 10, 1000, 20000)))[:LARGEST]
     return "".join(words).encode("utf-8", "surrogateescape")
 
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from tests.csource.corpus import EXAMPLES
 from tests.fuzz.driver import Reader
-from tests.fuzz.journals import JOURNALS
+from tests.fuzz.journals import EVENTS, JOURNALS
 from tests.fuzz.mutations import text_mutation, tree_mutation
 from tests.lab.labs import fault_template, lab, scale_problem
 from tests.running import EXAMPLES as EXAMPLE_FOLDER
@@ -276,7 +276,7 @@ def reports() -> list[bytes]:
 
     found = []
     with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
-        for journal in recorded(Path(place), all_kinds=True):
+        for journal in recorded(Path(place)):
             (folder() / "run" / "journal.jsonl").write_bytes(journal)
             found.append(report_json(api.load_run(folder() / "run").result))
     return found
@@ -306,7 +306,7 @@ def entry_seeds() -> list[bytes]:
 
     found = []
     with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
-        for journal in recorded(Path(place), all_kinds=True):
+        for journal in recorded(Path(place)):
             (folder() / "run" / "journal.jsonl").write_bytes(journal)
             own = RunFolder.open(folder() / "run")
             state, templates = state_and_templates(own)
@@ -352,5 +352,6 @@ READERS = (
     Reader("report", reports, read_report, json_mutation, (BadInput,)),
     Reader("entry", entry_seeds, read_entry, json_mutation, (BadInput,)),
     Reader("config", config_seeds, read_config, text_mutation, (BadInput,)),
+    EVENTS,
     JOURNALS,
 )
