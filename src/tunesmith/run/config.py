@@ -98,7 +98,8 @@ def _with_folders(config: RunConfig, environment: Mapping[str, str]) -> RunConfi
             why = f"{base} cannot be written" if base else "HOME is not set"
             base = str(private_folder())
             config = replace(config, notes=(*config.notes, f"{why}: {own} is in {base}"))
-        config = replace(config, **{name: str(Path(base) / own)})
+        found: dict[str, Any] = {name: str(Path(base) / own)}
+        config = replace(config, **found)
     return config
 
 
