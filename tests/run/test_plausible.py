@@ -47,7 +47,7 @@ from tunesmith.run.events import (
     Unanswered,
     Verified,
 )
-from tunesmith.run.outcome import Timing
+from tunesmith.run.outcome import Result, Timing
 from tunesmith.run.plausible import fault_of, misfit
 from tunesmith.run.state import State, apply
 from tunesmith.space.params import Config
@@ -60,6 +60,7 @@ FIRST = outcome(0, config(64), {"small": 0.5, "wide": 0.5})
 BEGUN: tuple[Event, ...] = (START, BASE, GIVEN, SEARCH)
 ASKED: tuple[Event, ...] = (*BEGUN, Asked((FIRST.trial,)))
 DONE: tuple[Event, ...] = (*ASKED, Measured(FIRST), Searched("", "all tried"), Decided("finish", "done"))
+FINAL = finalist(1, config(64), {"small": 2.0})
 REFACTOR = Decided("refactor", "for gain")
 DRAFT = Drafted("1", "", "c3")
 QUESTION = Requested(Request(1, "planner", (), "json"))
@@ -127,6 +128,10 @@ def test_what_happens_is_plausible(events: Sequence[Event]) -> None:
         (
             (*ASKED, changed(FIRST, results=(replace(FIRST.results[0], timing=Timing((1.0,), (1e300,))),))),
             "no launch takes",
+        ),
+        (
+            (*DONE, Asked((FINAL.trial,)), changed(FINAL, results=(Result("small", Status.OK, Timing((1.0,))),))),
+            "in pairs",
         ),
         ((*BEGUN, replace(built(config(64)), builds=())), "one build"),
         ((*BEGUN, Pruned(config(64), "spills", "")), "before it was built"),

@@ -129,6 +129,7 @@ def _baseline(state: State, outcome: Outcome) -> Iterator[str]:
 
 
 def _asked(state: State, trials: Sequence[Trial]) -> Iterator[str]:
+    texts = {c.id: c.template for c in state.candidates}
     for number, trial in enumerate(trials, state.next_trial):
         if trial.id != number:
             yield f"trial {trial.id} stands in place {number}"
@@ -138,7 +139,7 @@ def _asked(state: State, trials: Sequence[Trial]) -> Iterator[str]:
             yield f"trial {trial.id}: what is built ahead is to be searched"
         yield from _workloads(state, trial.workloads)
         yield from _of_configs(state, [trial.config])
-        if trial.config is not None and trial.template != state.candidate(trial.config.candidate).template:
+        if trial.config is not None and trial.template != texts[trial.config.candidate]:
             yield f"trial {trial.id} has the template of its candidate"
 
 
@@ -157,10 +158,12 @@ def _times(outcome: Outcome) -> Iterator[str]:
     for result in outcome.results:
         if result.timing is not None:
             yield from _samples(outcome.trial, result.timing)
+            if outcome.trial.purpose == "finalist" and not result.timing.paired:
+                yield f"trial {outcome.trial.id}: a finalist is timed in pairs with the original"
 
 
 def _samples(trial: Trial, timing: Timing) -> Iterator[str]:
-    for samples in (timing.samples, timing.paired or timing.samples):
+    for samples in (timing.samples, timing.paired) if timing.paired else (timing.samples,):
         if not 1e-12 <= min(samples) <= max(samples) <= LONGEST_SAMPLE:
             yield f"trial {trial.id}: no launch takes {min(samples):g} to {max(samples):g} s"
 
@@ -187,9 +190,8 @@ def _workloads(state: State, names: Sequence[str]) -> Iterator[str]:
 
 
 def _of_configs(state: State, configs: Iterable[Config | None]) -> Iterator[str]:
-    known = {c.id for c in state.candidates}
     for config in configs:
-        if config is not None and config.candidate not in known:
+        if config is not None and not any(c.id == config.candidate for c in state.candidates):
             yield f"there is no template {config.candidate!r} before"
 
 
