@@ -61,6 +61,7 @@ BEGUN: tuple[Event, ...] = (START, BASE, GIVEN, SEARCH)
 ASKED: tuple[Event, ...] = (*BEGUN, Asked((FIRST.trial,)))
 DONE: tuple[Event, ...] = (*ASKED, Measured(FIRST), Searched("", "all tried"), Decided("finish", "done"))
 FINAL = finalist(1, config(64), {"small": 2.0})
+ALONE = Result("small", Status.OK, Timing((1.0,)))
 REFACTOR = Decided("refactor", "for gain")
 DRAFT = Drafted("1", "", "c3")
 QUESTION = Requested(Request(1, "planner", (), "json"))
@@ -130,7 +131,7 @@ def test_what_happens_is_plausible(events: Sequence[Event]) -> None:
             "no launch takes",
         ),
         (
-            (*DONE, Asked((FINAL.trial,)), changed(FINAL, results=(Result("small", Status.OK, Timing((1.0,))),))),
+            (*DONE, Asked((FINAL.trial,)), changed(FINAL, results=(ALONE,))),
             "in pairs",
         ),
         ((*BEGUN, replace(built(config(64)), builds=())), "one build"),
