@@ -38,6 +38,7 @@ FOUND = (
     ("config", b"evals = " + b"9" * 5000),  # Python reads no number of so many digits
     ("config", b"evals = " + b"[" * 5000),
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"(" * DEEP + b"1" + b")" * DEEP + b"; }\n"),
+    ("kernel", b"cuda\n" + b"#if 1\n" * 20_000),
     ("kernel", b"opencl\n__kernel void k(__global float* x) { x[0] = " + b"-" * DEEP + b"x[1]; }\n"),
 )
 
