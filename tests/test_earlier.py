@@ -67,9 +67,10 @@ def a_run(
     journal.append(Started("scale", stored, named, "fake", device, Settings(), ()))
     journal.append(baseline({"small": 1.0, "wide": 1.0}))
     journal.append(Admitted("t", 12, 12))
-    for one in outcomes:
-        journal.append(Asked((one.trial,)))
-        journal.append(Measured(one))
+    for number, one in enumerate(outcomes):
+        trial = replace(one.trial, id=number)
+        journal.append(Asked((trial,)))
+        journal.append(Measured(replace(one, trial=trial)))
     journal.close()
     folder.unlock()
     if at:

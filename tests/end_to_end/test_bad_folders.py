@@ -13,6 +13,7 @@ import pytest
 
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import quickly, refused, tune
+from tests.opencl_here import needs_opencl
 from tests.running import Ended, environment, tunesmith, wait_until_alone
 from tests.wording import says
 
@@ -118,6 +119,28 @@ class TestDisk:
         assert ended.json["finished"] is True
         assert ended.json["evaluations"] == {"ok": 4}
         assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".new")]
+
+    @needs_opencl
+    @pytest.mark.long
+    @pytest.mark.parametrize("size", ["64k", "200k", "400k"])
+    def test_full_while_kernels_are_built(self, tmp_path: Path, disk: Path, size: str) -> None:
+        """The compiler has no room for its files: no kernel is blamed."""
+        tiny.opencl(tmp_path / "problem")
+        remount(disk, f"size={size}")
+        own = ("--template", "problem/template.cl", "--evals", 3, "--no-cache", "--out", "disk/run")
+        ended = tunesmith(tmp_path, "tune", "problem", *own)
+        assert ended.code in (0, 2), ended.err
+        if ended.code:
+            says(ended.err, "No space left on device")
+            says(ended.err, "hint:", "free some room")
+        assert "crashed" not in ended.err
+        remount(disk, "size=64m")
+        begun = (disk / "run" / "journal.jsonl").exists()
+        ended = tunesmith(
+            tmp_path, *(("resume", "disk/run") if begun else ("tune", "problem", *own)), "--json"
+        )
+        assert ended.code == 0, ended.err
+        assert ended.json["evaluations"] == {"ok": 3}
 
     def test_read_only(self, finished: Path, tmp_path: Path, fake: Path, disk: Path) -> None:
         shutil.copytree(finished, disk / "run")

@@ -9,7 +9,6 @@ import pytest
 
 from tests.end_to_end import written
 from tests.end_to_end.asking import quickly, refused
-from tunesmith.run.store import partial_of
 
 EXPERT = ("--strategies", "expert", "--repeats", 1)
 
@@ -107,7 +106,7 @@ def test_one_that_was_killed_before_it_had_a_plan_is_begun(tmp_path: Path) -> No
     written.problem(tmp_path / "problem")
     (tmp_path / "cmp").mkdir()
     (tmp_path / "cmp" / "lock").write_text("")
-    partial_of(tmp_path / "cmp" / "compare.json").write_text("{")
+    (tmp_path / "cmp" / ".compare.json.0123.part").write_text("{")
     ended = quickly(tmp_path, "compare", "problem", *EXPERT, "--out", "cmp", "--backend", "fake:absent")
     assert ended.code == 5, ended.err
     assert (tmp_path / "cmp" / "compare.json").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ import pytest
 from tests.lab.labs import device_of, fake_kernel, scale_problem
 from tests.lab.process_list import gone, running
 from tunesmith.backends.messages import (
+    Build,
     Devices,
     Done,
     Draw,
@@ -28,7 +30,7 @@ from tunesmith.backends.messages import (
     RunCase,
     Unit,
 )
-from tunesmith.errors import TunesmithError
+from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.lab import process
 from tunesmith.lab.fork_server import (
     ChildProcess,
@@ -423,3 +425,25 @@ class TestForking:
             child.close()
         server.close()
         assert (tmp_path / "out").read_text() == f"['a', 'b'] 1 {tmp_path} words True\n"
+
+
+class TestFullDisk:
+    """A compiler that could not write has said nothing about the kernel."""
+
+    @pytest.fixture(autouse=True)
+    def full(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def check(_folder: Path) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(process, "check_room", check)
+
+    def test_is_not_told_as_a_worker_that_died(self, make: Callable[..., WorkerProcess]) -> None:
+        dying = make(sys.executable, "-c", "raise SystemExit(3)")
+        with pytest.raises(BadInput, match="No space left") as full:
+            dying.request(ListDevices(), deadline=LONG)
+        assert "free some room" in str(full.value.hint)
+
+    def test_nor_as_a_build_that_failed(self, worker: WorkerProcess) -> None:
+        bad = Unit("kernel.fake", "// no block", "fake", (), ("scale",))
+        with pytest.raises(BadInput, match="No space left"):
+            worker.request(Build(bad, DEVICE), deadline=LONG)

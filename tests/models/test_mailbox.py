@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.models.questions import request
 from tunesmith.errors import BadInput
-from tunesmith.models.letters import Mailbox
+from tunesmith.models import letters
+from tunesmith.models.letters import Mailbox, Player
 from tunesmith.run.dialogue import LONGEST, Message, Pending, Reply
 
 
@@ -171,3 +174,63 @@ def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "0001-planner.reply.md").mkdir()
     with pytest.raises(BadInput, match="cannot be used: Is a directory"):
         Mailbox(tmp_path).reply(request())
+
+
+class TestLinks:
+    """A mailbox may be written by others: nothing leads out of it."""
+
+    @pytest.fixture
+    def secret(self, tmp_path: Path) -> Path:
+        (tmp_path / "secret").write_text("a key")
+        (tmp_path / "box").mkdir()
+        return tmp_path / "secret"
+
+    def test_nothing_is_written_through_one(self, tmp_path: Path, secret: Path) -> None:
+        for name in (".0001-planner.request.md.part", "0001-planner.request.md.part"):
+            (tmp_path / "box" / name).symlink_to(secret)
+        Mailbox(tmp_path / "box", wait=False).reply(request())
+        assert secret.read_text() == "a key"
+        assert not (tmp_path / "box" / "0001-planner.request.md").is_symlink()
+
+    def test_a_request_in_its_place_is_not_read(self, tmp_path: Path, secret: Path) -> None:
+        (tmp_path / "box" / "0001-planner.request.md").symlink_to(secret)
+        with pytest.raises(BadInput, match="link"):
+            Mailbox(tmp_path / "box", wait=False).reply(request())
+        assert secret.read_text() == "a key"
+
+    @pytest.mark.parametrize("wait", [False, True])
+    def test_a_reply_that_is_one_is_no_reply(self, tmp_path: Path, secret: Path, wait: bool) -> None:
+        (tmp_path / "box" / "0001-planner.reply.md").symlink_to(secret)
+        with pytest.raises(BadInput, match="link") as refused:
+            Mailbox(tmp_path / "box", wait=wait).reply(request())
+        assert "a key" not in str(refused.value)
+
+    @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
+    def test_nor_is_anything_else_than_a_file(
+        self, tmp_path: Path, secret: Path, make: Callable[[Path], None]
+    ) -> None:
+        make(tmp_path / "box" / "0001-planner.reply.md")
+        with pytest.raises(BadInput, match="cannot be used"):
+            Mailbox(tmp_path / "box").reply(request())
+
+    def test_a_mailbox_that_is_one_is_the_users_choice(self, tmp_path: Path, secret: Path) -> None:
+        (tmp_path / "link").symlink_to(tmp_path / "box")
+        (tmp_path / "box" / "0001-planner.reply.md").write_text("{}")
+        assert isinstance(Mailbox(tmp_path / "link", wait=False).reply(request()), Reply)
+
+    def test_a_recording_has_none_either(self, tmp_path: Path, secret: Path) -> None:
+        (tmp_path / "box" / "0001-planner.reply.md").symlink_to(secret)
+        with pytest.raises(BadInput, match="link"):
+            Player(tmp_path / "box").reply(request())
+
+
+def test_a_reply_from_the_future_is_waited_for_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(letters.time, "sleep", slept.append)
+    file = tmp_path / "0001-planner.reply.md"
+    file.write_text("{}")
+    os.utime(file, (time.time() + 3600,) * 2)
+    assert isinstance(Mailbox(tmp_path, wait=False).reply(request()), Reply)
+    assert slept == [letters.SETTLED]

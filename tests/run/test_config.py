@@ -15,6 +15,12 @@ from tunesmith.session.machine import worker_environment
 from tunesmith.session.runs import _settings as run_settings
 
 
+@pytest.fixture(autouse=True)
+def _every_home_can_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The homes here are made up."""
+    monkeypatch.setattr("tunesmith.run.config._can_hold", Path.is_absolute)
+
+
 def resolved(
     folder: Path,
     text: str = "",
@@ -232,3 +238,38 @@ def test_a_run_is_steered_by_default(flags: dict[str, bool], steer: bool, profil
     config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
     settings = run_settings(config, DEVICE, 10)
     assert (settings.steer, settings.profile) == (steer, profile)
+
+
+class TestNoHome:
+    @pytest.fixture(autouse=True)
+    def temporary(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.undo()
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    @pytest.mark.parametrize("environment", [{}, {"HOME": ""}, {"HOME": "."}, {"XDG_CACHE_HOME": "cache"}])
+    def test_what_belongs_there_goes_to_a_private_folder_and_is_said(
+        self, tmp_path: Path, environment: dict[str, str]
+    ) -> None:
+        config = resolve({}, environment, tmp_path)
+        for folder in (config.cache_dir, config.library_dir):
+            assert Path(folder).is_relative_to(tmp_path / f"tunesmith-{os.getuid()}")
+        assert len(config.notes) == 2
+        assert all(str(tmp_path) in note for note in config.notes)
+
+    def test_nor_where_it_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(os, "access", lambda *_given: False)
+        home = tmp_path / "home"
+        (home / ".local/share/tunesmith/library").mkdir(parents=True)
+        config = resolve({}, {"HOME": str(home)}, tmp_path)
+        assert not Path(config.cache_dir).is_relative_to(home)
+        assert Path(config.library_dir).is_relative_to(home), "it is there, and can be read"
+        assert str(home / ".cache") in config.notes[0]
+
+    def test_where_they_are_named_no_home_is_needed(self, tmp_path: Path) -> None:
+        own = {"TUNESMITH_CACHE_DIR": "/c", "TUNESMITH_LIBRARY_DIR": "/l"}
+        assert resolve({}, own, tmp_path).notes == ()
+
+    def test_a_number_without_end_in_the_settings_is_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "tunesmith.toml").write_text(f"evals = {'9' * 5000}\n")
+        with pytest.raises(BadInput, match="cannot be read"):
+            resolve({}, {}, tmp_path)

@@ -339,14 +339,14 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     try:
         assert other.stdout.readline() == b"held\n"
         folder = RunFolder(tmp_path / "run")
-        with pytest.raises(BadInput, match="another process is working in this run folder") as caught:
+        with pytest.raises(BadInput, match=f"process {other.pid} is working in this run folder") as caught:
             folder.lock()
         assert caught.value.where == str(tmp_path / "run")
     finally:
         other.kill()
         other.communicate()
     folder.lock()  # a process that dies holds nothing
-    with pytest.raises(BadInput, match="another process"):
+    with pytest.raises(BadInput, match="is working in this run folder"):
         RunFolder(tmp_path / "run").lock()
     folder.unlock()
     folder.unlock()

@@ -300,7 +300,7 @@ class Expected:
 class Failed:
     """The request could not be carried out, through no fault of the worker."""
 
-    what: str  # build | memory | launch | user | unsupported | forgotten | internal
+    what: str  # build | memory | launch | lost | user | unsupported | forgotten | internal
     message: str
 
 

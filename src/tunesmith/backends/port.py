@@ -35,6 +35,10 @@ class LaunchFailed(Exception):
     """The driver refused or aborted a launch; the session may be unusable afterwards."""
 
 
+class DeviceLost(Exception):
+    """The device was there and is no longer: no verdict about any kernel."""
+
+
 class Unsupported(Exception):
     """This backend has no such feature; says which."""
 

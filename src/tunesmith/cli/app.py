@@ -320,7 +320,10 @@ def _library() -> Library:
     from tunesmith.run.config import resolve
     from tunesmith.session.library import Library
 
-    return Library(Path(resolve({}).library_dir))
+    config = resolve({})
+    for note in config.notes:
+        console.print_note(f"note: {note}")
+    return Library(Path(config.library_dir))
 
 
 _COMMANDS: tuple[Callable[..., None], ...] = (

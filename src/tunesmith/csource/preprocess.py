@@ -79,14 +79,14 @@ class _Preprocessor:
 
     def take(self, token: Token) -> None:
         if token.kind != "directive":
-            if all(condition.on for condition in self.open_conditions):
+            if not self.open_conditions or self.open_conditions[-1].on:
                 self._waiting.append(token)
             return
         word, rest = first_word(token.text)
         if word in ("if", "ifdef", "ifndef", "elif", "else", "endif"):
             self.flush()
             self._condition(word, rest, token.line)
-        elif all(condition.on for condition in self.open_conditions):
+        elif not self.open_conditions or self.open_conditions[-1].on:
             self.flush()
             self._directive(word, rest, token)
 
@@ -131,7 +131,7 @@ class _Preprocessor:
 
     def _condition(self, word: str, rest: str, line: int) -> None:
         if word in ("if", "ifdef", "ifndef"):
-            outer = all(condition.on for condition in self.open_conditions)
+            outer = not self.open_conditions or self.open_conditions[-1].on  # inside what is off all is off
             on = outer and self._holds(word, rest, line)
             self.open_conditions.append(_ConditionalPart(line, on, on or not outer))
             return

@@ -31,6 +31,7 @@ _FAILURES: dict[type[Exception], str] = {
     port.BuildFailed: "build",
     OutOfMemory: "memory",
     port.LaunchFailed: "launch",
+    port.DeviceLost: "lost",
     port.Unsupported: "unsupported",
     reference.UserCodeFailed: "user",
 }
@@ -102,12 +103,19 @@ class Bench:
 
     def _load(self, request: m.Load, binary: bytes) -> None:
         if self._session is None or self._device != request.device:
-            self._session, self._device = self._backend.open(request.device), request.device
+            self._session, self._device = self._opened(request.device), request.device
             self._executables.clear()
             self._stopwatch = Stopwatch(self._session, request.device)
             inspector = self._session.inspector
             self._cases = StoredCases(self._session, inspector, request.device) if inspector else None
         self._executables[request.code_digest] = self._session.load(request.unit, binary)
+
+    def _opened(self, device: Device) -> Session:
+        """It was listed when the run began: whatever keeps it from being opened, it is gone."""
+        try:
+            return self._backend.open(device)
+        except (port.LaunchFailed, port.Unsupported) as error:
+            raise port.DeviceLost(f"{device.name} cannot be opened any more: {error}") from error
 
     def _with_room(self, action: Callable[[], Answer]) -> Answer:
         # What was laid out for timing may take the room, and then what is kept of other cases.

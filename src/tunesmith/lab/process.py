@@ -19,6 +19,7 @@ from tunesmith.errors import TunesmithError
 from tunesmith.lab.fork_server import ChildProcess, start_command
 from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.run.config import secrets
+from tunesmith.run.files import check_room, explained
 from tunesmith.text import cut, redacted
 
 STDERR_BYTES = 1 << 16
@@ -80,6 +81,8 @@ class WorkerProcess:
             raise WorkerDied(self._post_mortem()) from error
         except Malformed as error:
             raise WorkerDied(self._post_mortem(f"spoke nonsense: {error}")) from error
+        if isinstance(reply, Failed) and reply.what in ("build", "internal"):
+            self._refuse_full_disk()
         if isinstance(reply, Failed):
             reply = replace(reply, message=redacted(reply.message, secrets()))
         elif isinstance(reply, Built):
@@ -178,6 +181,13 @@ class WorkerProcess:
             data += chunk
         return bytes(data)
 
+    def _refuse_full_disk(self) -> None:
+        """A compiler that fails where nothing can be written has said nothing about the kernel."""
+        scratch = Path(self._environment.get("TMPDIR", ""))
+        if scratch.is_absolute():
+            with explained("write there, as compilers must", scratch):
+                check_room(scratch)
+
     def _post_mortem(self, otherwise: str = "closed its end") -> str:
         """How it ended, or what it did otherwise, in words, with the last it printed."""
         process = self._process
@@ -188,6 +198,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             how = otherwise
         self.kill()
+        self._refuse_full_disk()
         printed = redacted(self._stderr.decode(errors="replace"), secrets())
         last_words = printed.strip().splitlines()[-8:]
         return "; ".join([how, *(cut(line.strip(), 300) for line in last_words)])

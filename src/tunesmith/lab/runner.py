@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from tunesmith.backends import messages as m
-from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 from tunesmith.lab.references import USER_CODE_HINT
@@ -389,6 +389,8 @@ class Runner:
                 return FORGOTTEN
             if reply.what == "user":
                 raise BadInput(reply.message, hint=USER_CODE_HINT)
+            if reply.what == "lost":
+                raise DeviceMissing(reply.message)
             if reply.what == "launch":
                 self.restart()  # after an illegal access a driver fails whoever comes next
             return Verdict(_FAILED.get(reply.what, Status.CRASHED), reply.message)

@@ -10,6 +10,7 @@ everywhere.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import time
 from collections import Counter
@@ -21,7 +22,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.dialogue import LONGEST, Exchange, NoReply, Pending, Reply, Request, Usage
 from tunesmith.run.events import Settings, Started
-from tunesmith.run.store import write_whole
+from tunesmith.run.files import open_plain, read_plain, write_whole
 from tunesmith.text import counted
 
 WANTED = {
@@ -69,7 +70,7 @@ class Mailbox:
         target = self.folder / f"{request.name}.reply.md"
         try:
             self._write(request, target.name)
-            if self.wait and not target.exists():
+            if self.wait and not os.path.lexists(target):
                 self.tell(f"waiting for {target}")
             reported = ""
             while True:
@@ -93,8 +94,8 @@ class Mailbox:
         whose reply is not ours."""
         file = self.folder / f"{request.name}.request.md"
         text = letter(request, reply_name)
-        if file.exists():
-            there = file.read_text("utf-8", "replace")
+        if os.path.lexists(file):
+            there = read_plain(file, _MOST_BYTES).decode("utf-8", "replace")
             if there == text:
                 return
             if not all(message.text.strip() in there for message in request.messages):
@@ -109,7 +110,7 @@ class Mailbox:
 def near_miss(target: Path) -> str:
     """What is there in place of a reply that cannot be read, and what to do; empty where nothing is."""
     with contextlib.suppress(FileNotFoundError):
-        return f"{target.name} is there but empty" if target.stat().st_size == 0 else ""
+        return "" if read_plain(target, 1) else f"{target.name} is there but empty"
     number = target.name.partition("-")[0].lstrip("0")
     alike = re.compile(rf"0*{re.escape(number)}(?!\d)(?!.*request)[\w.~ -]{{0,80}}", re.IGNORECASE)
     for file in sorted(target.parent.glob("*")):
@@ -118,20 +119,31 @@ def near_miss(target: Path) -> str:
     return ""
 
 
+def has_reply(file: Path) -> bool:
+    """Whether it is worth a look: it may still be written."""
+    try:
+        return bool(read_plain(file, 1))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True  # what is wrong with it is told to whoever reads it
+
+
 def _whole(file: Path) -> str | None:
     """What it holds, once nobody writes to it any more; None before."""
     try:
-        before = file.stat()
+        source = os.fdopen(open_plain(file, os.O_RDONLY), "rb")
     except FileNotFoundError:
         return None
-    if before.st_size == 0:
-        return None
-    quiet = time.time() - before.st_mtime
-    if 0 <= quiet < SETTLED:
-        time.sleep(SETTLED - quiet)
-    with file.open("rb") as source:
+    with source:
+        before = os.fstat(source.fileno())
+        if before.st_size == 0:
+            return None
+        quiet = time.time() - before.st_mtime
+        if quiet < SETTLED:  # also where the clock was set back, and the file comes from the future
+            time.sleep(SETTLED - max(quiet, 0.0))
         data = source.read(4 * LONGEST + 4)
-    after = file.stat()
+        after = os.fstat(source.fileno())
     if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
         return None
     return data.decode("utf-8", "replace")
@@ -183,7 +195,7 @@ def keep(folder: Path, started: Started, dialogue: Iterable[Exchange]) -> None:
 
 def read_about(folder: Path) -> About:
     file = folder / ABOUT
-    return decode(file.read_bytes(), About, "recording") if file.exists() else About()
+    return decode(read_plain(file), About, "recording") if os.path.lexists(file) else About()
 
 
 @dataclass
@@ -234,10 +246,10 @@ class Player:
 
     def _noted(self, name: str, request: Request) -> str:
         file = self.folder / f"{name}.request.md"
-        if self._has_noted or not file.exists():
+        if self._has_noted or not file.is_file():
             return ""
         same = replace(request, number=int(name.partition("-")[0]))
-        if file.read_bytes().decode("utf-8", "replace") == letter(same, f"{name}.reply.md"):
+        if read_plain(file, _MOST_BYTES).decode("utf-8", "replace") == letter(same, f"{name}.reply.md"):
             return ""
         self._has_noted = True
         return (
@@ -255,14 +267,13 @@ def _read(folder: Path) -> dict[str, list[tuple[str, Reply | NoReply]]]:
         if match is not None:
             name = file.name.removesuffix(".reply.md")
             facts = about.replies.get(name, ReplyFacts())
-            with file.open("rb") as source:
-                text = source.read(_MOST_BYTES).decode("utf-8", "replace")
+            text = read_plain(file, _MOST_BYTES).decode("utf-8", "replace")
             is_cut = facts.is_cut or len(text) > LONGEST
             reply = Reply(text[: LONGEST + 1], facts.usage, facts.seconds, is_cut)
             numbered.append((int(match["number"]), match["role"], name, reply))
     for name, why in about.unanswered.items():
         number, _, role = name.partition("-")
-        if number.isdecimal():
+        if number.isdecimal() and len(number) < 10:
             numbered.append((int(number), role, name, NoReply(why, lasts=True)))
     found: dict[str, list[tuple[str, Reply | NoReply]]] = {}
     for _, role, name, said in sorted(numbered, key=lambda one: one[:3]):

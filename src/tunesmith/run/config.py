@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith.errors import BadInput
+from tunesmith.run.files import private_folder
 from tunesmith.run.protection import AUTO, MODES
 from tunesmith.text import names_secret, redacted
 
@@ -63,6 +64,7 @@ class RunConfig:
     sandbox: str = AUTO  # of workers: auto, required or off
     ceilings: bool = False  # those stored of the device are used where the cache of timings is not
     sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
+    notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
 
     @property
     def cache_file(self) -> Path:
@@ -72,7 +74,7 @@ class RunConfig:
 _LEAST = {"evals": 1, "time": 0, "seed": 0, "builders": 0, "rounds": 1, "tokens": 1, "money": 0}
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
-_TYPES = {f.name: f.type for f in fields(RunConfig)}
+_TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -81,12 +83,7 @@ def resolve(
 ) -> RunConfig:
     """Flags win over the environment, that over `tunesmith.toml` in the current folder, then defaults."""
     environment = os.environ if environment is None else environment
-    home = environment.get("XDG_CACHE_HOME") or str(Path(environment.get("HOME", ".")) / ".cache")
-    data = environment.get("XDG_DATA_HOME") or str(Path(environment.get("HOME", ".")) / ".local" / "share")
-    config = RunConfig(
-        cache_dir=str(Path(home) / "tunesmith"), library_dir=str(Path(data) / "tunesmith" / "library")
-    )
-    config = replace(config, **_from_file((folder or Path.cwd()) / FILE))
+    config = RunConfig(**_from_file((folder or Path.cwd()) / FILE))
     _refuse_misspelt(environment)
     for name in _TYPES:
         text = environment.get(f"TUNESMITH_{name.upper()}")
@@ -104,7 +101,33 @@ def resolve(
     if config.sandbox not in MODES:
         fault = f"sandbox must be {', '.join(MODES[:-1])} or {MODES[-1]}, got {config.sandbox!r}"
         raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
+    return _with_folders(config, environment)
+
+
+def _with_folders(config: RunConfig, environment: Mapping[str, str]) -> RunConfig:
+    """Cache and library where the user has such things; where that cannot be, in a private folder."""
+    places = {
+        "cache_dir": ("XDG_CACHE_HOME", ".cache", "tunesmith"),
+        "library_dir": ("XDG_DATA_HOME", ".local/share", "tunesmith/library"),
+    }
+    for name, (variable, below, own) in places.items():
+        if getattr(config, name):
+            continue
+        home = environment.get("HOME", "")
+        base = environment.get(variable) or (str(Path(home) / below) if home else "")
+        if not _can_hold(Path(base) / own):
+            why = f"{base} cannot be written" if base else "HOME is not set"
+            base = str(private_folder())
+            config = replace(config, notes=(*config.notes, f"{why}: {own} is in {base}"))
+        found: dict[str, Any] = {name: str(Path(base) / own)}
+        config = replace(config, **found)
     return config
+
+
+def _can_hold(folder: Path) -> bool:
+    """Whether it is there, or can be made. A relative path would land wherever we happen to be."""
+    there = next(place for place in (folder, *folder.parents) if place.exists() or place == place.parent)
+    return folder.is_absolute() and (there == folder or (there.is_dir() and os.access(there, os.W_OK)))
 
 
 def debugging() -> bool:
@@ -169,7 +192,7 @@ def _from_file(path: Path) -> dict[str, Any]:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # what is no TOML, no text, or too deep
         raise BadInput(f"cannot be read: {error}", where=str(path)) from error
     for name, value in table.items():
         _check_type(name, value, str(path))

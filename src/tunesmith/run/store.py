@@ -1,14 +1,12 @@
-"""What runs leave on disk: whole files or none, the run folder, and what all runs of a user share."""
+"""What runs leave on disk: the run folder, and what all runs of a user share."""
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import itertools
 import os
 import shlex
-import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -22,48 +20,22 @@ from tunesmith.problem.device import Device
 from tunesmith.profiles.facts import Ceilings
 from tunesmith.profiles.roofline import is_sound
 from tunesmith.run import chain, events
+from tunesmith.run.files import (
+    AGAIN,
+    explained,
+    open_plain,
+    read_plain,
+    remove_partial,
+    remove_tree,
+    write_whole,
+)
 from tunesmith.run.outcome import Timing
 from tunesmith.text import digest_of
-
-
-def partial_of(target: Path, *, shared: bool = False) -> Path:
-    """What it is called until it is whole: hidden, so that nobody who looks for files takes it for one."""
-    return target.with_name(f".{target.name}.{os.getpid()}.part" if shared else f".{target.name}.part")
-
-
-def write_whole(target: Path, data: bytes, *, shared: bool = False) -> None:
-    """On disk when it returns. `shared`: several processes may write it at the same time."""
-    partial = partial_of(target, shared=shared)
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
 CERTIFICATE = "certificate.json"
 PLAN = "compare.json"  # of a comparison, which has its runs below it
-AGAIN = "run the same command again"
 DAMAGED = "restore the folder from a copy, or start a new run"
-
-
-@contextlib.contextmanager
-def explained(action: str, path: Path, then: str = AGAIN, instead: str = "another folder") -> Iterator[None]:
-    """Turn what a disk can do to us into a sentence. `then` goes on once the trouble is over."""
-    try:
-        yield
-    except OSError as error:
-        hint = f"choose {instead}"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = f"free some room on that disk, then: {then}"
-        elif error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            hint = f"make it writable, or choose {instead}"
-        raise BadInput(f"cannot {action}: {error.strerror or error}", where=str(path), hint=hint) from error
 
 
 def resume_command(folder: Path, wait: bool = True, *, compared: bool | None = None) -> str:
@@ -76,7 +48,7 @@ def resume_command(folder: Path, wait: bool = True, *, compared: bool | None = N
 def begun(folder: Path) -> bool:
     """Whether there is a run: one killed before its first event was written never began."""
     try:
-        return b"\n" in (folder / JOURNAL).read_bytes()
+        return b"\n" in read_plain(folder / JOURNAL)
     except OSError:
         return False
 
@@ -132,7 +104,7 @@ class RunFolder:
     def discard(self) -> None:
         """Take back a run that has not begun, so that its name and its room are free again."""
         (self.path / JOURNAL).unlink(missing_ok=True)
-        shutil.rmtree(self.path / OBJECTS, ignore_errors=True)
+        remove_tree(self.path / OBJECTS)
         (self.path / LOCK).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # a folder that was there before us may hold something else
             self.path.rmdir()
@@ -151,18 +123,25 @@ class RunFolder:
 
     def lock(self) -> None:
         with explained("lock the run folder", self.path, instead="a copy of the folder"):
-            descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            descriptor = open_plain(self.path / LOCK, os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
+                holder = os.read(descriptor, 20).decode(errors="replace")
                 os.close(descriptor)
-                fault = "another process is working in this run folder"
+                who = f"process {holder}" if holder.isdecimal() else "another process"
+                fault = f"{who} is working in this run folder"
                 hint = "wait for it to end, or start a new run with --out"
                 raise BadInput(fault, where=str(self.path), hint=hint) from error
             except OSError:  # some network file systems have no locks
                 os.close(descriptor)
                 raise
+            with contextlib.suppress(OSError):  # on a full disk nobody is told who holds it
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, str(os.getpid()).encode())
         self._lock = descriptor
+        for folder in (self.path, self.path / OBJECTS):
+            remove_partial(folder)
 
     def unlock(self) -> None:
         if self._lock is not None:
@@ -177,8 +156,10 @@ class RunFolder:
 
     def get(self, digest: str) -> bytes:
         name = f"{OBJECTS}/{digest[:12]}…"
+        if not digest.isalnum():  # it may come from a journal that somebody changed
+            raise BadInput(f"{digest[:12]!r} is no digest", where=str(self.path), hint=DAMAGED)
         try:
-            data = (self.path / OBJECTS / digest).read_bytes()
+            data = read_plain(self.path / OBJECTS / digest)
         except OSError as error:
             fault = f"the run folder has lost its file {name}: {error.strerror}"
             raise BadInput(fault, where=str(self.path), hint=DAMAGED) from error
@@ -190,7 +171,7 @@ class RunFolder:
     def holds(self, name: str, digest: str) -> bool:
         """Whether the file of that name is the one with this digest."""
         try:
-            return digest_of((self.path / name).read_bytes()) == digest
+            return digest_of(read_plain(self.path / name)) == digest
         except OSError:
             return False
 
@@ -203,24 +184,24 @@ class RunFolder:
         """Write a folder of files beside the journal, all of it or nothing."""
         target, fresh = self.path / name, self.path / f"{name}.new"
         with explained("write the results", target, self.go_on):
-            shutil.rmtree(fresh, ignore_errors=True)
+            remove_tree(fresh)
             fresh.mkdir()
             for file, data in files.items():
                 (fresh / file).parent.mkdir(parents=True, exist_ok=True)
                 self.write(f"{fresh.name}/{file}", data)
-            shutil.rmtree(target, ignore_errors=True)
+            remove_tree(target)
             fresh.rename(target)
 
     def fresh_scratch(self) -> Path:
         """A folder for what may be lost; whatever an earlier process left there goes."""
         scratch = self.path / SCRATCH
         with explained("make a scratch folder", scratch, self.go_on):
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_tree(scratch)
             scratch.mkdir()
         return scratch.resolve()
 
     def remove_scratch(self) -> None:
-        shutil.rmtree(self.path / SCRATCH, ignore_errors=True)
+        remove_tree(self.path / SCRATCH)
 
     def journal_head(self) -> chain.ChainHead:
         with explained("read the journal", self.path / JOURNAL):
@@ -294,9 +275,7 @@ class FileJournal:
         if not self._path.exists():
             return
         with explained("read the journal", self._path):
-            lines = self._path.read_bytes().split(b"\n")[
-                :-1
-            ]  # what follows the last newline is torn or empty
+            lines = read_plain(self._path).split(b"\n")[:-1]  # what follows the last newline is torn or empty
         found: list[tuple[events.Recorded, str]] = []
         for number, line in enumerate(lines):
             try:
@@ -326,8 +305,8 @@ class FileJournal:
 
     def _open_after_last_whole_line(self) -> int:
         with explained("open the journal", self._path):
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            data = self._path.read_bytes()
+            descriptor = open_plain(self._path, os.O_RDWR | os.O_CREAT)
+            data = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
             os.ftruncate(descriptor, data.rfind(b"\n") + 1)
             os.lseek(descriptor, 0, os.SEEK_END)
         self._head = chain.head_of(data).head
@@ -357,6 +336,7 @@ class SqliteCache:
         self._connection: sqlite3.Connection | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            os.close(open_plain(path, os.O_RDWR | os.O_CREAT))
             # Opened in one thread, used by the one that evaluates, closed when that has ended.
             self._connection = sqlite3.connect(
                 path, timeout=10, isolation_level=None, check_same_thread=False
@@ -419,7 +399,7 @@ class CeilingsCache:
         """None: never measured, damaged, or measured in another way than today."""
         try:
             file = self._file(device)
-            stored, changed = decode(file.read_bytes(), _CeilingsFile), file.stat().st_mtime
+            stored, changed = decode(read_plain(file), _CeilingsFile), file.stat().st_mtime
         except (OSError, Malformed):
             return None
         if stored.format != CEILINGS_FORMAT or not is_sound(stored.ceilings):
@@ -432,7 +412,7 @@ class CeilingsCache:
         target = self._file(device)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, encode(stored), shared=True)
+            write_whole(target, encode(stored))
         except OSError as error:
             self._note(f"the ceilings are not stored: {error.strerror or error}")
 

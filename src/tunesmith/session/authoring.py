@@ -18,8 +18,8 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import configs_of
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig
+from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
-from tunesmith.run.store import explained
 from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template
 from tunesmith.strategies import casting
@@ -151,7 +151,7 @@ def make_template(
     feasible = len(configs_of(problem, template, device))
     if out is not None:
         with explained("write the template", out, instead="another name with --out"):
-            out.write_text(written.text, encoding="utf-8")
+            write_new(out, written.text.encode())
     said = written.refused if moves is not None else refused
     return TemplateMade(
         problem.name,

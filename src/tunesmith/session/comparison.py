@@ -20,13 +20,14 @@ from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
 from tunesmith.models import alone, placed
-from tunesmith.models.letters import near_miss
+from tunesmith.models.letters import has_reply, near_miss
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
 from tunesmith.run.config import RunConfig, debugging
+from tunesmith.run.files import explained, read_plain, remove_partial
 from tunesmith.run.ports import Listener
 from tunesmith.run.state import State
-from tunesmith.run.store import CERTIFICATE, PLAN, RunFolder, begun, explained, partial_of
+from tunesmith.run.store import CERTIFICATE, PLAN, RunFolder, begun
 from tunesmith.search import check_name
 from tunesmith.session import machine, runs
 from tunesmith.session.problems import (
@@ -109,7 +110,7 @@ def start(
         folder = RunFolder.create_next(Path(config.runs), "compare", config.wait)
     else:
         with explained("create the folder", out, instead="another folder with --out"):
-            partial_of(out / PLAN).unlink(missing_ok=True)  # of one that was killed before it had a plan
+            remove_partial(out)  # of one that was killed before it had a plan
         folder = RunFolder.create(out, config.wait)
     try:
         for text in (text for own in (*texts, prompts) for text in own.values()):
@@ -188,7 +189,7 @@ def _digests(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
     where = folder.path / PLAN
     with explained("read the plan", where):
-        data = where.read_bytes()
+        data = read_plain(where)
     try:
         plan = decode(data, comparing.ComparisonPlan, "plan of a comparison")
     except Malformed as error:
@@ -357,7 +358,7 @@ class ComparisonRuns:
         }
         reminded = -REMIND
         while awaited:
-            if found := [item for item, file in awaited.items() if file.exists() and file.stat().st_size]:
+            if found := [item for item, file in awaited.items() if has_reply(file)]:
                 return found
             if time.monotonic() - reminded >= REMIND:
                 reminded = time.monotonic()

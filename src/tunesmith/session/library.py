@@ -15,6 +15,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
+from tunesmith.run.files import explained, open_plain, read_plain, write_new, write_whole
 from tunesmith.run.library import (
     FORMAT,
     NAME,
@@ -27,7 +28,7 @@ from tunesmith.run.library import (
     with_past,
 )
 from tunesmith.run.state import State
-from tunesmith.run.store import JOURNAL, RunFolder, explained, write_whole
+from tunesmith.run.store import JOURNAL, RunFolder
 from tunesmith.session.problems import problem_texts, texts_of
 
 SUFFIX = ".json"
@@ -62,15 +63,16 @@ class Library:
     def _data(self, name: str) -> bytes:
         path = self._file(name)
         try:
-            if path.stat().st_size > LARGEST:
-                raise BadInput(f"larger than {LARGEST >> 20} MiB, so no entry of ours", where=str(path))
-            return path.read_bytes()
+            data = read_plain(path, LARGEST + 1)
         except FileNotFoundError as error:
             raise BadInput(
                 f"there is no {name!r} in the library", where=str(self.folder), hint=LIST
             ) from error
         except OSError as error:
             raise BadInput(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+        if len(data) > LARGEST:
+            raise BadInput(f"larger than {LARGEST >> 20} MiB, so no entry of ours", where=str(path))
+        return data
 
     def _entry(self, name: str, data: bytes) -> LibraryEntry:
         path = self._file(name)
@@ -101,7 +103,7 @@ class Library:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = open_plain(self.folder / LOCK, os.O_RDWR | os.O_CREAT)
         try:
             with contextlib.suppress(OSError):  # some network file systems have no locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -113,7 +115,7 @@ class Library:
         """Whole or not at all, whoever else writes."""
         target = self._file(entry.name)
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(target, encode(entry) + b"\n", shared=True)
+        write_whole(target, encode(entry) + b"\n")
 
     def remove(self, name: str) -> None:
         if name not in self:
@@ -191,5 +193,5 @@ def export(entry: LibraryEntry, out: Path) -> list[Path]:
     with explained("write the template", out, instead="another file with --out"):
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_new(path, text.encode())
     return list(files)

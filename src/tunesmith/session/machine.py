@@ -26,11 +26,11 @@ from tunesmith.problem.template import Template, Variant, builds_of, configs_of,
 from tunesmith.run import config as settings
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Attached
+from tunesmith.run.files import explained
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.state import State
-from tunesmith.run.store import explained
 from tunesmith.run.survey import judge, still_unable
 from tunesmith.space.params import Config
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -19,9 +19,11 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import is_broken
-from tunesmith.run.events import Started
-from tunesmith.run.state import State, fold
-from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, explained
+from tunesmith.run.events import Recorded, Started
+from tunesmith.run.files import explained, write_new
+from tunesmith.run.plausible import fault_of, misfit
+from tunesmith.run.state import State, apply
+from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
@@ -260,10 +262,30 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     return problem, template_of(texts[started.template], name, problem, texts)
 
 
+def state_of(folder: RunFolder, records: Iterable[Recorded] | None = None) -> State:
+    """As far as its journal goes, of which every event can be meant after those before it."""
+    state = State()
+    for record in folder.journal().read() if records is None else records:
+        if (fault := fault_of(state, record)) is not None:
+            raise _implausible(folder, record, fault)
+        state = apply(state, record)
+    return state
+
+
+def _implausible(folder: RunFolder, record: Recorded, fault: str) -> BadInput:
+    what = f"{type(record.event).__name__} cannot be meant: {fault}"
+    where = f"{folder.path / JOURNAL}:{record.number + 1}"
+    return BadInput(f"the journal is damaged: {what}", where=where, hint=DAMAGED)
+
+
 def state_and_templates(folder: RunFolder) -> tuple[State, Templates]:
-    """As far as its journal goes."""
-    state = fold(folder.journal().read())
-    return state, templates_of(folder, state)
+    records = list(folder.journal().read())
+    state = state_of(folder, records)
+    templates = templates_of(folder, state)
+    for record in records:
+        if (fault := misfit(templates, state, record.event)) is not None:
+            raise _implausible(folder, record, fault)
+    return state, templates
 
 
 def refuse_broken(state: State, path: Path) -> None:
@@ -288,7 +310,15 @@ def spec_of(folder: RunFolder, started: Started) -> str:
 
 
 def texts_of(folder: RunFolder, started: Started) -> dict[str, str]:
-    return {name: folder.get(digest).decode() for name, digest in started.files if name != RECORDING}
+    texts: dict[str, str] = {}
+    for name, digest in started.files:
+        if name != RECORDING:
+            try:
+                texts[name] = folder.get(digest).decode()
+            except UnicodeDecodeError as error:
+                fault = f"the file {name!r} of the run is no text"
+                raise BadInput(fault, where=str(folder.path), hint=DAMAGED) from error
+    return texts
 
 
 def problem_texts(texts: Mapping[str, str]) -> dict[str, str]:
@@ -363,12 +393,14 @@ def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedP
         raise BadInput(f"{', '.join(there)} would be overwritten", where=str(folder), hint=hint)
     with explained("write the draft", folder, instead="another folder with -o DIR"):
         folder.mkdir(parents=True, exist_ok=True)
+        written: list[Path] = []
         try:
             for name, content in files.items():
-                (folder / name).write_text(content, encoding="utf-8")
+                write_new(folder / name, content.encode())
+                written.append(folder / name)
         except OSError:
-            for name in files:
-                (folder / name).unlink(missing_ok=True)
+            for path in written:
+                path.unlink(missing_ok=True)
             raise
     return DraftedProblem(folder, tuple(files), drafted.fills)
 

@@ -21,11 +21,12 @@ from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import Ceilings, ProfilePage, View, WorkloadPage
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
+from tunesmith.run.files import explained, write_whole
 from tunesmith.run.ports import Listener
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State
-from tunesmith.run.store import CeilingsCache, RunFolder, explained
+from tunesmith.run.store import CeilingsCache, RunFolder
 from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template, state_and_templates
 from tunesmith.space.params import Config
@@ -54,7 +55,7 @@ def profile(
         return page  # there is no point to draw
     plot = (out or target.folder) / target.plot
     try:
-        plot.write_bytes(roofline_svg(page))
+        write_whole(plot, roofline_svg(page))
     except OSError as error:  # what was measured is worth more than its picture
         said = f"the plot was not written to {plot}: {error.strerror or error}; try --out DIR"
         return replace(page, notes=(*page.notes, said))

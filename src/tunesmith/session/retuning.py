@@ -26,7 +26,7 @@ from tunesmith.run.ports import Listener
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import best_scores
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder
 from tunesmith.session import problems
 from tunesmith.session.library import Library
@@ -95,7 +95,7 @@ def read_run(path: Path) -> tuple[State, Problem]:
     """Whatever is wrong with a run that someone else wrote is bad input, and no fault of ours."""
     folder = RunFolder.open(path)
     try:
-        state = fold(folder.journal().read())
+        state = problems.state_of(folder)
         own, _ = problems.reload(folder, state.started)
         sound_scores(own, state)
     except TunesmithError:

@@ -33,7 +33,7 @@ from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.racing import verified_choice
 from tunesmith.run.report import Report, WorkloadReport, build_report, protections, unfinished_name
-from tunesmith.run.state import State, apply, fold
+from tunesmith.run.state import State, apply
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
@@ -258,7 +258,10 @@ def _execute(
     local: machine.LocalDevices | None = None,
     templates: Templates | None = None,
 ) -> Run:
-    """Do what is left of a run whose folder we hold, and let go of it. Nothing is read twice."""
+    """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
+    again."""
+    for note in config.notes:
+        listener.say(f"note: {note}")
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
         return _continue(folder, config, listener, local, templates)
@@ -267,9 +270,11 @@ def _execute(
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
         return as_it_stands(folder, WaitingForModel(waiting.message, hint=hint, awaits=waiting.awaits))
     except DeviceMissing as missing:
-        run = as_it_stands(folder, missing)
+        hint = missing.hint or f"go on where it is: {folder.go_on}"
+        gone = DeviceMissing(missing.message, hint=hint, where=missing.where)
+        run = as_it_stands(folder, gone)
         if run.result.so_far is None:
-            raise  # there is nothing to show beside it
+            raise gone from missing  # there is nothing to show beside it
         return run
     except KeyboardInterrupt as error:
         hint = f"go on with: {folder.go_on}"
@@ -284,7 +289,7 @@ def _execute(
 def _record(folder: RunFolder, config: RunConfig) -> None:
     """By the journal: what was said before this process began is in it as well."""
     if config.record:
-        casting.record(Path(config.record), fold(folder.journal().read()))
+        casting.record(Path(config.record), problems.state_of(folder))
 
 
 def _continue(
@@ -296,9 +301,12 @@ def _continue(
 ) -> Run:
     signing.signing_key(config.sign)
     journal = folder.journal()
-    state = fold(journal.read())
+    if templates is None:
+        state, templates = problems.state_and_templates(folder)
+    else:
+        state = problems.state_of(folder)
+    list(journal.read())  # what is appended goes on from there
     problems.refuse_broken(state, folder.path)
-    templates = problems.templates_of(folder, state) if templates is None else templates
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
     if len(state.primed) < started.priors:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.errors import BadInput
-from tunesmith.run.store import explained, write_whole
+from tunesmith.run.files import explained, write_whole
 from tunesmith.text import cut, plain
 
 NAMESPACE = "tunesmith"  # of ssh signatures: one made for another purpose is none of ours

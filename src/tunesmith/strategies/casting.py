@@ -17,9 +17,9 @@ from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
 from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
 from tunesmith.run.events import Decided
+from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
-from tunesmith.run.store import explained
 from tunesmith.run.talking import Conversation, Talking
 
 if TYPE_CHECKING:
@@ -233,6 +233,9 @@ def models_talking(
 
     own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
     names = {role: model.name for role, model in conversation.models.items()}
+    if silent := [role for role in STRATEGIES[strategy].roles if role in names and role not in prompts]:
+        hint = "restore the run's folder from a copy, or start a new run"
+        raise BadInput(f"the run has lost what its {silent[0]} is told", hint=hint)
     moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
     if strategy == "single":
         alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)

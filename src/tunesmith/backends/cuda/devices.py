@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tunesmith.backends.port import LaunchFailed, OutOfMemory, Unsupported
+from tunesmith.backends.port import DeviceLost, LaunchFailed, OutOfMemory, Unsupported
 from tunesmith.errors import BadInput
 from tunesmith.problem.device import AllocationUnits, Device, Limits
 
@@ -32,6 +32,12 @@ def driver() -> Any:
     return bindings
 
 
+_LOST = tuple(  # what no kernel can cause
+    f"CUDA_ERROR_{name}"
+    for name in ("NO_DEVICE", "DEVICE_UNAVAILABLE", "ECC_UNCORRECTABLE", "NVLINK_UNCORRECTABLE")
+)
+
+
 def checked(answer: tuple[Any, ...]) -> Any:
     """What a driver call returned, without its status; a bad status is raised as what it means."""
     status = answer[0]
@@ -40,6 +46,8 @@ def checked(answer: tuple[Any, ...]) -> Any:
         text = words(cu, status)
         if status == cu.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             raise OutOfMemory(text)
+        if getattr(status, "name", "") in _LOST:
+            raise DeviceLost(text)
         raise LaunchFailed(text)
     return answer[1] if len(answer) == 2 else answer[1:]
 

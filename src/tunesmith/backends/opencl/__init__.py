@@ -196,6 +196,8 @@ class OpenCLSession(port.PlainSession):
         except cl.MemoryError as error:
             raise port.OutOfMemory(str(error)) from error
         except cl.Error as error:
+            if error.code == cl.status_code.DEVICE_NOT_AVAILABLE:
+                raise port.DeviceLost(str(error)) from error
             raise port.LaunchFailed(str(error)) from error
 
 

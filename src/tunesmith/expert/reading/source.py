@@ -18,6 +18,8 @@ from tunesmith.expert.reading.pointer_use import HIDDEN, READ, WRITE, PointerUse
 from tunesmith.problem.problem import Argument, Launch, Problem, element_type
 
 if TYPE_CHECKING:
+    from tree_sitter import Node
+
     from tunesmith.expert.reading.pointer_use import Places
 
 Space = Literal["global", "local", "constant"]
@@ -65,12 +67,27 @@ class SourceModel:
     constants: tuple[tuple[str, str], ...]  # file-level constants and simple macros, as C expressions
 
 
+MAX_NESTED = 1000  # levels of syntax: nobody writes as many
 TYPE_WORDS = PRIMITIVE | {"half"}
 
 
 _TYPEDEF = re.compile(r"\btypedef\s+([\w:][\w:\s]*?)\s+([^\W\d]\w*)\s*;")
 _USING = re.compile(r"\busing\s+([^\W\d]\w*)\s*=\s*([\w:][\w:\s]*?)\s*;")
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+([^\W\d]\w*)")
+
+
+def _is_deeper(root: Node, most: int) -> bool:
+    """Whether anything lies more than so many levels down: to climb from there takes time by the square."""
+    cursor, depth = root.walk(), 0
+    while depth <= most:
+        if cursor.goto_first_child():
+            depth += 1
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return False
+            depth -= 1
+    return True
 
 
 def read_source(text: str, language: Language, *, where: str | None = None) -> SourceModel:
@@ -81,6 +98,9 @@ def read_source(text: str, language: Language, *, where: str | None = None) -> S
     if not defined:
         raise _no_kernel(headers, language, where)
     root = syntax_tree(source.code, language)
+    if _is_deeper(root, MAX_NESTED):
+        fault = f"its code is nested more than {MAX_NESTED} levels deep"
+        raise BadInput(fault, where=where, hint="split the expression or the block up")
     found = [(name, meaning) for meaning, name in _TYPEDEF.findall(source.plain)]
     found += _USING.findall(source.plain)
     aliases = {name: " ".join(meaning.split()) for name, meaning in unambiguous(found).items()}

@@ -1,0 +1,287 @@
+"""Which events cannot be meant, though each can be read: rules in words, by the state before the event."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import Status
+from tunesmith.problem.template import Template
+from tunesmith.run import events as ev
+from tunesmith.run.candidates import Templates
+from tunesmith.run.outcome import Outcome, Timing, Trial
+from tunesmith.run.state import State
+from tunesmith.space.params import Config
+
+LONGEST_SAMPLE = 1e6  # seconds of one launch
+LARGEST = 1 << 62  # of a whole number, as in expressions
+
+
+def fault_of(state: State, record: ev.Recorded) -> str | None:
+    """The rule that it breaks; None where it may well have happened."""
+    return next(_faults(state, record), None)
+
+
+def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
+    event = record.event
+    if not 0 <= record.at < math.inf:
+        yield f"a run's clock does not show {record.at}"
+    if (state.started is None) != isinstance(event, ev.Started):
+        yield "a run begins with Started, once"
+        return
+    if state.stopped is not None:
+        yield f"nothing follows Stopped, but here is {type(event).__name__}"
+    match event:
+        case ev.Started():
+            yield from _started(event)
+        case ev.Attached():
+            yield from _device(event.device)
+            yield from _of_configs(state, event.unable)
+            if not 0 <= event.ahead <= LARGEST:
+                yield f"so many cannot be built ahead: {event.ahead}"
+        case ev.Surveyed():
+            yield from _surveyed(state, event)
+        case ev.Baseline(outcome):
+            yield from _baseline(state, outcome)
+        case ev.Verified(outcome):
+            yield from _outcome(state, outcome)
+            if outcome.trial.config is None or not state.known.count(outcome.trial.config):
+                yield "what is verified was measured before"
+        case ev.Measured(outcome):
+            if outcome.trial not in state.in_flight:
+                yield f"trial {outcome.trial.id} is measured as it was asked for, and once"
+            yield from _outcome(state, outcome)
+        case ev.Asked(trials):
+            yield from _asked(state, trials)
+        case ev.Pruned(config):
+            if not any(found.config is not None for found in state.surveyed.of(config)):
+                yield f"{config.label} is pruned before it was built"
+        case ev.Profiled(config, workload):
+            yield from _of_configs(state, [config])
+            yield from _workloads(state, [workload])
+        case ev.Primed():
+            if len(state.primed) >= (state.started.priors if state.started else 0):
+                yield "there are more priors than the run began with"
+            yield from _same_names(config for config in (*(row[0] for row in event.rows), *event.first))
+        case ev.Steered():
+            if not 0 <= event.profiled <= len(state.profiled):
+                yield f"it follows from {event.profiled} profiles, and there are {len(state.profiled)}"
+        case ev.Extended():
+            if state.extended is not None:
+                yield "cases are added once"
+        case ev.Requested() | ev.Replied() | ev.Unanswered():
+            yield from _said(state, event)
+        case ev.Admitted() | ev.Decided() | ev.Drafted() | ev.Declined() | ev.Rejected() | ev.Searched():
+            yield from _of_candidate(state, event)
+        case ev.Stopped():
+            if not state.decided:
+                yield "a run stops by a decision"
+
+
+# -- the machine ----------------------------------------------------------------------------------------
+
+
+def _started(event: ev.Started) -> Iterator[str]:
+    own = event.settings
+    counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists)
+    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors)
+    if any(count is not None and not 1 <= count <= LARGEST for count in counts):
+        yield f"evals, rounds, tokens, width and finalists are 1 or more: {counts}"
+    if any(amount is not None and not 0 <= amount <= LARGEST for amount in amounts):
+        yield f"seconds, dollars, seed, ahead, repairs and priors are 0 or more: {amounts}"
+    names = [name for name, _ in event.files]
+    if len(set(names)) != len(names):
+        yield "a file of the problem is there once"
+    if event.template and event.template not in names:
+        yield f"the template {event.template!r} is among the files"
+    yield from _digests(digest for _, digest in event.files)
+    yield from _device(event.device)
+
+
+def _device(device: Device) -> Iterator[str]:
+    limits = device.limits
+    sizes = (*limits.max_block, *limits.max_grid, limits.max_threads, limits.memory, limits.max_allocation)
+    if not all(1 <= size <= LARGEST for size in (*sizes, limits.sms, limits.warp, limits.alignment)):
+        yield "the limits of a device are 1 or more"
+    if not all(0 <= size <= LARGEST for size in (limits.shared, limits.llc)):
+        yield "memory on a device's chip is 0 bytes or more"
+
+
+def _digests(digests: Iterable[str]) -> Iterator[str]:
+    for digest in digests:
+        if not digest.isalnum():
+            yield f"{digest[:20]!r} is no digest"
+
+
+# -- trials ---------------------------------------------------------------------------------------------
+
+
+def _baseline(state: State, outcome: Outcome) -> Iterator[str]:
+    if state.baseline is not None or outcome.trial.config is not None:
+        yield "the baseline is the original's, once"
+    names = outcome.trial.workloads
+    if not names or [r.workload for r in outcome.results] != list(names) or len(set(names)) != len(names):
+        yield "the baseline has every workload once"
+    if not all(r.timing is not None for r in outcome.results):
+        yield "the baseline has a time at every workload"
+    yield from _times(outcome)
+
+
+def _asked(state: State, trials: Sequence[Trial]) -> Iterator[str]:
+    texts = {c.id: c.template for c in state.candidates}
+    for number, trial in enumerate(trials, state.next_trial):
+        if trial.id != number:
+            yield f"trial {trial.id} stands in place {number}"
+        if (trial.config is None) != (trial.purpose == "sentinel"):
+            yield f"trial {trial.id}: a sentinel is the original, and nothing else is"
+        if trial.effort == "build" and trial.purpose != "search":
+            yield f"trial {trial.id}: what is built ahead is to be searched"
+        yield from _workloads(state, trial.workloads)
+        yield from _of_configs(state, [trial.config])
+        if trial.config is not None and trial.template != texts[trial.config.candidate]:
+            yield f"trial {trial.id} has the template of its candidate"
+
+
+def _outcome(state: State, outcome: Outcome) -> Iterator[str]:
+    names = [r.workload for r in outcome.results]
+    if not names or len(set(names)) != len(names) or not set(names) <= set(outcome.trial.workloads):
+        yield f"trial {outcome.trial.id} has results at its own workloads, one at each"
+    yield from _workloads(state, names)
+    yield from _of_configs(state, [outcome.trial.config])
+    yield from _times(outcome)
+
+
+def _times(outcome: Outcome) -> Iterator[str]:
+    if not (0 <= outcome.seconds <= LARGEST and 0 <= outcome.busy <= LARGEST):
+        yield f"trial {outcome.trial.id} took {outcome.seconds} s, {outcome.busy} s of them in kernels"
+    for result in outcome.results:
+        if result.timing is not None:
+            yield from _samples(outcome.trial, result.timing)
+            if outcome.trial.purpose == "finalist" and not result.timing.paired:
+                yield f"trial {outcome.trial.id}: a finalist is timed in pairs with the original"
+
+
+def _samples(trial: Trial, timing: Timing) -> Iterator[str]:
+    for samples in (timing.samples, timing.paired) if timing.paired else (timing.samples,):
+        if not 1e-12 <= min(samples) <= max(samples) <= LONGEST_SAMPLE:
+            yield f"trial {trial.id}: no launch takes {min(samples):g} to {max(samples):g} s"
+
+
+def _surveyed(state: State, event: ev.Surveyed) -> Iterator[str]:
+    names = [name for build in event.builds for name in build.workloads]
+    if not names or len(set(names)) != len(names):
+        yield "a configuration has one build at each workload"
+    refused = [r.workload for r in event.refused]
+    if len(set(refused)) != len(refused) or not set(refused) <= set(names):
+        yield "it is refused where it was built, once at each workload"
+    if any(r.status is Status.OK or r.timing is not None for r in event.refused):
+        yield "what is refused was not run"
+    yield from _of_configs(state, [event.config])
+
+
+def _workloads(state: State, names: Sequence[str]) -> Iterator[str]:
+    if state.baseline is None:
+        yield "the original is measured first"
+        return
+    known = state.baseline.outcome.trial.workloads
+    if not names or len(set(names)) != len(names) or not set(names) <= set(known):
+        yield f"its workloads are some of {', '.join(known)}, each once: {', '.join(names)}"
+
+
+def _of_configs(state: State, configs: Iterable[Config | None]) -> Iterator[str]:
+    for config in configs:
+        if config is not None and not any(c.id == config.candidate for c in state.candidates):
+            yield f"there is no template {config.candidate!r} before"
+
+
+def _same_names(configs: Iterable[Config]) -> Iterator[str]:
+    if len({tuple(name for name, _ in config.items) for config in configs}) > 1:
+        yield "all its configurations have the same parameters"
+
+
+# -- candidates and models ------------------------------------------------------------------------------
+
+
+def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
+    status = {c.id: c.status for c in state.candidates}
+    doing = state.under_way.decision if state.under_way is not None else None
+    match event:
+        case ev.Decided():
+            if doing is not None:
+                yield f"nothing is decided while {doing} is under way"
+            searched = event.decision == "search"
+            if searched and status.get(event.candidate) not in ("admitted", "searched"):
+                yield f"there is no template {event.candidate!r} to search"
+            if event.decision == "refactor" and event.candidate and event.candidate not in status:
+                yield f"there is no template {event.candidate!r} to go on from"
+        case ev.Drafted():
+            if doing != "refactor" or not event.candidate or event.candidate in status:
+                yield "a draft is a new template, of a refactoring that was decided on"
+            if event.parent and event.parent not in status:
+                yield f"there is no template {event.parent!r} to go on from"
+            yield from _digests([event.template])
+        case ev.Declined():
+            if doing != "refactor":
+                yield "what is declined was decided on"
+        case ev.Rejected():
+            if status.get(event.candidate) != "drafted":
+                yield f"template {event.candidate!r} is no draft that could be rejected"
+            if not all(0 <= trial < state.next_trial for trial in event.trials):
+                yield "trials that show a fault were asked for"
+        case ev.Admitted():
+            if status.get(event.candidate, "given") == "rejected":
+                yield f"template {event.candidate!r} was rejected"
+            if not 0 <= event.feasible <= event.combinations:
+                yield f"of {event.combinations} combinations {event.feasible} cannot be feasible"
+            yield from _digests([event.template])
+        case ev.Searched():
+            if doing != "search" or state.under_way is None or state.under_way.candidate != event.candidate:
+                yield f"the search of {event.candidate!r} was not decided on"
+
+
+def _said(state: State, event: ev.OfDialogue) -> Iterator[str]:
+    open_ = state.open_request
+    if isinstance(event, ev.Requested):
+        number = event.request.number
+        if open_ is not None:
+            yield f"request {number} comes before request {open_.request.number} is answered"
+        if number != len(state.dialogue) + 1:
+            yield f"request {number} stands in place {len(state.dialogue) + 1}"
+    elif open_ is None or open_.request.number != event.number:
+        yield f"request {event.number} is not open"
+    elif isinstance(event, ev.Unanswered) and (event.attempt != open_.attempts + 1 or not event.reason):
+        yield f"attempt {event.attempt} follows attempt {open_.attempts}, and failed for a reason"
+
+
+# -- by the problem -------------------------------------------------------------------------------------
+
+
+def misfit(templates: Templates, state: State, event: ev.Event) -> str | None:
+    """The rule that an event breaks by the problem and the templates of its run, folded to its end."""
+    match event:
+        case ev.Baseline(outcome):
+            own = tuple(w.name for w in templates.problem.workloads)
+            return None if outcome.trial.workloads == own else f"the workloads are {', '.join(own)}"
+        case ev.Admitted(candidate=id_):
+            given = templates.given is not None if not id_ else id_ in templates.beside
+            is_known = given or any(c.id == id_ and c.drafted for c in state.candidates)
+            return None if is_known else f"no template {id_!r} was given or drafted"
+        case ev.Asked(trials):
+            configs = [trial.config for trial in trials]
+        case ev.Surveyed(config):
+            configs = [config]
+        case _:
+            return None
+    lookup = templates.lookup(state)
+    for config in configs:
+        if config is not None and not _is_of(lookup(config), config):
+            return f"{config.label} has other parameters or values than its template"
+    return None
+
+
+def _is_of(template: Template, config: Config) -> bool:
+    params = template.space.params
+    if [name for name, _ in config.items] != [param.name for param in params]:
+        return False
+    return all(value in param.positions for (_, value), param in zip(config.items, params, strict=True))
