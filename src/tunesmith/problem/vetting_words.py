@@ -63,7 +63,7 @@ class UnitWords:
 
 
 def _general(token: Token) -> str:
-    return "1" if token.kind == "number" and token.text.isdigit() and token.text != "0" else token.text
+    return "1" if token.kind == "number" and token.text != "0" and "'" not in token.text else token.text
 
 
 _MOST_WORDS = 100_000
