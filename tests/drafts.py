@@ -20,7 +20,7 @@ def a_draft(params: Mapping[str, Sequence[int]], require: str = "", block: str =
         lines += ["[require]", f'rule = "{require}"']
     lines += ["[launch]", 'grid = ["rows"]', f'block = ["{block}"]']
     comment = "".join(f"// {line}\n" for line in lines)
-    return f"{HEAD}{comment}// ///\nint use[] = {{{', '.join(params)}}};\n"
+    return f"{HEAD}{comment}// ///\n__constant int use[] = {{{', '.join(params)}}};\n"
 
 
 @dataclass

@@ -24,7 +24,7 @@ ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "An
 
 def text(number: int, more: str = "") -> str:
     header = '// [launch]\n// grid = ["rows"]\n// block = ["64"]\n'
-    return f"// /// tunesmith\n{header}{more}// ///\nint this_is_kernel_{number};\n"
+    return f"// /// tunesmith\n{header}{more}// ///\n__constant int this_is_kernel_{number} = 1;\n"
 
 
 def kernel(number: int, more: str = "") -> str:

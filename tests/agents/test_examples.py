@@ -7,7 +7,7 @@ import pytest
 from tests.samples import a_problem
 from tunesmith.agents.prompting import example_file, read_file
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.template_source import vet
+from tunesmith.problem.vetting import vet
 from tunesmith.run.dialogue import Reply
 
 

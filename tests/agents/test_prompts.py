@@ -9,7 +9,7 @@ import pytest
 
 from tests.opencl_here import needs_opencl
 from tunesmith.agents.prompting import own_prompt
-from tunesmith.problem.template_source import vet, vet_flags
+from tunesmith.problem.vetting import vet, vet_flags
 
 AUTHORS, PLANNERS = ("author", "author_rewrite", "single"), ("planner", "planner_rewrite")
 ORIGINAL = "__kernel void k(__global float *o, __global const float *x, int n) { o[0] = x[0]; }\n"
@@ -119,7 +119,7 @@ def test_what_is_named_as_allowed_builds(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_named_as_forbidden_in_opencl_is_refused(text: str, words: str) -> None:
-    assert words in (vet(text, ORIGINAL, "opencl") or "")
+    assert words in str(vet(text, ORIGINAL, "opencl"))
 
 
 def test_flags_and_assembler_are_as_the_prompts_say() -> None:
@@ -127,7 +127,7 @@ def test_flags_and_assembler_are_as_the_prompts_say() -> None:
     assert vet_flags(["-O3"], "opencl") is not None
     inside = '__device__ void f() { asm volatile("{ .reg .b32 r; mov.u32 r, 1; }"); }\n'
     assert vet(CUDA + inside, CUDA, "cuda") is None
-    assert "outside of a function" in (vet(f'{CUDA}asm(".globl f");\n', CUDA, "cuda") or "")
+    assert "outside of a function" in str(vet(f'{CUDA}asm(".globl f");\n', CUDA, "cuda"))
     assert "directive .section" in (
-        vet(f"{CUDA}{inside.replace('mov', '.section x; mov')}", CUDA, "cuda") or ""
+        str(vet(f"{CUDA}{inside.replace('mov', '.section x; mov')}", CUDA, "cuda"))
     )

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,17 @@ import pytest
 from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.labs import device_of, fake_kernel, scale_problem
 from tunesmith import backends
-from tunesmith.backends.messages import Build
+from tunesmith.backends.messages import Build, Failed
 from tunesmith.lab import runner
+from tunesmith.lab.bench import Bench
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.runner import Builders, BuiltCode
+from tunesmith.lab.runner import Builders, BuiltCode, unit_of
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Variant, original
 from tunesmith.run.config import worker_environment
+from tunesmith.text import digest_of
 
 Make = Callable[..., Builders]
 
@@ -111,3 +115,53 @@ def test_closing_ends_a_build_in_progress(make: Make, tmp_path: Path) -> None:
     assert second.cancelled()
     assert first.done()
     assert not workers[0].alive
+
+
+def strangers(source: str, kind: str = "cpu") -> tuple[Variant, Device]:
+    """A kernel that neither the user nor this program wrote."""
+    own = replace(variant(), source=source, language="opencl", made_from=("__kernel void k(int n) { }",))
+    return own, replace(device_of("fake"), kind=kind)
+
+
+class Receiving:
+    """A worker that keeps what it is asked to build."""
+
+    def __init__(self, asked: list[Build]) -> None:
+        self.asked = asked
+
+    def request(self, request: Build, deadline: float) -> tuple[Failed, tuple[bytes, ...]]:
+        self.asked.append(request)
+        return Failed("build", "enough"), ()
+
+    def kill(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+def test_what_a_stranger_wrote_is_vetted_before_it_is_built(kind: str) -> None:
+    asked: list[Build] = []
+    source = '#define N 3\n#line 1 "t.cl"\n__kernel void k(int n) { n = N; }\n'
+    own, device = strangers(source, kind)
+    pool = Builders(lambda: Receiving(asked), device, 1)  # type: ignore[arg-type, return-value]
+    pool.start(own).result()
+    pool.start(replace(own, source=source + "int getpid(void);\n")).result()
+    refused = pool.start(replace(own, source=source + "int getpid(void);\n")).result()
+    pool.close()
+    assert isinstance(refused, Verdict)
+    assert refused.status is Status.BUILD_FAILED
+    assert f"{own.path}:2: getpid" in refused.detail
+    (built,) = asked
+    assert ("#define" in built.unit.source) is (kind == "gpu"), "a CPU is given the text that was judged"
+    assert "n = 3;" in built.unit.source or kind == "gpu"
+    assert built.unit.vetted == digest_of(built.unit.source)
+
+
+def test_no_other_text_is_compiled_than_the_vetted_one() -> None:
+    unit = unit_of(variant())
+    bench = Bench(backends.backend("fake"))
+    device = device_of("fake")
+    answer, _ = bench.handle(Build(replace(unit, vetted=digest_of("another")), device), ())
+    assert isinstance(answer, Failed)
+    assert answer.what == "build"
+    answer, _ = bench.handle(Build(replace(unit, vetted=digest_of(unit.source)), device), ())
+    assert not isinstance(answer, Failed)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tunesmith.problem.template_source import vet, vet_flags
+from tunesmith.problem.vetting import vet, vet_flags
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CUDA = "#include <cuda_fp16.h>\n__global__ void k(float *x) { x[0] = 1.0f; }\n"
@@ -29,10 +29,10 @@ def test_our_own_templates_pass(template: Path) -> None:
     [
         ("#include </etc/passwd>", "#include </etc/passwd> is not among the original's"),
         ('#include "secrets.h"', '"secrets.h"'),
-        ("#  include <cuda_bf16.h>", "which are: <cuda_fp16.h>"),
+        ("#  include <cub/cub.cuh>", "which are: <cooperative_groups.h>"),
         ("#/* hidden */include <stdio.h>", "<stdio.h>"),
         ("#inc\\\nlude <stdio.h>", "<stdio.h>"),
-        ("%:include <stdio.h>", "<stdio.h>"),
+        ("%:include <stdio.h>", "`%:` is not allowed"),
         ("??=include <stdio.h>", "line 3: ??= is not allowed"),
         ("#??/\ninclude <stdio.h>", "line 3: ??/ is not allowed"),
         ("#/* over\ntwo lines */include <stdio.h>", "<stdio.h>"),
@@ -44,7 +44,7 @@ def test_our_own_templates_pass(template: Path) -> None:
         ("#include_next <cuda_fp16.h>", "#include_next is not allowed"),
         ("#import <x>", "#import is not allowed"),
         ("#embed </etc/passwd>", "#embed is not allowed"),
-        ("#if __has_include(</etc/passwd>)\n#endif", "__has_include is not allowed"),
+        ("#if __has_include(</etc/passwd>)\n#endif", "__has_include reads files"),
         ("int main() { return 0; }", "host code"),
         ("void f() { k<<<1, 1>>>(0); }", "host code"),
         ("void f() { cudaMalloc(0, 1); }", "host code"),
@@ -55,14 +55,13 @@ def test_our_own_templates_pass(template: Path) -> None:
         ('__device__ void f() { asm(".incbin \\"/etc/passwd\\";"); }', "the directive .incbin"),
         ('__device__ void f() { asm volatile("mov.u32 %0, 1;\\n .section x;" : : ); }', "directive .section"),
         ('__device__ void f() { asm("." "incbin x;"); }', "the directive .incbin"),
-        ('#define A asm\n__device__ void f() { A(".incbin x;"); }', "asm is not followed by"),
-        ("#define S(x) #x\n__device__ void f() { asm(S(.incbin x)); }", "# in a macro makes strings"),
+        ('#define A asm\n__device__ void f() { A(".incbin x;"); }', "the directive .incbin"),
+        ("#define S(x) #x\n__device__ void f() { asm(S(.incbin x)); }", "the directive .incbin"),
     ],
 )
 def test_what_reaches_out_is_refused(added: str, said: str) -> None:
     found = vet(CUDA + added + "\n", CUDA, "cuda")
-    assert found is not None
-    assert said in found
+    assert said in str(found)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +70,7 @@ def test_what_reaches_out_is_refused(added: str, said: str) -> None:
         "// #include </etc/passwd>",
         "/* int main() { k<<<1,1>>>(); } */",
         "#include <cuda_fp16.h>",
+        "#include <cuda_bf16.h>",
         "#define VEC 4\n#if VEC > 2\n#pragma unroll\n#endif",
         "__device__ void f() { cudaGridDependencySynchronize(); }",
         '__device__ void f() { asm volatile("membar.gl;"); }',
@@ -88,29 +88,31 @@ def test_device_code_passes(added: str) -> None:
 @pytest.mark.parametrize(
     ("added", "said"),
     [
-        ("int system(const char *);", "system is a function of the C library"),
+        ("int system(const char *);", "system is declared and not defined"),
         ("void f() { int mine(int); mine(1); }", "mine is declared and not defined"),
-        ("#define P(n) int n(__constant char *)\nP(system);", "system is a function of the C library"),
+        ("#define P(n) int n(__constant char *)\nP(system);", "system is declared and not defined"),
         ("#define P(n) int sys##n(__constant char *)\nP(tem);", "## is not allowed"),
-        ("extern int system(\n    __constant char *c);", "system is a function of the C library"),
+        ("extern int system(\n    __constant char *c);", "extern is not allowed"),
         ('void f() { __asm__(".incbin \\"/etc/passwd\\""); }', "no assembler"),
         ("__attribute__((constructor)) void f() {}", "constructor"),
-        (f"__attribute__(({'unused, ' * 30} constructor)) void f() {{}}", "at most 200 characters"),
+        (f"__attribute__(({'unused, ' * 30} constructor)) void f() {{}}", "constructor"),
         ("#include <stdio.h>", "not among the original's"),
-        ('#define R\n__constant char a[] = R"("; int system(int); __constant char b[] = ")";', "system is a"),
+        (
+            '#define R\n__constant char a[] = R"("; int system(int); __constant char b[] = ")";',
+            "raw strings are not allowed",
+        ),
     ],
 )
 def test_native_code_calls_only_what_it_defines(added: str, said: str) -> None:
     found = vet(OPENCL + added + "\n", OPENCL, "opencl")
-    assert found is not None
-    assert said in found
+    assert said in str(found)
 
 
 @pytest.mark.parametrize(
     "added",
     [
         "float twice(float x);\nfloat twice(float x) { return 2.0f * x; }",
-        "typedef struct __attribute__((aligned(VEC * 4))) { float at[VEC]; } pack;",
+        "#define VEC 4\ntypedef struct __attribute__((aligned(VEC * 4))) { float at[VEC]; } pack;",
         "__attribute__((reqd_work_group_size(64, 1, 1)))\n__kernel void j(__global float *x) { *x = 1; }",
         "int half_of(int n) { if (n < 0) return abs(n); else return max(n, 1) / 2; }",
         "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
@@ -134,8 +136,7 @@ def test_opencl_as_people_write_it_passes(added: str) -> None:
 )
 def test_a_line_is_named(before: str) -> None:
     found = vet(f"{before}#include <stdio.h>\n", "", "cuda")
-    assert found is not None
-    assert found.startswith("line 3:")
+    assert str(found).startswith("line 3:")
 
 
 def test_the_includes_of_a_source_that_we_would_not_read_are_known() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.drafts import a_draft
@@ -10,6 +12,7 @@ from tests.samples import DEVICE, TEMPLATE, a_problem, a_template
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode, encode
 from tunesmith.run.candidates import Templates, draft_name, inherited, rows_for
+from tunesmith.run.events import Drafted
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
 
@@ -45,6 +48,19 @@ def test_each_configuration_finds_its_template() -> None:
     assert own.path == draft_name(PROBLEM, "1") == "template-1.cl"
     assert own.space.candidate == own.default.candidate == "1"
     assert own.digest == one.template
+
+
+@pytest.mark.parametrize("author", ["", "a model"])
+def test_what_a_model_wrote_is_vetted_when_it_is_built(author: str) -> None:
+    found, (one,) = templates(TEMPLATE)
+    drafted = replace(one, drafted=Drafted("1", "", one.template, author=author))
+    variant = found.of(drafted).render(PROBLEM, found.of(drafted).default, PROBLEM.workloads[0].as_dict())
+    assert bool(variant.made_from) is bool(author)
+    digest = found.admitted(drafted, rules=((("BLOCK", 256), ("VEC", 1)),)).template
+    assert digest != one.template
+    assert found.of(replace(drafted, template=digest)).is_foreign is bool(author), (
+        "also with rules of the gate"
+    )
 
 
 def test_a_text_that_is_no_template_is_refused_each_time_it_is_asked_for() -> None:

@@ -59,7 +59,7 @@ TEMPLATE = a_template(
 // grid = ["ceildiv(rows * d, BLOCK * VEC)"]
 // block = ["BLOCK"]
 // ///
-int use[] = {BLOCK, VEC, UNROLL};
+__constant int use[] = {BLOCK, VEC, UNROLL};
 """,
 )
 CONFIGS = TEMPLATE.space.configs([w.as_dict() for w in PROBLEM.workloads], DEVICE.limits.names())
@@ -833,7 +833,7 @@ def small_template(count: int) -> Template:
 // grid = ["ceildiv(rows * d, BLOCK * VEC)"]
 // block = ["BLOCK"]
 // ///
-int use[] = {{BLOCK, VEC, UNROLL}};
+__constant int use[] = {{BLOCK, VEC, UNROLL}};
 """
     return a_template(PROBLEM, text)
 

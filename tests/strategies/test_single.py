@@ -152,12 +152,12 @@ def test_a_run_killed_after_any_event_goes_on_and_asks_nothing_twice() -> None:
 
 
 def test_old_turns_are_shortened_and_the_best_kernel_is_whole_in_every_request() -> None:
-    long = "".join(f"int line_{n};\n" for n in range(2500))
-    script: dict[int, Sequence[Said]] = {n: [file(text(n) + long + f"int own_{n};\n")] for n in range(1, 9)}
+    long = "".join(f"// line_{n};\n" for n in range(2500))
+    script: dict[int, Sequence[Said]] = {n: [file(text(n) + long + f"// own_{n};\n")] for n in range(1, 9)}
     speeds: dict[str, float | Status] = {str(n): 3.0 if n == 1 else 1.5 for n in range(1, 9)}
     run = a_run({**script, 9: [stop()]}, speeds, replace(ALONE, rounds=20))
     run.go()
-    best = (text(1) + long + "int own_1;").strip()
+    best = (text(1) + long + "// own_1;").strip()
     for request in run.model.asked:
         assert sum(tokens_of(m.text) for m in request.messages) < CONVERSATION + tokens_of(best)
         assert PROBLEM.kernel.text.strip() in request.messages[1].text

@@ -23,6 +23,7 @@ class Unit:
     entries: tuple[str, ...]
     headers: tuple[tuple[str, str], ...] = ()  # as included -> text
     compiler: str = ""  # one of the backend's; empty: its own choice
+    vetted: str = ""  # digest of the source that was vetted: nothing else is compiled; empty: the user's own
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ _SIGNS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor
 _NO_FUNCTIONS = DROPPED_GROUPS | {"__align__", "alignas", "decltype"}
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast"})
 _BEFORE_CAST = frozenset({"and", "or", "not", "return", "sizeof", "case", "else", "do", "co_return"})
-_IN_TYPES = frozenset({"const", "volatile", "struct", "typename", "restrict", "__restrict__"})
+_IN_TYPES = OPENCL_WORDS.keys() | {"const", "volatile", "struct", "typename", "restrict", "__restrict__"}
 _AFTER_DECLARED = frozenset({"=", ";", ",", ")", "["})
 _AFTER_NAME = frozenset({"=", ";", "(", "{", "[", ","})
 _NO_TEMPLATE_INSIDE = frozenset({"&&", "||", ";", "{", "}", "?", "=", "+=", "-=", "!", "==", "!="})
@@ -156,7 +156,7 @@ def _typedef_name(tokens: Sequence[Token], at: int) -> set[str]:
 
 def _template_name(tokens: Sequence[Token], at: int) -> set[str]:
     """The function, struct or alias that the template whose "<" is at `at` declares."""
-    end = _closing_angle(tokens, at)
+    end = closing_angle(tokens, at)
     if end is None:
         return set()
     for position in range(end + 1, min(end + 200, len(tokens))):
@@ -171,7 +171,7 @@ def _template_name(tokens: Sequence[Token], at: int) -> set[str]:
     return set()
 
 
-def _closing_angle(tokens: Sequence[Token], at: int) -> int | None:
+def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
     """Where the "<" at `at` closes if what is between can be template arguments."""
     depth, round_ = 0, 0
     for end in range(at, min(at + 120, len(tokens))):
@@ -344,7 +344,7 @@ class _Writer:
             return False
         if name.text in ("template", "operator") or name.text in _CASTS:
             return True
-        end = _closing_angle(self._tokens, at)
+        end = closing_angle(self._tokens, at)
         if end is None:
             return False
         if name.text in self._known.templates or self._text(at - 2) == "::":
@@ -369,7 +369,7 @@ class _Writer:
             end += 2
         if self._text(at) == "template" or self._text(end + 1) != "<" or not self._opens_template(end + 1):
             return False
-        close = _closing_angle(self._tokens, end + 1)
+        close = closing_angle(self._tokens, end + 1)
         if close is None or close + 2 >= len(self._tokens):
             return False
         return self._tokens[close + 1].kind == "word" and self._text(close + 2) in _AFTER_NAME

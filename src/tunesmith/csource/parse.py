@@ -307,7 +307,7 @@ def top_level_items(tokens: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
 
 def _opens_names(item: list[Token]) -> bool:
     words = [token.text for token in item]
-    return words[:1] == ["namespace"] or words[:2] in (["extern", '"C"'], ["inline", "namespace"])
+    return words[:1] == ["namespace"] or words == ["extern", '"C"'] or words[:2] == ["inline", "namespace"]
 
 
 def _is_type(item: list[Token]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.fold import binary, unary
@@ -175,18 +175,23 @@ def _pragmas(tokens: list[Token]) -> list[Token]:
     return done
 
 
-def _decided_defined(tokens: list[Token], macros: Mapping[str, Macro]) -> list[Token]:
-    """`defined X` and `defined(X)` as 1 or 0, before anything is expanded."""
+def _decided_defined(
+    tokens: list[Token], macros: Mapping[str, Macro], asks: Callable[[str], bool] = lambda _name: False
+) -> list[Token]:
+    """`defined X` and `defined(X)` as 1 or 0, before anything is expanded; left where `asks` says so."""
     done: list[Token] = []
     at = 0
     while at < len(tokens):
         token = tokens[at]
         if token.text == "defined":
-            group = [t.text for t in tokens[at + 1 : at + 4]]
+            start, group = at, [t.text for t in tokens[at + 1 : at + 4]]
             if len(group) == 3 and group[0] == "(" and group[2] == ")":
                 name, at = group[1], at + 4
             else:
                 name, at = (group[0] if group else ""), at + 2
+            if asks(name):
+                done += tokens[start:at]
+                continue
             done.append(replace(token, kind="number", text="1" if name in macros else "0"))
         else:
             done.append(token)
@@ -290,6 +295,86 @@ def _arguments(tokens: list[Token], at: int, macro: Macro) -> tuple[list[list[To
         elif end > at:
             found[-1].append(token)
     raise Unreadable(f"the call of the macro {macro.name} has no end", line)
+
+
+# -- every way a compiler may read a text ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a text is where these conditions on the compiler's own names hold, or do not. `#pragma`, `#line`
+    and `#error` are still among the tokens, with the macros of `#pragma unroll` expanded."""
+
+    conditions: tuple[tuple[str, bool], ...]
+    tokens: tuple[Token, ...]
+
+
+class _Undecided(Exception):
+    """A condition that only the compiler can decide."""
+
+
+def readings(
+    tokens: Sequence[Token],
+    is_foreign: Callable[[str], bool],
+    defines: Iterable[tuple[str, str]] = (),
+    most: int = 32,
+) -> tuple[Reading, ...]:
+    """`is_foreign`: whether a compiler may define a name of its own accord; every other name is a macro only
+    where the text or `defines` says so. Those in which conditions hold come first. Raises Unreadable."""
+    given = tuple(defines)
+    found: list[Reading] = []
+    waiting: list[dict[str, bool]] = [{}]
+    while waiting:
+        decided = waiting.pop()
+        if len(found) + len(waiting) >= most:
+            raise Unreadable(f"#if on names that the compiler defines leaves more than {most} readings")
+        work = _Strict(is_foreign, decided)
+        for name, value in given:
+            work.define(f"{name} {value}", 0)
+        try:
+            for token in tokens:
+                work.take(token)
+            work.flush()
+        except _Undecided as question:
+            waiting += [{**decided, str(question): False}, {**decided, str(question): True}]
+            continue
+        if work.open_conditions:
+            raise Unreadable("this #if has no #endif", work.open_conditions[-1].line)
+        if work.problems:
+            line, _, words = work.problems[0].removeprefix("line ").partition(": ")
+            raise Unreadable(words, int(line))
+        found.append(Reading(tuple(decided.items()), tuple(work.done)))
+    return tuple(found)
+
+
+class _Strict(_Preprocessor):
+    def __init__(self, is_foreign: Callable[[str], bool], decided: Mapping[str, bool]) -> None:
+        super().__init__(knows_headers=False)
+        self._is_foreign, self._decided = is_foreign, decided
+
+    def _directive(self, word: str, rest: str, token: Token) -> None:
+        if word in ("line", "error"):
+            self.done.append(token)
+        elif word == "pragma" and rest.startswith("unroll"):
+            count = _Expansion(self._macros, _MAX_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
+            words = " ".join(["pragma unroll", *map(str, count)])
+            self.done.append(replace(token, text=words))
+        else:
+            super()._directive(word, rest, token)
+
+    def _holds(self, word: str, rest: str, line: int) -> bool:
+        asked = f"defined({first_word(rest)[0]})" if word != "if" else rest
+        tokens = _decided_defined(lex(asked, line), self._macros, self._asks)
+        tokens = _Expansion(self._macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)
+        if any(token.kind == "word" and self._asks(token.text) for token in tokens):
+            question = " ".join(map(str, tokens))
+            if question not in self._decided:
+                raise _Undecided(question)
+            return self._decided[question] == (word != "ifndef")
+        return super()._holds(word, rest, line)
+
+    def _asks(self, name: str) -> bool:
+        return name not in self._macros and self._is_foreign(name)
 
 
 _LEVELS = {

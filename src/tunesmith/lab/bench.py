@@ -10,7 +10,16 @@ from typing import TypeVar
 
 from tunesmith.backends import messages as m
 from tunesmith.backends import port
-from tunesmith.backends.port import Backend, Executable, Marking, Memory, OutOfMemory, Pointer, Session
+from tunesmith.backends.port import (
+    Backend,
+    BuildFailed,
+    Executable,
+    Marking,
+    Memory,
+    OutOfMemory,
+    Pointer,
+    Session,
+)
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
 from tunesmith.lab.arenas import Arenas, needs_restoring
@@ -69,6 +78,8 @@ class Bench:
                 case m.ListDevices():
                     return m.Devices(self._backend.devices()), ()
                 case m.Build():
+                    if request.unit.vetted and digest_of(request.unit.source) != request.unit.vetted:
+                        raise BuildFailed(f"{request.unit.path} is not the text that was vetted")
                     binary = self._backend.build(request.unit, request.device)
                     return m.Built(binary.code_digest, binary.resources, binary.log), (binary.data,)
                 case m.Load():

@@ -19,13 +19,16 @@ from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 from tunesmith.lab.references import USER_CODE_HINT
 from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
+from tunesmith.problem.vetting import vetted
 from tunesmith.run.events import Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.survey import judge
 from tunesmith.space.params import Config
+from tunesmith.text import digest_of
 
 BUILD_SECONDS = 120.0
 COMPILER_CRASHED, COMPILER_SLOW = "the compiler crashed", "the compiler took more than"
@@ -65,7 +68,7 @@ class Builders:
         unit = unit_of(variant, self._compiler)
         with self._lock:
             if unit not in self._builds:
-                self._builds[unit] = self._threads.submit(self._build, unit)
+                self._builds[unit] = self._threads.submit(self._build, unit, variant.made_from)
             return self._builds[unit]
 
     def build(self, variant: Variant, what: str, hint: str) -> BuiltCode:
@@ -104,9 +107,17 @@ class Builders:
         for worker in list(self._workers):
             worker.kill()
 
-    def _build(self, unit: m.Unit) -> BuiltCode | Verdict:
+    def _build(self, unit: m.Unit, made_from: tuple[str, ...]) -> BuiltCode | Verdict:
         if self._closed:
             return Verdict(Status.BUILD_FAILED, "the lab is closing")
+        if made_from:
+            found = vetted(unit.source, made_from[0], unit.language, made_from[1:], unit.flags)
+            if isinstance(found, Refusal):
+                where = f"{unit.path}:{found.line}" if found.line else unit.path
+                return Verdict(Status.BUILD_FAILED, f"{where}: {found.words}")
+            # On a CPU a kernel is native code in a process of the host: what was judged is what is compiled.
+            text = found if self._device.kind == "cpu" else unit.source
+            unit = replace(unit, source=text, vetted=digest_of(text))
         worker = self._take()
         start = time.perf_counter()
         try:

@@ -101,6 +101,9 @@ class Variant:
     domain: tuple[Expr, ...] = ()
     config: Config | None = None  # None: the original
     headers: tuple[tuple[str, str], ...] = ()  # the user's own, as included -> text
+    made_from: tuple[
+        str, ...
+    ] = ()  # by a stranger, from these texts of the user's: vetted before it is built
 
     @cached_property
     def digest(self) -> str:
@@ -141,6 +144,7 @@ class Template:
     workspace: tuple[Argument, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()  # its own, beside the problem's
     answers: tuple[tuple[Remedy, Expr], ...] = ()  # configurations that have what a diagnosis may ask for
+    is_foreign: bool = False  # neither the user nor this program wrote it: what is built of it is vetted
 
     @cached_property
     def digest(self) -> str:
@@ -200,7 +204,14 @@ class Template:
             domain=tuple(expr for expr in domain if expr.names or not expr.holds({})),
             config=config,
             headers=tuple({**dict(problem.kernel.headers), **dict(self.headers)}.items()),
+            made_from=users_texts(problem) if self.is_foreign else (),
         )
+
+
+def users_texts(problem: Problem) -> tuple[str, ...]:
+    """The kernel with its macros, and its headers: what a stranger's template may take things from."""
+    kernel = problem.kernel
+    return (_defines(kernel.defines) + kernel.text, *(text for _, text in kernel.headers))
 
 
 def original(problem: Problem, sizes: Mapping[str, int] | None = None) -> Variant:

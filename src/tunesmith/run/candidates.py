@@ -9,7 +9,7 @@ which it works are to blame, alone or together. All of it follows from what was 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -68,7 +68,9 @@ class Templates:
             return self.given
         key = (candidate.id, candidate.template)
         if key not in self._read:
-            self._read[key] = self.parse(self.text(candidate), candidate.id)
+            read = self.parse(self.text(candidate), candidate.id)
+            by_model = candidate.drafted is not None and bool(candidate.drafted.author)
+            self._read[key] = replace(read, is_foreign=by_model)
         return self._read[key]
 
     def parse(self, text: str, candidate: str) -> Template:
@@ -87,7 +89,7 @@ class Templates:
         template, digest = self.of(candidate), candidate.template
         if rules:
             digest = self.keep(guarded(template.source, rules, template.path))
-        count = len(self.configs(Candidate(candidate.id, digest)))
+        count = len(self.configs(replace(candidate, template=digest)))
         return Admitted(digest, count, template.space.combinations, candidate.id, rules, template.baking)
 
     def lookup(self, state: State) -> TemplateOf:

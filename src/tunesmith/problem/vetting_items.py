@@ -1,0 +1,173 @@
+"""The declarations of a file, judged: device code, defined where declared, nothing that outlives a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tunesmith.csource.grammar import closing_angle
+from tunesmith.csource.lex import Token
+from tunesmith.csource.parse import top_level_items
+from tunesmith.csource.types import PRIMITIVE
+from tunesmith.problem.device_words import Refusal, UserWords, listed
+
+ASSEMBLER = listed("asm __asm __asm__")
+ATTRIBUTES = ("__attribute__", "__attribute")
+_NO_VARIABLES = (";", "typedef", "static_assert", "_Static_assert", "namespace", "using")
+_HEADS = listed("__launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__ __align__ alignas decltype")
+_DEVICE = listed("__device__ __global__ constexpr")
+
+
+class TokenRun:
+    """The words of a reading, with safe access to those around one."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.all = tokens
+
+    def text(self, at: int) -> str:
+        return self.all[at].text if 0 <= at < len(self.all) else ""
+
+    def is_word(self, at: int) -> bool:
+        return 0 <= at < len(self.all) and self.all[at].kind == "word"
+
+    def closing(self, at: int) -> int:
+        """The index of what closes the bracket at `at`; the end where nothing does."""
+        opens = self.text(at)
+        closes = {"(": ")", "[": "]", "{": "}"}[opens]
+        depth = 0
+        for end in range(at, len(self.all)):
+            depth += (self.all[end].text == opens) - (self.all[end].text == closes)
+            if depth == 0:
+                return end
+        return len(self.all)
+
+
+def judge_item(
+    tokens: Sequence[Token],
+    functions: frozenset[str],
+    namespaces: frozenset[str],
+    user: UserWords,
+    is_c: bool,
+) -> None:
+    """One declaration of the file; raises Refusal. `functions` are those that it defines."""
+    item = TokenRun(_bare(tokens))
+    if not item.all or item.all[0].kind == "directive":
+        return
+    first, line = item.text(0), tokens[0].line
+    for state in _states(item):
+        if state not in user.states:
+            rule = "is a variable that outlives a launch and can be written"
+            last = state.split()[-1]
+            line = next((token.line for token in item.all if token.text == last), line)
+            remedy = "make it const, or keep it in a function or in [workspace]"
+            raise Refusal("state", line, f"`{state}` {rule}; {remedy}")
+    if [first, item.text(1)] == ["using", "namespace"] and item.text(2) not in namespaces | user.words:
+        raise Refusal("declaration", line, f"using namespace {item.text(2)} is not known; leave it out")
+    head, place = _head(item)
+    if first not in _NO_VARIABLES and item.text(place) == "(" and not is_c:
+        _judge_function(item, head, place, functions, user)
+
+
+def _judge_function(
+    item: TokenRun, head: Sequence[str], place: int, functions: frozenset[str], user: UserWords
+) -> None:
+    """C's are judged by the tree."""
+    name, line = head[-1] if head else "", item.all[0].line
+    body = next((at for at in range(item.closing(place), len(item.all)) if item.text(at) == "{"), None)
+    has_body = body is not None
+    if body is not None and item.closing(body) != len(item.all) - 1:
+        words = f"{name} is followed by more in the same declaration; write a declaration of its own"
+        raise Refusal("declaration", line, words)
+    if {"operator", "friend"} & set(head):
+        return
+    if not has_body and name not in functions and name not in user.words:
+        words = f"{name} is declared and not defined: a template calls what it defines and built-ins"
+        raise Refusal("declaration", line, words)
+    # A word of the user's may be a macro of a header that says so.
+    if not set(head[:-1]) & (_DEVICE | (user.words - PRIMITIVE)) and name not in user.words:
+        words = f"{name} is host code; a template holds device code alone: mark it __device__"
+        raise Refusal("host", line, words)
+
+
+def _bare(tokens: Sequence[Token]) -> Sequence[Token]:
+    while tokens:
+        texts = [token.text for token in tokens[:2]]
+        if texts == ["template", "<"]:
+            depth = 0
+            for end, token in enumerate(tokens):
+                depth += {"<": 1, ">": -1, ">>": -2}.get(token.text, 0)
+                if end and depth <= 0 and token.text in (">", ">>"):
+                    break
+            tokens = tokens[end + 1 :]
+        elif texts == ["extern", '"C"']:
+            tokens = tokens[2:]
+        else:
+            break
+    return tokens
+
+
+def _head(item: TokenRun) -> tuple[list[str], int]:
+    """The words before the first of ( { = [ ; that belongs to the declaration itself, and where that is."""
+    found: list[str] = []
+    at = 0
+    while at < len(item.all):
+        text = item.text(at)
+        if text in (*ATTRIBUTES, *_HEADS) and item.text(at + 1) == "(":
+            found.append(text)
+            at = item.closing(at + 1) + 1
+        elif text == "[" and item.text(at + 1) == "[":
+            at = item.closing(at) + 1
+        elif text in ("(", "{", "=", "[", ";"):
+            break
+        elif text == "<":
+            end = closing_angle(item.all, at)
+            at = at + 1 if end is None else end + 1
+        else:
+            found.append(text)
+            at += 1
+    return found, at
+
+
+_CONSTANT = listed("constexpr __constant constant")
+_TYPES = listed("struct class union enum")
+
+
+def states_of(tokens: Sequence[Token]) -> Iterator[str]:
+    """Variables of a file that outlive a launch and can be written, as they are declared."""
+    for one in top_level_items(tokens):
+        yield from _states(TokenRun(_bare(one)))
+
+
+def _states(item: TokenRun) -> Iterator[str]:
+    head, place = _head(item)
+    following = item.text(place)
+    if set(head) & _TYPES and following == "{":
+        end = item.closing(place) + 1
+        while item.text(end) in ATTRIBUTES:
+            end = item.closing(end + 1) + 1
+        if item.text(end) not in (";", "") and "typedef" not in head:
+            yield " ".join([*head, item.text(end)])
+    elif item.text(0) not in _NO_VARIABLES and item.all[:1] and item.all[0].kind != "directive":
+        is_forward = set(head) & _TYPES and len(head) <= 2 and following == ";"
+        is_function = following == "(" and "," not in head
+        if head and not is_forward and not is_function and not _is_constant(head, following):
+            yield " ".join(head)
+    for at, token in enumerate(item.all):
+        if token.text == "static" and (at or following == "("):
+            inner = TokenRun(item.all[at:])
+            words, end = _head(inner)
+            behind = inner.closing(end) + 1 if inner.text(end) == "(" else end
+            while inner.text(behind) in ("const", "noexcept"):
+                behind += 1
+            in_body = following == "(" and at > place  # where `static S memo(1);` is no function
+            ends = ("{", "->", *ATTRIBUTES) if in_body else ("{", "->", ";", *ATTRIBUTES)
+            is_function = behind > end and inner.text(behind) in ends
+            if not is_function and not _is_constant(words, inner.text(end)):
+                yield " ".join(words)
+
+
+def _is_constant(head: Sequence[str], following: str) -> bool:
+    """Whether nothing can be written there from one launch to the next."""
+    if set(head) & _CONSTANT or "__shared__" in head:
+        return True
+    behind = head[len(head) - head[::-1].index("*") :] if "*" in head else head
+    return "const" in behind or ("__constant__" in head and "*" not in head and following in ("=", "[", "{"))
