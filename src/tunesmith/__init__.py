@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tunesmith.api import (
         Budget,
-        ProgressUpdate,
         check,
         compare,
         devices,
@@ -35,8 +34,9 @@ if TYPE_CHECKING:
         WaitingForModel,
     )
     from tunesmith.run.report import Report
+    from tunesmith.session.listening import ProgressUpdate
     from tunesmith.session.problems import LoadedProblem as Problem
-    from tunesmith.session.runs import Run
+    from tunesmith.session.run_result import Run
 
 __version__ = "0.1.0"
 __all__ = [

@@ -6,27 +6,26 @@ Settings that are not named in a call come from the environment and `tunesmith.t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from tunesmith.deliver.display import event_line
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
 from tunesmith.run.config import RunConfig, resolve
-from tunesmith.run.events import Event, Primed, Recorded
-from tunesmith.run.ports import Listener
+from tunesmith.run.events import Primed
 from tunesmith.run.report import Report
-from tunesmith.run.scores import best_so_far
-from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, RunFolder, newest_run
 from tunesmith.session import certificates, runs
 from tunesmith.session.certificates import CertificateCheck
 from tunesmith.session.interrupts import interrupted_once
+from tunesmith.session.listening import ListenerLike, listener_of
+from tunesmith.session.listening import ProgressUpdate as ProgressUpdate
 from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.problems import load_template
-from tunesmith.session.runs import Run, as_it_stands
+from tunesmith.session.run_result import Run
+from tunesmith.session.runs import as_it_stands
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.deliver.difference import RunDifference
@@ -48,21 +47,6 @@ class Budget:
     rounds: int | None = None  # refactorings
     tokens: int | None = None  # that models send and receive
     dollars: float | None = None  # that models cost
-
-
-@dataclass(frozen=True)
-class ProgressUpdate:
-    """One thing that happened in a run, as a listener is told of it."""
-
-    text: str  # for people; empty: nothing worth a line
-    passing: bool  # true only for now: a newer one takes its place
-    event: Event | None = None  # of the run's journal; None: only words
-    seconds: float = 0.0  # since the run began, where there is an event
-    evaluations: int = 0
-    best: float | None = None  # the best speed-up so far, by short measurements; nothing is verified yet
-
-
-ListenerLike = Listener | Callable[[ProgressUpdate], object]
 
 
 class OtherSettings(TypedDict, total=False):
@@ -138,7 +122,7 @@ def tune(
         )
         raise BadInput(fault, hint="leave out one of the two")
     config = settings(device=device, budget=budget, model=model, **others)
-    loaded, listening, earlier = _problem(problem), _listener(listener), tuple(map(Path, prior_runs))
+    loaded, listening, earlier = _problem(problem), listener_of(listener), tuple(map(Path, prior_runs))
     definition, files = loaded
     if template is None and not from_library and isinstance(problem, str | os.PathLike):
         for line in retuning.offers(definition, os.fspath(problem), config):
@@ -180,7 +164,7 @@ def retune(
     own = _problem(problem) if problem is not None else None
     with interrupted_once():
         return retuning.retune(
-            named, config, _listener(listener), problem=own, workloads=_path(workloads), out=_path(out)
+            named, config, listener_of(listener), problem=own, workloads=_path(workloads), out=_path(out)
         )
 
 
@@ -197,7 +181,7 @@ def check(
 
     config = settings(device=device, **others)
     with interrupted_once():
-        return authoring.check(_problem(problem), _path(template), config, _listener(listener))
+        return authoring.check(_problem(problem), _path(template), config, listener_of(listener))
 
 
 def explain(
@@ -265,7 +249,7 @@ def profile(
         return profiling.profile(
             looked_at,
             resolved,
-            _listener(listener),
+            listener_of(listener),
             workloads=workloads,
             counters=counters,
             remeasure=remeasure,
@@ -302,7 +286,7 @@ def resume(
     config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign)
     folder = run.folder if isinstance(run, Run) else _path(run)
     with interrupted_once():
-        return runs.resume(folder or newest_run(Path(config.runs)), config, _listener(listener))
+        return runs.resume(folder or newest_run(Path(config.runs)), config, listener_of(listener))
 
 
 def resume_all(
@@ -321,7 +305,7 @@ def resume_all(
         own = str(Path(config.record) / folder.resolve().name) if config.record else ""
         try:
             with interrupted_once():
-                ended.append(runs.resume(folder, replace(config, record=own), _listener(listener)))
+                ended.append(runs.resume(folder, replace(config, record=own), listener_of(listener)))
         except TunesmithError as error:
             ended.append(error)
     return ended
@@ -339,7 +323,7 @@ def verify(
     path = certificate.folder if isinstance(certificate, Run) else Path(certificate)
     with interrupted_once():
         return certificates.verify(
-            path, settings(device=device), _listener(listener), rerun=rerun, allowed=_path(allowed_signers)
+            path, settings(device=device), listener_of(listener), rerun=rerun, allowed=_path(allowed_signers)
         )
 
 
@@ -377,7 +361,7 @@ def compare(
     if not loaded:
         raise BadInput("no problem is given", hint="pass the path of a problem.toml, or several")
     with interrupted_once():
-        return comparison.start(loaded, arms, repeats, config, _path(out), _listener(listener))
+        return comparison.start(loaded, arms, repeats, config, _path(out), listener_of(listener))
 
 
 def resume_comparison(
@@ -393,43 +377,11 @@ def resume_comparison(
 
     with interrupted_once():
         return comparison.resume(
-            Path(folder), settings(wait=wait, record=record, sandbox=sandbox), _listener(listener)
+            Path(folder), settings(wait=wait, record=record, sandbox=sandbox), listener_of(listener)
         )
 
 
 # -- what callers may pass ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Callback:
-    """A listener that is a function."""
-
-    call: Callable[[ProgressUpdate], object]
-
-    def event(self, record: Recorded, state: State) -> None:
-        line = event_line(record.event, state)
-        text, passing = (line.text, line.passing) if line else ("", False)
-        tried = state.statuses().total()
-        self.call(ProgressUpdate(text, passing, record.event, record.at, tried, best_so_far(state)))
-
-    def note(self, text: str) -> None:
-        self.call(ProgressUpdate(text, passing=True))
-
-    def say(self, text: str) -> None:
-        self.call(ProgressUpdate(text, passing=False))
-
-
-def _listener(given: ListenerLike | None) -> Listener:
-    if given is None:
-        return _Callback(lambda _update: None)
-    if isinstance(given, Listener):
-        return given
-    if callable(given):
-        return _Callback(given)
-    raise BadInput(
-        f"a listener is a function of one ProgressUpdate, or has event, note and say; got {given!r}",
-        hint="pass e.g. listener=print",
-    )
 
 
 def _problem(given: ProblemLike) -> Problem:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tunesmith.deliver.display import TableContent
     from tunesmith.run.ports import Listener
     from tunesmith.session.comparison import Compared
-    from tunesmith.session.runs import Run
+    from tunesmith.session.run_result import Run
 
     Ended = Run | TunesmithError
 

@@ -13,8 +13,8 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import ChainHead
 from tunesmith.run.events import CaseSeen, Verified, VerifiedBuild
 from tunesmith.run.racing import Pick, interval_seed, timing_of, verified_choice
-from tunesmith.run.report import judged_by, protections
-from tunesmith.run.state import State
+from tunesmith.run.report import judged_by
+from tunesmith.run.state import State, protections
 
 CERTIFICATE_VERSION = 1
 NOT_IN_FORCE = "not in force"

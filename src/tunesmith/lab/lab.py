@@ -9,13 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice
 
-from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
+from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
-from tunesmith.lab.memory import RIGHT, Examined, Verdict
+from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
@@ -24,13 +23,8 @@ from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
-    Level,
-    extra_cases,
     full_cases,
-    misfit,
     reach,
-    smoke_cases,
-    verify_cases,
 )
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
@@ -53,9 +47,6 @@ from tunesmith.text import seed_of
 
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
-SPARES = 2
-UNFIT_VALUES = Verdict(Status.CRASHED, "the original crashed on such values, or did not end, elsewhere")
-NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this configuration's domain")
 
 
 @dataclass(frozen=True)
@@ -88,12 +79,9 @@ class LocalLab:
         self._device = device
         self._settings = settings
         self._progress = progress
-        self._extra = tuple(extra)
         self._draw_seed = draw_seed
         self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
-        self._unfit: dict[Case, Verdict] = {}
-        self._unfit_values: set[str] = set()
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device)
@@ -110,6 +98,8 @@ class LocalLab:
         self._oracle = DeviceOracle(*common) if device.inspects else HostOracle(*common, self._clean)
         apart = (problem, device, references, self._clean, self._original.plan)
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
+        both = (self._runner, self._clean)
+        self._cases = CaseJudge(problem, device, self._oracle, both, self._seed, tuple(extra))
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -117,7 +107,6 @@ class LocalLab:
         self._built: set[int] = set()  # trials that were built while nothing was timed, on a CPU
         self._surveyor = BuildSurveyor(problem, device, self._builders)
         self._prepared: dict[Trial, tuple[ToBuild, ...]] = {}
-        self._judged: dict[tuple[str, str, str], Verdict] = {}
         for outcome in known:
             self.remember(outcome)
         if device.inspects:
@@ -139,7 +128,7 @@ class LocalLab:
         cases = full_cases(self._problem, original(self._problem), self._device, self._seed)
         for number, case in enumerate(cases):
             self._progress(f"checking the original, case {number + 1} of {len(cases)}")
-            verdict = self._established(case) if case.is_odd else self._oracle.establish(case)
+            verdict = self._cases.established(case) if case.is_odd else self._oracle.establish(case)
             if isinstance(verdict, Verdict) and case.is_odd:
                 words = f"the original fails {case.where}, so nobody is held to it there"
                 self._progress(f"{words}: {verdict.detail}")
@@ -151,23 +140,13 @@ class LocalLab:
         accepted, rejected = [], list(wanted.aside)
         for number, one in enumerate(wanted.cases):
             self._progress(f"trying the original on added case {number + 1} of {len(wanted.cases)}")
-            fault = self._fault_of_original(one)
+            fault = self._cases.fault_of_original(one)
             if fault is None:
                 accepted.append(one)
             else:
                 rejected.append((one, fault))
-        self._extra = tuple(accepted)
-        return Extended(self._extra, tuple(rejected), wanted.note)
-
-    def _fault_of_original(self, one: ExtraCase) -> str | None:
-        for case in self._extra_cases(original(self._problem), self._seed, [one]):
-            try:
-                verdict = self._oracle.establish(case)
-            except BadInput as error:  # it cannot even be launched there
-                return str(error)
-            if isinstance(verdict, Verdict):
-                return f"the original itself is {verdict.status} there: {verdict.detail}"
-        return None
+        self._cases.extra = tuple(accepted)
+        return Extended(self._cases.extra, tuple(rejected), wanted.note)
 
     def baseline(self) -> Baseline:
         started = time.perf_counter()
@@ -220,7 +199,7 @@ class LocalLab:
         self._clean.restart()
         if self._device.inspects:
             self._runner.start()  # while the source is built
-        self._judged.clear()
+        self._cases.forget()
         started = time.perf_counter()
         results: list[Result] = []
         seen: list[Case] = []
@@ -239,13 +218,13 @@ class LocalLab:
             if isinstance(code, Verdict):
                 verdict = code
             else:
-                cases = self._fresh_cases(code, item.variant, seed, replaced)
-                verdict = self._judge(code, item.variant, cases, self._apart)
+                cases = self._cases.fresh(code, item.variant, seed, replaced)
+                verdict = self._cases.judge(code, item.variant, cases, self._apart)
                 if verdict is NO_CASES and replaced:
                     words = f"the original itself fails: {replaced[-1].reason}"
                     verdict = Verdict(Status.INFEASIBLE, words)
                 seen += cases
-            tried += _seen(cases, verdict)
+            tried += seen_cases(cases, verdict)
             digest = code.code_digest if isinstance(code, BuiltCode) else ""
             builds.append(VerifiedBuild(tuple(w.name for w in item.workloads), item.variant.digest, digest))
             for workload in item.workloads:
@@ -318,7 +297,7 @@ class LocalLab:
         if ready and trial.config is not None:
             levels = ("smoke", "full") if trial.effort == "long" else ("smoke",)
             for level in levels:
-                verdict = verdict if not verdict.ok else self._judge_level(code, item.variant, level)
+                verdict = verdict if not verdict.ok else self._cases.level(code, item.variant, level)
         if not verdict.ok:
             timed = [Result(r.workload.name, verdict.status, detail=verdict.detail) for r in ready]
         elif trial.effort == "long":
@@ -327,90 +306,6 @@ class LocalLab:
             timed = self._timer.alone(ready, is_candidate=trial.config is not None)
         results |= {result.workload: result for result in timed}
         return [results[w.name] for w in item.workloads]
-
-    def _judge_level(self, code: BuiltCode, variant: Variant, level: str) -> Verdict:
-        key = (code.code_digest, variant.digest, level)
-        if key not in self._judged:
-            cases = self._cases(level, variant)
-            self._judged[key] = self._judge(code, variant, cases) if cases else NO_CASES
-        return self._judged[key]
-
-    def _judge(
-        self, code: BuiltCode, variant: Variant, cases: Sequence[Case], apart: DeviceOracle | None = None
-    ) -> Verdict:
-        """A case that the original itself fails judges nobody, unless it fails all with ordinary values."""
-        examined: list[Examined] = []
-        failed = NO_CASES
-        for case in cases:
-            seconds = self._established(case)
-            if isinstance(seconds, Verdict):
-                failed = Verdict(seconds.status, f"the original itself fails: {seconds.detail}")
-                continue
-            plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
-            if isinstance(plan, CannotRun):
-                return Verdict(plan.status, plan.reason)
-            deadline = measuring.case_deadline(seconds, self._device, code.seconds, plan)
-            examined.append(Examined(case, plan, deadline))
-        if all(one.case.is_odd for one in examined):
-            return failed
-        verdict = self._oracle.examine(code, examined)
-        if not verdict.ok or apart is None or not isinstance(self._oracle, DeviceOracle):
-            return verdict
-        return self._oracle.examine_apart(code, examined, apart)
-
-    def _established(self, case: Case) -> float | Verdict:
-        """Seconds the original takes on the case. Where it fails, a fresh process confirms that: an earlier
-        kernel may have spoilt the last one, to be judged by nothing."""
-        if case in self._unfit or case.distribution in self._unfit_values:
-            return self._unfit.get(case, UNFIT_VALUES)
-        found = self._attempt(case)
-        if isinstance(found, Verdict):
-            self._runner.restart()
-            self._clean.restart()
-            self._oracle.forget(case)
-            found = self._attempt(case)
-        if isinstance(found, Verdict):
-            self._unfit[case] = found
-            if case.is_odd and found.status in (Status.CRASHED, Status.TIMED_OUT):
-                self._unfit_values.add(case.distribution)  # indices, perhaps: it will at other sizes too
-        return found
-
-    def _attempt(self, case: Case) -> float | Verdict:
-        try:
-            return self._oracle.establish(case)
-        except BadInput as error:  # it cannot be launched there, or the reference has no answer
-            return Verdict(Status.INFEASIBLE, str(error))
-
-    def _fresh_cases(
-        self, code: BuiltCode, variant: Variant, seed: int, replaced: list[ReplacedCase]
-    ) -> list[Case]:
-        """Those of a verification that the original passes; for each of the others another is tried."""
-        used = {c.sizes for level in ("smoke", "full") for c in self._cases(level, variant)}
-        drawn = verify_cases(self._problem, variant, self._device, seed, used)
-        spares: list[Case] | None = None
-        found: list[Case] = []
-        for case in dict.fromkeys((*drawn, *self._added_afresh(variant, seed))):
-            if self._is_out_of_reach(code, variant, case):
-                continue
-            verdict, attempts = self._established(case), [case.again(1)]
-            if not isinstance(verdict, Verdict):
-                found.append(case)
-                continue
-            reason = f"{verdict.status}: {verdict.detail}"
-            replaced.append(ReplacedCase(case.sizes, case.distribution, reason))
-            if spares is None:
-                others = verify_cases(self._problem, variant, self._device, seed_of(seed, "spare"), used)
-                spares = [c for c in others if c not in drawn]
-            attempts += [c for c in spares if c.distribution == case.distribution][:SPARES]
-            fit = (c for c in attempts if not isinstance(self._established(c), Verdict))
-            found += islice(fit, 1)
-        return list(dict.fromkeys(found))
-
-    def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
-        """Whether a case beyond the workloads takes more than the device has: no dispatch goes so far."""
-        plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
-        beyond = misfit(self._problem, ExtraCase(case.sizes, case.distribution)) is not None
-        return beyond and isinstance(plan, CannotRun) and plan.status is Status.OVER_LIMITS
 
     # -- small parts --------------------------------------------------------------------------------
 
@@ -424,28 +319,6 @@ class LocalLab:
     def _start_builds(self, trial: Trial) -> list[Future[BuiltCode | Verdict]]:
         return [self._builders.start(item.variant) for item in self._prepare(trial)]
 
-    def _cases(self, level: str, variant: Variant) -> tuple[Case, ...]:
-        seed = self._seed
-        if level == "smoke":
-            return smoke_cases(self._problem, variant, self._device, seed)
-        added = self._extra_cases(variant, seed, self._extra)
-        return tuple(dict.fromkeys((*full_cases(self._problem, variant, self._device, seed), *added)))
-
-    def _extra_cases(
-        self, variant: Variant, seed: int, extra: Sequence[ExtraCase], level: Level = "full"
-    ) -> tuple[Case, ...]:
-        return extra_cases(self._problem, variant, self._device, seed, extra, level)
-
-    def _added_afresh(self, variant: Variant, seed: int) -> tuple[Case, ...]:
-        """A tester's cases with values never used before; where the original itself fails on those, with the
-        ones it was proved right on."""
-        fresh = self._extra_cases(variant, seed, self._extra, "verify")
-        known = self._extra_cases(variant, self._seed, self._extra)
-        return tuple(
-            old if isinstance(self._established(new), Verdict) else new
-            for new, old in zip(fresh, known, strict=True)
-        )
-
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
 
@@ -456,15 +329,6 @@ def _outcome(
     digest, resources = (code.code_digest, code.resources) if code else ("", None)
     seconds = time.perf_counter() - started
     return Outcome(trial, all_or_nothing(results), source_digest, digest, resources, seconds)
-
-
-def _seen(cases: Sequence[Case], verdict: Verdict) -> list[CaseSeen]:
-    """They are tried in this order up to the first that fails; a verdict may name none of them."""
-    failed = [n for n, case in enumerate(cases) if not verdict.ok and verdict.detail.startswith(case.where)]
-    right = len(cases) if verdict.ok else failed[0] if failed else 0
-    statuses = [Status.OK.value] * right + [verdict.status.value] * bool(failed)
-    statuses += [""] * (len(cases) - len(statuses))
-    return [CaseSeen(c.sizes, c.distribution, c.seed, s) for c, s in zip(cases, statuses, strict=True)]
 
 
 def _digest(prepared: Sequence[ToBuild]) -> str:

@@ -15,10 +15,9 @@ from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.prior import best_config
-from tunesmith.run.protection import Protection
 from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_choice
 from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, ratio, round_reports
-from tunesmith.run.state import State
+from tunesmith.run.state import State, protections
 from tunesmith.run.survey import SurveyReport, survey_report
 from tunesmith.space.params import Config
 from tunesmith.text import named_values
@@ -286,12 +285,6 @@ def build_report(
         gated=beside_budget(state),
         unproven=state.unproven,
     )
-
-
-def protections(state: State) -> tuple[Protection, ...]:
-    """Those of its workers that a run has had, the one in force last; none of an older run."""
-    begun = state.started.protection if state.started else None
-    return (*([begun] if begun else []), *(later.protection for later in state.protected))
 
 
 def delivered_templates(problem: Problem, state: State, choice: Winners) -> dict[str, str]:

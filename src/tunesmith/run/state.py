@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import islice
 from typing import Any, Generic, Literal, TypeVar, overload
 
@@ -14,6 +15,7 @@ from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run.dialogue import Exchange, Role
 from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.protection import Protection
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus
 
@@ -329,16 +331,9 @@ def apply(state: State, record: ev.Recorded) -> State:
             # What was said for another device holds only where it has been looked at again for this one.
             again = set(event.unable)
             surveyed = state.surveyed.where(lambda s: s.config in again)
-            return _with(
-                state,
-                surveyed=surveyed,
-                attached=event,
-                attached_at=record.at,
-                admitted=None,
-                pool=Grown(),
-                known=Grown(event.unable, _of_config),
-                unable=surveyed,
-            )
+            state = _with(state, surveyed=surveyed, unable=surveyed, admitted=None, pool=Grown())
+            known = Grown(event.unable, _of_config)
+            return _with(state, attached=event, attached_at=record.at, known=known)
         case ev.Baseline() as event:
             sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
             return _with(state, baseline=event, sentinels=sentinels)
@@ -444,8 +439,11 @@ def _asked(state: State, trials: tuple[Trial, ...], gain: float | None) -> State
     )
 
 
+def protections(state: State) -> tuple[Protection, ...]:
+    """Those of its workers that a run has had, the one in force last; none of an older run."""
+    begun = state.started.protection if state.started else None
+    return (*([begun] if begun else []), *(later.protection for later in state.protected))
+
+
 def fold(records: Iterable[ev.Recorded]) -> State:
-    state = State()
-    for record in records:
-        state = apply(state, record)
-    return state
+    return reduce(apply, records, State())

@@ -31,7 +31,8 @@ from tunesmith.run.store import JOURNAL, PLAN, RunFolder
 from tunesmith.session import problems
 from tunesmith.session.library import Library
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.session.runs import Priors, Run, RunInput, begin, no_priors
+from tunesmith.session.run_result import Run
+from tunesmith.session.runs import Priors, RunInput, begin, no_priors
 from tunesmith.strategies.casting import signature_fault
 
 LOOKED_AT = 40  # of the runs here, the newest

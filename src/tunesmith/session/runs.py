@@ -9,12 +9,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Literal, TextIO
 
 from tunesmith import __version__, backends
 from tunesmith.backends.port import BackendKind
-from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
-from tunesmith.deliver.tuned import ReadyKernel, kernel_for, tuned_files
+from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
+from tunesmith.deliver.tuned import tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.lab.lab import SEED_BITS, LabSettings
 from tunesmith.lab.runner import BuildSurveyor
@@ -32,83 +31,21 @@ from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
 from tunesmith.run.racing import verified_choice
-from tunesmith.run.report import Report, WorkloadReport, build_report, protections, unfinished_name
-from tunesmith.run.state import State, apply
+from tunesmith.run.report import Report, build_report, unfinished_name
+from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
+from tunesmith.session.run_result import Run
 from tunesmith.strategies import casting
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
 Priors = Callable[[Device], tuple[Primed, ...]]
-
-
-# -- a run as a user holds it ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class BestKernel:
-    """What a run delivers: `speedup` is the geometric mean over the workloads, verified."""
-
-    speedup: float
-    config: dict[str, int] | None  # the general one; None: the original serves sizes that no workload has
-    workloads: tuple[WorkloadReport, ...]
-    folder: Path  # the kernels, and dispatch.json, which says which of them serves which sizes
-    files: tuple[str, ...]  # in the run's folder
-
-    def __repr__(self) -> str:
-        return f"<BestKernel: {self.speedup:.2f}×, {len(self.files)} files in {self.folder}>"
-
-    def kernel_for(self, sizes: Mapping[str, int]) -> ReadyKernel:
-        """Which of the kernels serves a call with these sizes, and how it is launched."""
-        return kernel_for((self.folder / "dispatch.json").read_bytes(), sizes)
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run as it stands: finished, or as far as it went."""
-
-    result: Report
-    folder: Path
-    resume_command: str  # what to type in a shell, where it is not finished
-    missing: DeviceMissing | WaitingForModel | None = None  # why it goes no further here
-    library: tuple[str, ...] = ()  # what has become of its templates in the library
-
-    def __repr__(self) -> str:
-        nothing = "nothing better found" if self.result.finished else "not finished"
-        gave = f"{self.best.speedup:.2f}×" if self.best else nothing
-        return f"<Run of {self.result.problem} on {self.result.device}: {gave}, in {self.folder}>"
-
-    @property
-    def best(self) -> BestKernel | None:
-        """The kernels delivered; None: the run is not finished, or found nothing better than the original."""
-        found = self.result
-        if not found.finished or found.geometric_mean is None or not found.tuned:
-            return None
-        own = self.folder / "tuned"
-        return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
-
-    def report(self, form: Literal["text", "md", "json"] = "text", stream: TextIO | None = None) -> str:
-        """As `tunesmith report` prints it; a table as wide as suits the stream it is for."""
-        if form == "json":
-            return report_json(self.result).decode()
-        if form == "md":
-            return report_markdown(self.result)
-        if form != "text":
-            raise BadInput(f"a report is text, md or json; got {form!r}", hint='pass e.g. "md"')
-        from tunesmith.deliver.display import report_text
-
-        folder = str(self.folder)
-        return report_text(self.result, folder, self.resume_command, self.library, stream)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the table and the plot."""
-        return report_html(self.result, str(self.folder))
 
 
 # -- beginning ------------------------------------------------------------------------------------------

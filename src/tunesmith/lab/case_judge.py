@@ -1,0 +1,174 @@
+"""Cases and what they say of a kernel: which ones it is tried on, whether the original passes them, and the
+verdict on all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tunesmith.errors import BadInput
+from tunesmith.lab import measuring
+from tunesmith.lab.memory import Examined, Verdict
+from tunesmith.lab.oracles import DeviceOracle, HostOracle
+from tunesmith.lab.runner import BuiltCode, Runner
+from tunesmith.problem.cases import (
+    Case,
+    ExtraCase,
+    Level,
+    extra_cases,
+    full_cases,
+    misfit,
+    smoke_cases,
+    verify_cases,
+)
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import CannotRun, Status, plan_launch
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Variant, original
+from tunesmith.run.events import CaseSeen, ReplacedCase
+from tunesmith.text import seed_of
+
+SPARES = 2
+UNFIT_VALUES = Verdict(Status.CRASHED, "the original crashed on such values, or did not end, elsewhere")
+NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this configuration's domain")
+
+
+@dataclass
+class CaseJudge:
+    _problem: Problem
+    _device: Device
+    _oracle: DeviceOracle | HostOracle
+    _runners: Sequence[Runner]  # of the processes in which the original may fail
+    _seed: int
+    extra: tuple[ExtraCase, ...] = ()  # of a tester
+    _unfit: dict[Case, Verdict] = field(default_factory=dict)
+    _unfit_values: set[str] = field(default_factory=set)
+    _judged: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """All verdicts on candidates."""
+        self._judged.clear()
+
+    def level(self, code: BuiltCode, variant: Variant, level: str) -> Verdict:
+        key = (code.code_digest, variant.digest, level)
+        if key not in self._judged:
+            cases = self.of_level(level, variant)
+            self._judged[key] = self.judge(code, variant, cases) if cases else NO_CASES
+        return self._judged[key]
+
+    def judge(
+        self, code: BuiltCode, variant: Variant, cases: Sequence[Case], apart: DeviceOracle | None = None
+    ) -> Verdict:
+        """A case that the original itself fails judges nobody, unless it fails all with ordinary values."""
+        examined: list[Examined] = []
+        failed = NO_CASES
+        for case in cases:
+            seconds = self.established(case)
+            if isinstance(seconds, Verdict):
+                failed = Verdict(seconds.status, f"the original itself fails: {seconds.detail}")
+                continue
+            plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
+            if isinstance(plan, CannotRun):
+                return Verdict(plan.status, plan.reason)
+            deadline = measuring.case_deadline(seconds, self._device, code.seconds, plan)
+            examined.append(Examined(case, plan, deadline))
+        if all(one.case.is_odd for one in examined):
+            return failed
+        verdict = self._oracle.examine(code, examined)
+        if not verdict.ok or apart is None or not isinstance(self._oracle, DeviceOracle):
+            return verdict
+        return self._oracle.examine_apart(code, examined, apart)
+
+    def established(self, case: Case) -> float | Verdict:
+        """Seconds the original takes on the case. Where it fails, a fresh process confirms that: an earlier
+        kernel may have spoilt the last one, to be judged by nothing."""
+        if case in self._unfit or case.distribution in self._unfit_values:
+            return self._unfit.get(case, UNFIT_VALUES)
+        found = self._attempt(case)
+        if isinstance(found, Verdict):
+            for runner in self._runners:
+                runner.restart()
+            self._oracle.forget(case)
+            found = self._attempt(case)
+        if isinstance(found, Verdict):
+            self._unfit[case] = found
+            if case.is_odd and found.status in (Status.CRASHED, Status.TIMED_OUT):
+                self._unfit_values.add(case.distribution)  # indices, perhaps: it will at other sizes too
+        return found
+
+    def _attempt(self, case: Case) -> float | Verdict:
+        try:
+            return self._oracle.establish(case)
+        except BadInput as error:  # it cannot be launched there, or the reference has no answer
+            return Verdict(Status.INFEASIBLE, str(error))
+
+    def fresh(self, code: BuiltCode, variant: Variant, seed: int, replaced: list[ReplacedCase]) -> list[Case]:
+        """Those of a verification that the original passes; for each of the others another is tried."""
+        used = {c.sizes for level in ("smoke", "full") for c in self.of_level(level, variant)}
+        drawn = verify_cases(self._problem, variant, self._device, seed, used)
+        spares: list[Case] | None = None
+        found: list[Case] = []
+        for case in dict.fromkeys((*drawn, *self._added_afresh(variant, seed))):
+            if self._is_out_of_reach(code, variant, case):
+                continue
+            verdict, attempts = self.established(case), [case.again(1)]
+            if not isinstance(verdict, Verdict):
+                found.append(case)
+                continue
+            reason = f"{verdict.status}: {verdict.detail}"
+            replaced.append(ReplacedCase(case.sizes, case.distribution, reason))
+            if spares is None:
+                others = verify_cases(self._problem, variant, self._device, seed_of(seed, "spare"), used)
+                spares = [c for c in others if c not in drawn]
+            attempts += [c for c in spares if c.distribution == case.distribution][:SPARES]
+            fit = (c for c in attempts if not isinstance(self.established(c), Verdict))
+            found += islice(fit, 1)
+        return list(dict.fromkeys(found))
+
+    def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
+        """Whether a case beyond the workloads takes more than the device has: no dispatch goes so far."""
+        plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
+        beyond = misfit(self._problem, ExtraCase(case.sizes, case.distribution)) is not None
+        return beyond and isinstance(plan, CannotRun) and plan.status is Status.OVER_LIMITS
+
+    def of_level(self, level: str, variant: Variant) -> tuple[Case, ...]:
+        seed = self._seed
+        if level == "smoke":
+            return smoke_cases(self._problem, variant, self._device, seed)
+        added = self._extra_cases(variant, seed, self.extra)
+        return tuple(dict.fromkeys((*full_cases(self._problem, variant, self._device, seed), *added)))
+
+    def _extra_cases(
+        self, variant: Variant, seed: int, extra: Sequence[ExtraCase], level: Level = "full"
+    ) -> tuple[Case, ...]:
+        return extra_cases(self._problem, variant, self._device, seed, extra, level)
+
+    def _added_afresh(self, variant: Variant, seed: int) -> tuple[Case, ...]:
+        """A tester's cases with values never used before; where the original itself fails on those, with the
+        ones it was proved right on."""
+        fresh = self._extra_cases(variant, seed, self.extra, "verify")
+        known = self._extra_cases(variant, self._seed, self.extra)
+        return tuple(
+            old if isinstance(self.established(new), Verdict) else new
+            for new, old in zip(fresh, known, strict=True)
+        )
+
+    def fault_of_original(self, one: ExtraCase) -> str | None:
+        for case in self._extra_cases(original(self._problem), self._seed, [one]):
+            try:
+                verdict = self._oracle.establish(case)
+            except BadInput as error:  # it cannot even be launched there
+                return str(error)
+            if isinstance(verdict, Verdict):
+                return f"the original itself is {verdict.status} there: {verdict.detail}"
+        return None
+
+
+def seen_cases(cases: Sequence[Case], verdict: Verdict) -> list[CaseSeen]:
+    """They are tried in this order up to the first that fails; a verdict may name none of them."""
+    failed = [n for n, case in enumerate(cases) if not verdict.ok and verdict.detail.startswith(case.where)]
+    right = len(cases) if verdict.ok else failed[0] if failed else 0
+    statuses = [Status.OK.value] * right + [verdict.status.value] * bool(failed)
+    statuses += [""] * (len(cases) - len(statuses))
+    return [CaseSeen(c.sizes, c.distribution, c.seed, s) for c, s in zip(cases, statuses, strict=True)]
