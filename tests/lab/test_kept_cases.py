@@ -101,16 +101,19 @@ class TestWhatAKernelSees:
         case = a_case(distribution=distribution)
         keeper.keep(case)
         drawn = draw_inputs(keeper.judges.plan(case), draw_of(keeper.judges.problem, case))
-        assert len(seen) == 2
-        for array in seen:
+        assert len(seen) == 4
+        for array in seen[1:]:
             np.testing.assert_array_equal(array, drawn["x"])
+        assert np.array_equal(np.sort(seen[0]), np.sort(drawn["x"])), "a few have changed places"
+        assert np.array_equal(seen[0], drawn["x"]) == (distribution == "ones")
 
     def test_outputs_are_poisoned_another_way_each_time(self) -> None:
         seen: list[bytes] = []
         keeper = a_keeper(lambda out, x, *_: seen.append(out.around(0, out.nbytes).tobytes()))
         keeper.keep(a_case())
         size = keeper.judges.plan(a_case()).buffer("out").nbytes
-        assert seen == [guards.fill(guards.PATTERN, size), guards.fill(guards.OTHER_PATTERN, size)]
+        one, other = guards.fill(guards.PATTERN, size), guards.fill(guards.OTHER_PATTERN, size)
+        assert seen == [other, other, one, other], "the second time what the first left"
 
     def test_in_place_arrays_are_fresh_in_each_run_and_after(self) -> None:
         scenario = SCENARIOS["in_place"]

@@ -93,7 +93,7 @@ class LocalLab:
         references = References(problem, self._reference)
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
         looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
-        self._timer = TrialTimer(problem, device, self._runner, self._original, looks, settings.seed, cache)
+        self._timer = TrialTimer(problem, device, self._runner, self._original, looks, self._seed, cache)
         common = (problem, device, references, self._runner, self._original.plan)
         self._oracle = DeviceOracle(*common) if device.inspects else HostOracle(*common, self._clean)
         apart = (problem, device, references, self._clean, self._original.plan)

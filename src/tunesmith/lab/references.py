@@ -180,8 +180,10 @@ def describe(error: BaseException, function: PythonFunction) -> str:
     return f"{where}{type(error).__name__}: {error}{sandboxed if isinstance(error, PermissionError) else ''}"
 
 
-def draw_inputs(plan: Plan, draw: Draw, linked: Mapping[str, Array]) -> dict[str, Array]:
-    """The memory of every array the kernel reads, stride gaps included, as flat arrays by name."""
+def draw_inputs(plan: Plan, draw: Draw, linked: Mapping[str, Array] | None = None) -> dict[str, Array]:
+    """The memory of every array the kernel reads, stride gaps included, as flat arrays by name; `linked`: those
+    that the user's function has made already."""
+    linked = linked_inputs(plan, draw) if linked is None else linked
     return {
         b.name: linked[b.name] if b.name in linked else drawn(b, draw)
         for b in plan.buffers
