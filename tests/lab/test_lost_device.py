@@ -13,13 +13,13 @@ from tunesmith.problem.device import Device
 
 
 class Vanishing(fake.FakeBackend):
-    """Opened once; after a crash it is not there again."""
+    """Opened once by each of the two processes; after a crash it is not there again."""
 
     opened = 0
 
     def open(self, device: Device) -> port.Session:
         Vanishing.opened += 1
-        if Vanishing.opened > 1:
+        if Vanishing.opened > 2:
             raise port.Unsupported("the driver sees no device")
         return super().open(device)
 

@@ -265,7 +265,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Look:
+class TimedLook:
     """What a launch inside a timed chain left behind, at a slot; the pieces travel beside it, in one blob. A
     device that judges for itself sends them only where it cannot tell, and then the original's outputs."""
 
@@ -282,7 +282,7 @@ class Timed:
     samples: tuple[tuple[float, ...], ...]
     discarded: int = 0  # rounds thrown away because the clock throttled
     busy: float = 0.0  # seconds the device spent in the launches timed
-    looks: tuple[Look, ...] = ()
+    looks: tuple[TimedLook, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.messages import Draw, Look, Piece
+from tunesmith.backends.messages import Draw, Piece, TimedLook
 from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.references import CONTESTED_ROWS, References, drawn
@@ -58,7 +58,7 @@ class LookJudge:
         return RIGHT
 
     def _judge(
-        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: Look, blob: bytes
+        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: TimedLook, blob: bytes
     ) -> Verdict:
         pieces = (*look.pieces, *look.originals)
         ends = list(accumulate(piece.nbytes for piece in pieces))
@@ -81,7 +81,7 @@ class LookJudge:
                 return Verdict(Status.WRONG, reason)
         return RIGHT
 
-    def _harm(self, plan: Plan, draw: Draw, look: Look, seen: Sequence[tuple[Piece, bytes]]) -> str:
+    def _harm(self, plan: Plan, draw: Draw, look: TimedLook, seen: Sequence[tuple[Piece, bytes]]) -> str:
         """Inputs that changed, and memory that belongs to nobody."""
         for piece, blob in seen:
             b = plan.buffer(piece.name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from tunesmith.backends.messages import Look, Piece, TimeRuns
+from tunesmith.backends.messages import Piece, TimedLook, TimeRuns
 from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
 from tunesmith.lab import memory as guards
 from tunesmith.lab.arenas import Arena, Arenas, apart_on, needs_restoring
@@ -114,9 +114,9 @@ class Watch:
                     self._read(taken, b, taken.at[0], 2 * PIECE)
             self._undo(taken)
 
-    def settle(self) -> tuple[tuple[Look, ...], list[bytes]]:
+    def settle(self) -> tuple[tuple[TimedLook, ...], list[bytes]]:
         """What has been seen, and for each look the bytes that travel beside it."""
-        looks: list[Look] = []
+        looks: list[TimedLook] = []
         blobs: list[bytes] = []
         for taken in self._taken:
             look, data = self._evidence(taken)
@@ -125,9 +125,9 @@ class Watch:
         self._taken.clear()
         return tuple(looks), blobs
 
-    def _evidence(self, taken: _Taken) -> tuple[Look, list[bytes]]:
+    def _evidence(self, taken: _Taken) -> tuple[TimedLook, list[bytes]]:
         if self.session.inspector is None:
-            return Look(taken.place, taken.at[1], tuple(taken.pieces)), taken.data
+            return TimedLook(taken.place, taken.at[1], tuple(taken.pieces)), taken.data
         found = self._judge(taken, self.session.inspector)
         self._undo(taken)
         return found
@@ -144,7 +144,7 @@ class Watch:
 
     # -- on a device that judges for itself ---------------------------------------------------------
 
-    def _judge(self, taken: _Taken, inspector: Inspector) -> tuple[Look, list[bytes]]:
+    def _judge(self, taken: _Taken, inspector: Inspector) -> tuple[TimedLook, list[bytes]]:
         contender = self.request.original
         assert contender is not None
         plan = contender.plan
@@ -170,10 +170,10 @@ class Watch:
                 data.append(self.scratch.read(seen))
                 originals.append(Piece(name, 0, b.nbytes))
         data += [self.scratch.read(pointers[piece.name]) for piece in originals]
-        look = Look(taken.place, taken.at[1], tuple(pieces), tuple(originals))
+        look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(originals))
         return self._with_gaps(look, data, taken)
 
-    def _with_gaps(self, look: Look, data: list[bytes], taken: _Taken) -> tuple[Look, list[bytes]]:
+    def _with_gaps(self, look: TimedLook, data: list[bytes], taken: _Taken) -> tuple[TimedLook, list[bytes]]:
         """And what belongs to nobody, where it is not intact."""
         found: list[tuple[Piece, bytes]] = []
         for b in self.plan.buffers:

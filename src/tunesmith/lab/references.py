@@ -181,8 +181,8 @@ def describe(error: BaseException, function: PythonFunction) -> str:
 
 
 def draw_inputs(plan: Plan, draw: Draw, linked: Mapping[str, Array] | None = None) -> dict[str, Array]:
-    """The memory of every array the kernel reads, stride gaps included, as flat arrays by name; `linked`: those
-    that the user's function has made already."""
+    """The memory of every array the kernel reads, stride gaps included, as flat arrays by name; `linked`
+    are those that the user's function has made already."""
     linked = linked_inputs(plan, draw) if linked is None else linked
     return {
         b.name: linked[b.name] if b.name in linked else drawn(b, draw)

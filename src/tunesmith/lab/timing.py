@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.backends.messages import Contender, Look, Timed, TimeRuns, TimingPolicy
+from tunesmith.backends.messages import Contender, Timed, TimedLook, TimeRuns, TimingPolicy
 from tunesmith.backends.port import Executable, LaunchCall, Pointer, Recording, Session, Slots
 from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
 from tunesmith.lab.device_cases import CaseMemory
@@ -58,7 +58,7 @@ class Stopwatch:
         runners, _ = self._line_up(request, executables, original)
         watched = set(CHANCE.sample(range(policy.min_rounds), min(policy.looks, policy.min_rounds)))
         samples: list[list[float]] = [[] for _ in runners]
-        looks: list[Look] = []
+        looks: list[TimedLook] = []
         blobs: list[bytes] = []
         discarded = rounds = 0
         start = time.perf_counter()
