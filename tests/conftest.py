@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from collections import defaultdict
 from functools import cache
@@ -19,6 +20,8 @@ from tunesmith.session import machine
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))
 os.environ.update({k: v for k, v in machine.worker_environment("opencl", _SCRATCH).items() if k != "TMPDIR"})
+# A shell's background jobs ignore Ctrl-C, and so would all that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     # Nothing is written beside the sources, and yet no process that a test starts compiles them all again.
     os.environ["PYTHONPYCACHEPREFIX"] = str(_SCRATCH / "bytecode")
