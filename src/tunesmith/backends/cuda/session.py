@@ -278,7 +278,8 @@ class CudaTable:
         base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
         steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
         sides = [int(a.turns) if isinstance(a, port.Pointer) else 0 for a in call.args]
-        self.values = base + np.array(slots, dtype=np.uint64).reshape(-1, 2)[:, sides] * steps
+        moved = np.array(slots, dtype=np.uint64).reshape(-1, 2)[:, sides] * steps
+        self.values = np.ascontiguousarray(base + moved)  # row by row, whatever NumPy made of the columns
         self.addresses = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
         self.pointers = int(self.addresses.ctypes.data)
         self.row = 8 * len(call.args)
