@@ -55,13 +55,13 @@ def kernel(
     problem: Problem,
     tasks: tuple[Task, ...],
     *steps: Step,
-    kept: tuple[ElementArray, ...] = (),
+    staged: tuple[ElementArray, ...] = (),
     team: str = "block",
 ) -> KernelModel:
     source = read_source_tree(problem.kernel.text, problem.kernel.language)  # type: ignore[arg-type]
     bound = bind(source, problem.launches[0].entry)
     assert isinstance(bound, BoundKernel), bound
-    return KernelModel(source, bound.function, tasks, steps, team, staged=kept)  # type: ignore[arg-type]
+    return KernelModel(source, bound.function, tasks, steps, team, staged=staged)  # type: ignore[arg-type]
 
 
 def task(name: str, extent: str, type_: str = "long long") -> Task:
