@@ -194,7 +194,7 @@ class TestOutput:
         assert ended.out.startswith("tiny is right")
         assert tunesmith(run, "-q", "check", "problem").err == ""
         for line in (("check", "problem", "--verbose"), ("-v", "check", "problem")):
-            assert tunesmith(run, *line).err.count("checking the original, case") == 7
+            assert tunesmith(run, *line).err.count("checking the original, case") == 14
         assert tunesmith(run, "check", "gone", "-q").err.startswith("error: ")
 
     @pytest.mark.parametrize("form", ["text", "md", "json"])

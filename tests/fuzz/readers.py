@@ -47,7 +47,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import configs_of, original
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.template_source import vet
+from tunesmith.problem.vetting import vet
 from tunesmith.run.config import resolve
 from tunesmith.run.dialogue import Reply
 from tunesmith.run.ports import Refactoring, Written

@@ -170,11 +170,13 @@ def test_all_heats_count_together() -> None:
     assert choice.picks[0].speedup.value == 2.0
 
 
-def test_one_that_failed_in_any_heat_is_out_where_it_failed() -> None:
+def test_one_that_failed_in_any_heat_is_out_where_it_failed_and_a_liar_everywhere() -> None:
     first = [finalist(0, A, {"small": 3.0, "wide": 3.0}), finalist(1, B, {"small": 2.0, "wide": 2.0})]
     assert chosen(*first, finalist(2, A, {"small": WRONG})).general == B
     assert chosen(finalist(2, A, {"small": WRONG}), *first).general == B
-    assert served(chosen(*first, finalist(2, A, {"small": WRONG}))) == {"small": B, "wide": A}
+    assert served(chosen(*first, finalist(2, A, {"small": WRONG}))) == {"small": B, "wide": B}
+    crashed = finalist(2, A, {"small": Status.CRASHED})
+    assert served(chosen(*first, crashed)) == {"small": B, "wide": A}
 
 
 # -- verification -------------------------------------------------------------------------------------

@@ -87,8 +87,8 @@ def test_what_fails_verification_was_never_fast() -> None:
 
 
 def test_where_one_workload_fails_the_other_still_counts() -> None:
-    wrong = finalist(6, B, {"small": 4.0, "wide": Status.WRONG})
-    state = finished(*SEARCH, FINALS[0], wrong, *FINALS[2:])
+    crashed = finalist(6, B, {"small": 4.0, "wide": Status.CRASHED})
+    state = finished(*SEARCH, FINALS[0], crashed, *FINALS[2:])
     found = history_of(PROBLEM, state)
     assert found.speedups[3] is None
     assert found.best[1].steps == ((1, 2.0), (4, 4.0))

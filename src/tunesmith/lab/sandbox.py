@@ -75,7 +75,7 @@ def for_worker(
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path, sys.pycache_prefix or "")
     lists = (environment.get(name, "") for name in ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH"))
     searched = [path for paths in lists for path in paths.split(os.pathsep)]
-    own = (*python, *searched, environment.get("OCL_ICD_VENDORS", ""), *needed)
+    own = (*python, *searched, *_vendors(environment.get("OCL_ICD_VENDORS", "")), *needed)
     seen = [path for path in map(os.path.realpath, filter(os.path.isabs, own)) if not _holds(path, home)]
     package = str(Path(__file__).parents[1])
     return Sandbox(
@@ -85,6 +85,15 @@ def for_worker(
         tuple(path for pattern in devices for path in glob.glob(pattern)),
         network,
     )
+
+
+def _vendors(folder: str) -> Iterator[str]:
+    """Where OpenCL's loader is pointed: what lies beside that folder, and beside the libraries it names."""
+    if os.path.isabs(folder):
+        yield from (folder, os.path.dirname(folder.rstrip("/")))
+        for name in glob.glob(f"{glob.escape(folder)}/*.icd"):
+            with contextlib.suppress(OSError, UnicodeDecodeError):
+                yield os.path.dirname(Path(name).read_text().strip())
 
 
 def _holds(folder: str, home: str) -> bool:

@@ -86,9 +86,9 @@ def _started(event: ev.Started) -> Iterator[str]:
     own = event.settings
     counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists)
     amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors)
-    if any(count is not None and not 1 <= count <= LARGEST for count in counts):
+    if any(count is not None and count < 1 for count in counts):
         yield f"evals, rounds, tokens, width and finalists are 1 or more: {counts}"
-    if any(amount is not None and not 0 <= amount <= LARGEST for amount in amounts):
+    if any(amount is not None and not 0 <= amount < math.inf for amount in amounts):
         yield f"seconds, dollars, seed, ahead, repairs and priors are 0 or more: {amounts}"
     names = [name for name, _ in event.files]
     if len(set(names)) != len(names):
