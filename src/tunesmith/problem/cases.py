@@ -23,7 +23,7 @@ from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.slots import SlotPlace
 from tunesmith.problem.template import Variant
-from tunesmith.problem.thresholds import constants, threshold_sizes
+from tunesmith.problem.thresholds import common_constants, constants, threshold_sizes
 from tunesmith.space.expr import parse
 from tunesmith.text import seed_of
 
@@ -103,7 +103,7 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
         *((sizes, name) for name in distributions for sizes in telling),
         *((telling[i % len(telling)], name) for i, name in enumerate(odd)),
         *((sizes, name) for name in at_workloads for sizes in domain.workloads()),
-        *((sizes, "normal") for sizes in _thresholds(domain, variant, seed, "full", domain.byte_limit())),
+        *((sizes, "normal") for sizes in _thresholds(domain, variant, seed, "full", 4 * SMOKE_BYTES)),
     ]
     return _cases(domain, pairs, seed, "full")
 
@@ -211,7 +211,8 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
 
 def _thresholds(domain: Domain, variant: Variant, seed: int, level: Level, limit: float) -> tuple[Sizes, ...]:
     rng = np.random.default_rng(seed_of(seed, "thresholds", level))
-    return threshold_sizes(domain, constants(variant), rng, limit, THRESHOLD_CASES[level])
+    values = constants(variant) if level == "verify" else common_constants(variant)
+    return threshold_sizes(domain, values, rng, limit, THRESHOLD_CASES[level])
 
 
 def _rolled(names: Sequence[str], rng: np.random.Generator) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, zip_longest
 
@@ -73,6 +74,14 @@ def constants(variant: Variant) -> tuple[int, ...]:
 
     found = {value for value in (*compared, *mentioned) if 2 < value <= MOST}
     return tuple(sorted(found, key=rank)[:MOST_CONSTANTS])
+
+
+def common_constants(variant: Variant) -> tuple[int, ...]:
+    """Those of all configurations of a template: by what stands in its own text, before any value of a
+    parameter is put in. They share what the reference says of such cases."""
+    _, marker, text = variant.source.partition("\n#line 1 ")
+    own = replace(variant, source=text.partition("\n")[2]) if marker and variant.config else variant
+    return constants(replace(own, domain=(), launches=()))
 
 
 def _numbers(node: Node) -> Iterator[int]:
