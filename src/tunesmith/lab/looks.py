@@ -105,7 +105,9 @@ class Watch:
         for number, b in enumerate(self.plan.compared()):
             slot = taken.at[turns(b)]
             if self.session.inspector is not None:
-                self.session.copy(self._seen(number, b), self._slot(b, slot))
+                stride = self.arenas.stride(b)  # at once, with what follows it: others write there too
+                place = Pointer(self.laid_out[b.name].memory, slot * stride, stride)
+                self.session.copy(self._seen(number, stride), place)
             else:
                 self._read(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
         if self.session.inspector is None:
@@ -128,9 +130,9 @@ class Watch:
     def _evidence(self, taken: _Taken) -> tuple[TimedLook, list[bytes]]:
         if self.session.inspector is None:
             return TimedLook(taken.place, taken.at[1], tuple(taken.pieces)), taken.data
-        found = self._judge(taken, self.session.inspector)
+        look, data = self._judge(taken, self.session.inspector)
         self._undo(taken)
-        return found
+        return _with_pieces(look, data, self._changed_inputs(taken))
 
     # -- on the host --------------------------------------------------------------------------------
 
@@ -164,35 +166,45 @@ class Watch:
         originals: list[Piece] = []
         data: list[bytes] = []
         for name, (number, b) in outputs.items():
-            seen, own = self._seen(number, b), pointers[name]
+            seen, own = self._seen(number, self.arenas.stride(b)).part(0, b.nbytes), pointers[name]
             if not is_like(inspector, b, seen, own):
                 pieces.append(Piece(name, 0, b.nbytes))
                 data.append(self.scratch.read(seen))
                 originals.append(Piece(name, 0, b.nbytes))
         data += [self.scratch.read(pointers[piece.name]) for piece in originals]
         look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(originals))
-        return self._with_gaps(look, data, taken)
+        return _with_pieces(look, data, self._hit_gaps(taken))
 
-    def _with_gaps(self, look: TimedLook, data: list[bytes], taken: _Taken) -> tuple[TimedLook, list[bytes]]:
-        """And what belongs to nobody, where it is not intact."""
+    def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
+        """Where an input is not what was drawn, at its ends and at some places."""
         found: list[tuple[Piece, bytes]] = []
+        draw = self.request.draw
         for b in self.plan.buffers:
-            if b.role == "workspace" or b.role == "inout":
+            if b.role != "input" or self.arenas.is_linked(b, draw):
                 continue
-            slot, stride = taken.at[turns(b)], self.arenas.stride(b)
-            piece = Piece(b.name, b.nbytes, stride - b.nbytes)
-            place = slot * stride + b.nbytes
-            now = self.session.read(self.laid_out[b.name].memory, place, piece.nbytes)
-            if now != self._gap(b, slot):
-                found.append((piece, now))
-        if not found:
-            return look, data
-        count = len(look.pieces)
-        pieces = (*look.pieces, *(piece for piece, _ in found))
-        return replace(look, pieces=pieces), [*data[:count], *(now for _, now in found), *data[count:]]
+            block = block_of(b, draw.distribution, draw.seed)
+            start = taken.at[0] * self.arenas.stride(b)
+            count = PIECES if self.request.policy.whole else 2
+            for piece in choose_pieces(b, 2 * PIECE, count, self.chance):
+                now = self.session.read(self.laid_out[b.name].memory, start + piece.start, piece.nbytes)
+                first = (start + piece.start) // b.itemsize
+                if now != block.stretch(first, piece.nbytes // b.itemsize).tobytes():
+                    found.append((piece, now))
+        return found
 
-    def _seen(self, number: int, b: BufferPlan) -> Pointer:
-        return Pointer(self.scratch.arena(f"seen {self.number} {number}", b.nbytes), 0, b.nbytes)
+    def _hit_gaps(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
+        """What belongs to nobody, where it is not intact."""
+        found: list[tuple[Piece, bytes]] = []
+        for number, b in enumerate(self.plan.compared()):
+            stride = self.arenas.stride(b)
+            piece = Piece(b.name, b.nbytes, stride - b.nbytes)
+            now = self.scratch.read(self._seen(number, stride).part(b.nbytes, piece.nbytes))
+            if now != self._gap(b, taken.at[turns(b)]):
+                found.append((piece, now))
+        return found
+
+    def _seen(self, number: int, nbytes: int) -> Pointer:
+        return Pointer(self.scratch.arena(f"seen {self.number} {number}", nbytes), 0, nbytes)
 
     def _own(self, number: int, b: BufferPlan) -> Pointer:
         return Pointer(self.scratch.arena(f"own {number}", b.nbytes), 0, b.nbytes)
@@ -228,6 +240,15 @@ class Watch:
         )
         for item, where in zip(items.ravel(), pairs.ravel().tolist(), strict=True):
             self.session.write(to.memory, to.offset + where * b.itemsize, item.tobytes())
+
+
+def _with_pieces(
+    look: TimedLook, data: list[bytes], found: Sequence[tuple[Piece, bytes]]
+) -> tuple[TimedLook, list[bytes]]:
+    """Those that were found beside the outputs, before the original's."""
+    count = len(look.pieces)
+    pieces = (*look.pieces, *(piece for piece, _ in found))
+    return replace(look, pieces=pieces), [*data[:count], *(now for _, now in found), *data[count:]]
 
 
 def turns(b: BufferPlan) -> bool:
