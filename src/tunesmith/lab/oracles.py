@@ -219,6 +219,7 @@ class HostOracle(CaseOracle):
         return array if rows is None else array[rows]
 
 
+MOVED_BYTES = 1 << 26  # of one case's outputs, from one process to another
 REFERENCES_BYTES = 1 << 30  # of reference values, in our own memory, for when a worker has to be told again
 
 
@@ -269,8 +270,11 @@ class DeviceOracle(CaseOracle):
         return RIGHT
 
     def examine_apart(self, code: BuiltCode, cases: Sequence[Examined], judge: DeviceOracle) -> Verdict:
-        """The same outputs once more, judged in a process where no candidate ever ran."""
+        """The same outputs once more, judged in a process where no candidate ever ran; but for those that are
+        too large to be moved."""
         for c in cases:
+            if sum(b.nbytes for b in c.plan.compared()) > MOVED_BYTES:
+                continue
             request = _request(c.case, code, c.plan)
             found = self._runner.check_and_send(code, request, c.deadline)
             if isinstance(found, Verdict):
