@@ -28,7 +28,7 @@ from tunesmith.lab.memory import bind_calls, initial_payload
 from tunesmith.lab.timing import Stopwatch
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Status
-from tunesmith.problem.slots import swapped
+from tunesmith.problem.slots import moves
 from tunesmith.run.protection import Protection
 from tunesmith.text import digest_of
 
@@ -257,10 +257,8 @@ class Bench:
 
 def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
     """Let a few elements of an input change places, or go back to theirs."""
-    pairs, size = swapped(b.plan, seed), b.plan.itemsize
-    for to, source in zip(
-        pairs.ravel().tolist(), (pairs if back else pairs[:, ::-1]).ravel().tolist(), strict=True
-    ):
+    size = b.plan.itemsize
+    for to, source in moves(b.plan, seed, back):
         session.write(b.memory, b.layout.offset + to * size, data[source * size : (source + 1) * size])
 
 

@@ -27,7 +27,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.draws import draw_block
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import element_type
-from tunesmith.problem.slots import swapped
+from tunesmith.problem.slots import moves
 from tunesmith.text import digest_of
 
 MEMORY_SHARE = 0.25
@@ -264,10 +264,7 @@ class StoredCases:
             if b.role not in ("input", "inout") or b.name in stored.linked:
                 continue
             work, pristine, size = self._memory.work(b), stored.pristine[b.name], b.itemsize
-            pairs = swapped(b, stored.request.draw.seed)
-            for to, source in zip(
-                pairs.ravel().tolist(), (pairs if back else pairs[:, ::-1]).ravel().tolist(), strict=True
-            ):
+            for to, source in moves(b, stored.request.draw.seed, back):
                 self._session.copy(work.part(to * size, size), pristine.part(source * size, size))
 
     def _prepare(self, stored: _Stored, plan: Plan, pattern: bytes, leaving: Sequence[str] = ()) -> None:

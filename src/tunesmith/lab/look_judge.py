@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from tunesmith.backends.messages import Draw, Piece, TimedLook
 from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.references import CONTESTED_ROWS, References, drawn
+from tunesmith.lab.references import CONTESTED_ROWS, References
 from tunesmith.lab.runner import BuiltCode, Race, RaceRun, Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import judge, judge_against_original, unlike_original
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem, Workload, element_type
-from tunesmith.problem.slots import SlotPlace, after_slot
+from tunesmith.problem.slots import SlotPlace, after_slot, slot_items
 
 OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
 
@@ -91,9 +91,8 @@ class LookJudge:
                 if blob != after_slot(b, draw.distribution, draw.seed, place):
                     return f"it writes outside {b.name}"
             elif b.role == "input":
-                end = piece.start + piece.nbytes
-                memory = drawn(b, replace(draw, place=look.place)).view(np.uint8)
-                if blob != memory[piece.start : end].tobytes():
+                part = (piece.start // b.itemsize, piece.nbytes // b.itemsize)
+                if blob != slot_items(b, draw.distribution, draw.seed, look.place, *part).tobytes():
                     return f"it changes the input {b.name}"
         return ""
 
@@ -105,10 +104,7 @@ class LookJudge:
                 return None
             compared = zip(plan.compared(), run.outputs, strict=True)
             self._known[case] = {b.name: guards.as_array(b, blob) for b, blob in compared}
-            sizes = [sum(a.nbytes for a in known.values()) for known in self._known.values()]
-            while len(sizes) > 1 and sum(sizes) > OUTPUT_BYTES:
-                self._known.popitem(last=False)
-                del sizes[0]
+            guards.drop_oldest(self._known, lambda known: sum(a.nbytes for a in known.values()), OUTPUT_BYTES)
         self._known.move_to_end(case)
         return self._known[case]
 

@@ -11,8 +11,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from tunesmith.backends.messages import Piece, TimedLook, TimeRuns
 from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
 from tunesmith.lab import memory as guards
@@ -21,7 +19,7 @@ from tunesmith.lab.device_cases import CaseMemory, is_like
 from tunesmith.lab.memory import bind_calls
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Plan
-from tunesmith.problem.slots import SlotPlace, after_slot, block_of, stride_of, swapped
+from tunesmith.problem.slots import SlotPlace, after_slot, moves, slot_items
 
 PIECE = 4096  # bytes
 PIECES = 32  # of an array, where not all of it is looked at
@@ -79,7 +77,8 @@ class Watch:
         swaps = self.chance.randrange(1, 1 << 53) if self.request.policy.whole else 0
         self._taken.append(_Taken(at, SlotPlace(at[0], apart_on(self.device), swaps)))
         self.scramble(at[1])
-        self._swap(self._taken[-1].place, self.laid_out)
+        for b in self._drawn("input", "inout"):
+            self._swap_in(b, self._slot(b, at[0]), self._taken[-1].place)
 
     def scramble(self, slot: int) -> None:
         """What a launch finds where it shall write: what lay there, poison, or numbers."""
@@ -111,9 +110,8 @@ class Watch:
             else:
                 self._read(taken, b, slot, WHOLE_AT_MOST if self.request.policy.whole else WHOLE_BELOW)
         if self.session.inspector is None:
-            for b in self.plan.buffers:
-                if b.role == "input" and not self.arenas.is_linked(b, self.request.draw):
-                    self._read(taken, b, taken.at[0], 2 * PIECE)
+            for b in self._drawn("input"):
+                self._read(taken, b, taken.at[0], 2 * PIECE)
             self._undo(taken)
 
     def settle(self) -> tuple[tuple[TimedLook, ...], list[bytes]]:
@@ -149,7 +147,7 @@ class Watch:
     def _judge(self, taken: _Taken, inspector: Inspector) -> tuple[TimedLook, list[bytes]]:
         contender = self.request.original
         assert contender is not None
-        plan = contender.plan
+        plan, drawn = contender.plan, {b.name for b in self._drawn("inout")}
         pointers = {b.name: self._slot(b, taken.at[0]) for b in plan.buffers}
         outputs = {b.name: (number, b) for number, b in enumerate(self.plan.compared())}
         for number, b in enumerate(plan.compared()):
@@ -158,7 +156,8 @@ class Watch:
             if arena.source is not None:
                 source = Pointer(arena.source, taken.at[0] * self.arenas.stride(b), b.nbytes)
                 self.session.copy(own, source)
-                self._swap_in(b, own, taken.place)
+                if b.name in drawn:
+                    self._swap_in(b, own, taken.place)
             else:
                 inspector.fill(own, guards.PATTERN)
         self.session.run(bind_calls(plan, self.original, pointers))
@@ -178,17 +177,13 @@ class Watch:
     def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """Where an input is not what was drawn, at its ends and at some places."""
         found: list[tuple[Piece, bytes]] = []
-        draw = self.request.draw
-        for b in self.plan.buffers:
-            if b.role != "input" or self.arenas.is_linked(b, draw):
-                continue
-            block = block_of(b, draw.distribution, draw.seed)
-            start = taken.at[0] * self.arenas.stride(b)
-            count = PIECES if self.request.policy.whole else 2
+        draw, place = self.request.draw, replace(taken.place, swaps=0)
+        for b in self._drawn("input"):
+            slot, count = self._slot(b, taken.at[0]), PIECES if self.request.policy.whole else 2
             for piece in choose_pieces(b, 2 * PIECE, count, self.chance):
-                now = self.session.read(self.laid_out[b.name].memory, start + piece.start, piece.nbytes)
-                first = (start + piece.start) // b.itemsize
-                if now != block.stretch(first, piece.nbytes // b.itemsize).tobytes():
+                now = self.scratch.read(slot.part(piece.start, piece.nbytes))
+                part = (piece.start // b.itemsize, piece.nbytes // b.itemsize)
+                if now != slot_items(b, draw.distribution, draw.seed, place, *part).tobytes():
                     found.append((piece, now))
         return found
 
@@ -218,28 +213,21 @@ class Watch:
         draw = self.request.draw
         return after_slot(b, draw.distribution, draw.seed, SlotPlace(slot, apart_on(self.device)))
 
-    def _swap(self, place: SlotPlace, laid_out: dict[str, Arena]) -> None:
-        for b in self.plan.buffers:
-            if b.role in ("input", "inout") and not self.arenas.is_linked(b, self.request.draw):
-                memory = laid_out[b.name].memory
-                self._swap_in(b, Pointer(memory, place.slot * self.arenas.stride(b), b.nbytes), place)
+    def _drawn(self, *roles: str) -> list[BufferPlan]:
+        """Of these roles, what no function of the user's makes."""
+        draw = self.request.draw
+        return [b for b in self.plan.buffers if b.role in roles and not self.arenas.is_linked(b, draw)]
 
     def _undo(self, taken: _Taken) -> None:
         """Only of inputs: what is changed in place is restored anyway."""
-        for b in self.plan.buffers:
-            if taken.place.swaps and b.role == "input" and not self.arenas.is_linked(b, self.request.draw):
-                self._swap_in(b, self._slot(b, taken.at[0]), taken.place, back=True)
+        for b in self._drawn("input"):
+            self._swap_in(b, self._slot(b, taken.at[0]), taken.place, back=True)
 
     def _swap_in(self, b: BufferPlan, to: Pointer, place: SlotPlace, back: bool = False) -> None:
-        pairs = swapped(b, place.swaps)
-        if not len(pairs) or self.arenas.is_linked(b, self.request.draw):
-            return
-        first = place.slot * stride_of(b, place.apart) // b.itemsize
-        items = block_of(b, self.request.draw.distribution, self.request.draw.seed).at(
-            np.asarray(first + (pairs if back else pairs[:, ::-1]), dtype=np.int64)
-        )
-        for item, where in zip(items.ravel(), pairs.ravel().tolist(), strict=True):
-            self.session.write(to.memory, to.offset + where * b.itemsize, item.tobytes())
+        draw, size, plain = self.request.draw, b.itemsize, replace(place, swaps=0)
+        for where, source in moves(b, place.swaps, back):
+            item = slot_items(b, draw.distribution, draw.seed, plain, source, 1)
+            self.session.write(to.memory, to.offset + where * size, item.tobytes())
 
 
 def _with_pieces(

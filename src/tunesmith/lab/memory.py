@@ -3,9 +3,10 @@ before a run, arguments bound to it, and outputs read from it."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -25,6 +26,8 @@ GUARD = 1 << 16  # bytes on either side
 PATTERN = bytes((0xE7, 0xFF, 0xF5, 0xFF))
 OTHER_PATTERN = bytes((0xD3, 0x7F, 0xF9, 0x7F))
 Array = NDArray[Any]
+K = TypeVar("K")
+V = TypeVar("V")
 POISON_PERIOD = 8  # bytes; the pattern repeats, and no element is wider
 
 
@@ -138,6 +141,13 @@ def initial_payload(item: BufferPlan, pattern: bytes) -> bytes:
     else:
         view[...] = np.resize(np.frombuffer(fill(pattern, 8), dtype=word), item.shape)
     return memory.tobytes()
+
+
+def drop_oldest(known: OrderedDict[K, V], nbytes: Callable[[V], int], most: int) -> None:
+    """Until the rest takes no more than so many bytes; the newest stays."""
+    total = sum(map(nbytes, known.values()))
+    while len(known) > 1 and total > most:
+        total -= nbytes(known.popitem(last=False)[1])
 
 
 @dataclass(frozen=True)

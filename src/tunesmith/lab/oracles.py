@@ -100,10 +100,8 @@ class HostOracle(CaseOracle):
             if isinstance(established, Verdict) and established.status is not Status.WRONG:
                 return established  # a crash or a hang may have been another kernel's doing: ask again
             self._known[case] = established
-            sizes = [e.nbytes if isinstance(e, Expectation) else 0 for e in self._known.values()]
-            while len(sizes) > 1 and sum(sizes) > CACHED_BYTES:
-                self._known.popitem(last=False)
-                del sizes[0]
+            size = lambda e: e.nbytes if isinstance(e, Expectation) else 0  # noqa: E731
+            guards.drop_oldest(self._known, size, CACHED_BYTES)
         self._known.move_to_end(case)
         return self._known[case]
 
@@ -367,10 +365,7 @@ class DeviceOracle(CaseOracle):
     def _refer(self, case: Case, plan: Plan) -> Referred:
         if case not in self._referred:
             self._referred[case] = self._references.ask(case, plan, digests=False)
-            while (
-                sum(r.nbytes for r in self._referred.values()) > REFERENCES_BYTES and len(self._referred) > 1
-            ):
-                self._referred.popitem(last=False)
+            guards.drop_oldest(self._referred, lambda referred: referred.nbytes, REFERENCES_BYTES)
         self._referred.move_to_end(case)
         return self._referred[case]
 

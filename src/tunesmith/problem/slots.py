@@ -71,12 +71,23 @@ def _apart(rng: np.random.Generator, count: int, words: int) -> NDArray[np.int64
     return np.array(list(found), dtype=np.int64).reshape(count, 2)
 
 
-def slot_items(b: BufferPlan, distribution: str, seed: int, place: SlotPlace) -> Array:
-    """The array at a slot as it lies in memory, with what was swapped."""
+def moves(b: BufferPlan, seed: int, back: bool = False) -> list[tuple[int, int]]:
+    """What swapping moves: to which place, and whose item of those drawn; `back`: each its own again."""
+    pairs = swapped(b, seed)
+    sources = pairs if back else pairs[:, ::-1]
+    return list(zip(pairs.ravel().tolist(), sources.ravel().tolist(), strict=True))
+
+
+def slot_items(
+    b: BufferPlan, distribution: str, seed: int, place: SlotPlace, first: int = 0, count: int | None = None
+) -> Array:
+    """The array at a slot in memory, with what was swapped: `count` items from `first` on, or all of them."""
     block = block_of(b, distribution, seed)
-    items = np.array(block.stretch(place.slot * stride_of(b, place.apart) // b.itemsize, b.words))
-    pairs = swapped(b, place.swaps)
-    items[pairs.ravel()] = items[pairs[:, ::-1].ravel()]
+    start = place.slot * stride_of(b, place.apart) // b.itemsize
+    items = np.array(block.stretch(start + first, b.words if count is None else count))
+    for to, source in moves(b, place.swaps):
+        if first <= to < first + items.size:
+            items[to - first] = block.stretch(start + source, 1)[0]
     return items
 
 

@@ -278,8 +278,10 @@ def _implausible(folder: RunFolder, record: Recorded, fault: str) -> BadInput:
     return BadInput(f"the journal is damaged: {what}", where=where, hint=DAMAGED)
 
 
-def state_and_templates(folder: RunFolder) -> tuple[State, Templates]:
-    records = list(folder.journal().read())
+def state_and_templates(
+    folder: RunFolder, records: Sequence[Recorded] | None = None
+) -> tuple[State, Templates]:
+    records = list(folder.journal().read()) if records is None else records
     state = state_of(folder, records)
     templates = templates_of(folder, state)
     for record in records:

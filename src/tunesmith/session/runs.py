@@ -238,11 +238,11 @@ def _continue(
 ) -> Run:
     signing.signing_key(config.sign)
     journal = folder.journal()
+    records = list(journal.read())  # by the journal that goes on from there
     if templates is None:
-        state, templates = problems.state_and_templates(folder)
+        state, templates = problems.state_and_templates(folder, records)
     else:
-        state = problems.state_of(folder)
-    list(journal.read())  # what is appended goes on from there
+        state = problems.state_of(folder, records)
     problems.refuse_broken(state, folder.path)
     problem, started = templates.problem, state.started
     assert started is not None, "a run that can be read has begun"
