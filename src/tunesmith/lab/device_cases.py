@@ -18,11 +18,12 @@ from tunesmith.backends import messages as m
 from tunesmith.backends.port import Comparison, Difference, Executable, Inspector, Memory, Pointer, Session
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
+from tunesmith.lab.device_compare import is_like, unlike_spans
 from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS
 from tunesmith.problem import compare
 from tunesmith.problem.cases import COMPARABLE_ITEMS
-from tunesmith.problem.compare import ErrorStats
+from tunesmith.problem.compare import ErrorStats, Stretch
 from tunesmith.problem.device import Device
 from tunesmith.problem.draws import draw_block
 from tunesmith.problem.plan import BufferPlan, Plan, Status
@@ -375,15 +376,28 @@ class StoredCases:
         if is_like(self._inspector, b, first, place):
             return None, ()
         rows = stored.request.rows if b.name in stored.request.sampled else ()
-        if rows and b.in_c_order and b.packed == 1:
-            # What the reference has judged the original has no say in.
-            size = first.nbytes // b.shape[0]
-            for row in rows:
-                self._session.copy(first.part(row * size, size), place.part(row * size, size))
-            if is_like(self._inspector, b, first, place):
-                return None, ()
+        found = self._where_unlike(b, first, place, rows) if b.in_c_order and b.packed == 1 else None
+        if found is not None:
+            return found
         got, other = (guards.as_array(b, self._memory.read(where)) for where in (first, place))
         return compare.judge_other_rows(b, got, other, rows, CONTESTED_ROWS)
+
+    def _where_unlike(
+        self, b: BufferPlan, first: Pointer, place: Pointer, rows: tuple[int, ...]
+    ) -> tuple[str | None, tuple[int, ...]] | None:
+        """The same by the stretches that are not surely like the original's; None: all must be read."""
+        spans, is_all = unlike_spans(self._inspector, b, first, place)
+
+        def values(pointer: Pointer, start: int, end: int) -> NDArray[np.generic]:
+            part = pointer.part(start * b.itemsize, (end - start) * b.itemsize)
+            return np.frombuffer(self._memory.read(part), dtype=element_type(b.type).memory)
+
+        stretches = [Stretch(s, values(first, s, end), values(place, s, end)) for s, end in spans]
+        reason, contested = compare.judge_stretches(b, stretches, rows, CONTESTED_ROWS)
+        if is_all:
+            return reason, contested
+        # Without rows that the reference may yet be asked for it is wrong, whatever the rest is like.
+        return (f"{reason}, at least", ()) if reason and not contested else None
 
     def _like_either(self, stored: _Stored, b: BufferPlan) -> str | None:
         """Odd values: like the original's, or like the reference's."""
@@ -407,26 +421,11 @@ class StoredCases:
 
     def _on_host(self, stored: _Stored, b: BufferPlan) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
         spec, place = stored.expected[b.name]
-        got = guards.as_array(b, self._memory.read(self._memory.first(b)))
-        if stored.request.rows and b.name in stored.request.sampled:
-            got = got[list(stored.request.rows)]
+        rows = stored.request.rows if b.name in stored.request.sampled else ()
+        if rows and b.in_c_order and b.packed == 1:
+            data = self._memory.read(self._rows(stored, b))
+            got = np.frombuffer(data, dtype=element_type(b.type).memory).reshape(spec.shape)
+        else:
+            got = guards.as_array(b, self._memory.read(self._memory.first(b)))
+            got = got[list(rows)] if rows else got
         return got, np.frombuffer(self._memory.read(place), dtype=spec.dtype).reshape(spec.shape)
-
-
-def is_like(inspector: Inspector, b: BufferPlan, got: Pointer, other: Pointer) -> bool:
-    """Surely within the rule; where this is not sure the host looks at every element."""
-    different = inspector.differing(got, other).count
-    if not different:
-        return True
-    element = element_type(b.type)
-    if b.extent != b.count or element.packed > 1:
-        return False
-    if b.compare == "codes":
-        # Neighbours, seen from either: across a power of two the step below is the smaller one.
-        few = different <= max(1, b.count // 100)
-        pairs = ((got, other), (other, got)) if few else ()
-        found = [inspector.compare(g, b.type, e, b.type, guards.NEIGHBOURS) for g, e in pairs]
-        return few and not any(comparison.wrong for comparison in found)
-    if b.compare == "close" and element.kind == "float":
-        return not inspector.compare(got, b.type, other, b.type, guards.original_rule(b)).wrong
-    return False

@@ -7,7 +7,7 @@ little memory beyond the arrays themselves (an output with padded strides is pac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from tunesmith.problem.problem import ElementType, element_type
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Chunk = tuple[int, Array, Array]  # the first element's number, what was given there, what is expected
 
 CHUNK = 1 << 15
 
@@ -96,7 +97,7 @@ def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats 
         rule = _codes(buffer, sums)
     else:
         rule = _close(buffer, _bounds(buffer, original), sums)
-    reason = _first_wrong(buffer, got, expected, rule)
+    reason = _first_wrong(buffer, got.shape, _chunks(got, expected), rule)
     if reason is not None or original is None or not sums.count:
         return reason
     error, limit = rms(sums.squared_error, sums.count), rms_limit(original, sums.squared_ulp, sums.count)
@@ -121,7 +122,7 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
 
     Where a reference would be near a tie nobody knows, so codes may be 1 apart, but only in 1 % of places.
     """
-    reason = _first_wrong(buffer, got, original_output, _like_original(buffer))
+    reason = _first_wrong(buffer, got.shape, _chunks(got, original_output), _like_original(buffer))
     if reason is not None or buffer.compare != "codes":
         return reason
     with np.errstate(all="ignore"):
@@ -140,7 +141,7 @@ def judge_odd(buffer: BufferPlan, got: Array, expected: Array | None, original_o
     """
     like = _like_original(buffer)
     if expected is None:
-        return _first_wrong(buffer, got, original_output, like)
+        return _first_wrong(buffer, got.shape, _chunks(got, original_output), like)
     slack = _slack(buffer, original_output, expected)
     bound = _ErrorBound(
         "rtol and atol, or twice the original's own error",
@@ -150,7 +151,8 @@ def judge_odd(buffer: BufferPlan, got: Array, expected: Array | None, original_o
     rule = _codes(buffer, _Sums()) if buffer.compare == "codes" else rule
     with np.errstate(all="ignore"):
         parts = [~like.judge(g, o) for _, g, o in _chunks(got, original_output)]
-    return _first_wrong(buffer, got, expected, rule, np.concatenate([*parts, np.zeros(0, dtype=np.bool_)]))
+    excused = np.concatenate([*parts, np.zeros(0, dtype=np.bool_)])
+    return _first_wrong(buffer, got.shape, _chunks(got, expected), rule, excused)
 
 
 SLACK = 64.0  # times the tolerance; an original that is further off is no measure
@@ -182,7 +184,29 @@ def judge_other_rows(
     reason = judge_against_original(buffer, got, original_output)
     if reason is None or not judged:
         return reason, ()
-    return reason, _rows_unlike(buffer, got, original_output, at_most)
+    return reason, _rows_unlike(buffer, _chunks(got, original_output), at_most)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Part of an output whose elements lie one after the other, and what the original gave there."""
+
+    first: int
+    got: Array
+    original: Array
+
+
+def judge_stretches(
+    buffer: BufferPlan, stretches: Sequence[Stretch], judged: Sequence[int], at_most: int
+) -> tuple[str | None, tuple[int, ...]]:
+    """The same where these stretches alone may be unlike, and not too many codes differ."""
+    row_size, known = math.prod(buffer.shape[1:]), np.asarray(judged, dtype=np.intp)
+    parts: list[Chunk] = []
+    for one in stretches:
+        rows = (one.first + np.arange(one.got.size)) // row_size
+        parts.append((one.first, np.where(np.isin(rows, known), one.original, one.got), one.original))
+    reason = _first_wrong(buffer, buffer.shape, parts, _like_original(buffer))
+    return reason, _rows_unlike(buffer, parts, at_most) if reason and judged else ()
 
 
 def unlike_original(buffer: BufferPlan, got: Array, original_output: Array) -> NDArray[np.intp]:
@@ -193,11 +217,11 @@ def unlike_original(buffer: BufferPlan, got: Array, original_output: Array) -> N
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
-def _rows_unlike(buffer: BufferPlan, got: Array, original_output: Array, at_most: int) -> tuple[int, ...]:
+def _rows_unlike(buffer: BufferPlan, chunks: Iterable[Chunk], at_most: int) -> tuple[int, ...]:
     rule, rows = _like_original(buffer), set[int]()
-    size = got.size // got.shape[0] if got.size else 1
+    size = math.prod(buffer.shape[1:])
     with np.errstate(all="ignore"):
-        for start, g, e in _chunks(got, original_output):
+        for start, g, e in chunks:
             rows.update(((start + np.flatnonzero(rule.judge(g, e))) // size).tolist())
             if len(rows) > at_most:
                 return ()
@@ -333,31 +357,35 @@ def _ordinals(values: Array) -> NDArray[np.int64]:
 
 
 def _first_wrong(
-    buffer: BufferPlan, got: Array, expected: Array, rule: _CompareRule, excused: Bools | None = None
+    buffer: BufferPlan,
+    shape: Sequence[int],
+    chunks: Iterable[Chunk],
+    rule: _CompareRule,
+    excused: Bools | None = None,
 ) -> str | None:
-    count, first = 0, -1
+    count, first = 0, (-1, np.empty(0), np.empty(0))
     with np.errstate(all="ignore"):
-        for start, g, e in _chunks(got, expected):
+        for start, g, e in chunks:
             wrong = rule.judge(g, e)
             if excused is not None:
                 wrong &= ~excused[start : start + g.size]
             here = int(np.count_nonzero(wrong))
             if here and not count:
-                first = start + int(wrong.argmax())
+                at = int(wrong.argmax())
+                first = start + at, g[at : at + 1], e[at : at + 1]
             count += here
         if not count:
             return None
-        place = np.unravel_index(first, got.shape)
-        g, e = np.asarray(got[place]).reshape(1), np.asarray(expected[place]).reshape(1)
+        place, g, e = first
         why = rule.explain(g, e)
-    index = ", ".join(map(str, place))
+    index = ", ".join(map(str, np.unravel_index(place, tuple(shape))))
     return (
         f"{buffer.name}[{index}] is {_show(g)}, expected {_show(e)}: {why}; "
-        f"{count} of {got.size} elements are wrong"
+        f"{count} of {math.prod(shape)} elements are wrong"
     )
 
 
-def _chunks(got: Array, expected: Array) -> Iterator[tuple[int, Array, Array]]:
+def _chunks(got: Array, expected: Array) -> Iterator[Chunk]:
     if got.shape != expected.shape:
         raise ValueError(f"an output of shape {got.shape} cannot be compared with one of {expected.shape}")
     g, e = got.reshape(-1), expected.reshape(-1)
