@@ -13,6 +13,7 @@ from tunesmith.errors import BadInput
 from tunesmith.lab import references
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
+from tunesmith.run.outcome import Effort
 
 GATHER = """
 name = "gather"
@@ -147,13 +148,14 @@ def scale(**given):
 
 
 class TestLinkedInputs:
-    def test_are_what_kernel_and_reference_see(self) -> None:
+    @pytest.mark.parametrize("effort", ["short", pytest.param("long", marks=pytest.mark.long)])
+    def test_are_what_kernel_and_reference_see(self, effort: Effort) -> None:
         """The reference asserts the link; the kernel's inputs must have the digest of the reference's."""
         with lab(
             gather_problem(),
             fault_template("0", args="out, x, index, n, table", time="n").replace("rows", "n"),
         ) as harness:
-            assert harness.result("long").status is Status.OK
+            assert harness.result(effort).status is Status.OK
             assert all(s.request.draw.inputs for s in (*harness.log.of(RunCase), *harness.log.of(Refer)))
             assert all(s.request.draw.inputs for s in harness.log.of(TimeRuns))
 

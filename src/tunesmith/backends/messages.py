@@ -223,10 +223,11 @@ class BufferReport:
 
     name: str
     guard_digest: str
-    payload_digest: str  # of an output after the first run, of an input before it
-    second_digest: str  # after the second run
+    given: str = ""  # digest of an input before the runs
+    left: str = ""  # and after them
+    repeats: bool = True  # an output: the second run gave what the first did
+    stateless: bool = True  # and so did one that found what an earlier one had left
     damage: str = ""  # where a guard was hit, in words: a hint, not a verdict
-    stale_digest: str = ""  # of an output after a run that found what an earlier one had left
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from tunesmith.text import digest_of
 Answer = tuple[m.Reply, tuple[bytes, ...]]
 T = TypeVar("T")
 MEMORY_ATTEMPTS = 6
+WRITTEN_WHOLE = 1 << 18  # bytes; of larger arrays only what changes
 STATEFUL = ("input", "output", "workspace")  # what stays as it is between two calls
 _FAILURES: dict[type[Exception], str] = {
     port.BuildFailed: "build",
@@ -48,6 +49,7 @@ _FAILURES: dict[type[Exception], str] = {
 
 @dataclass(frozen=True)
 class _GuardedBuffer:
+    number: int
     plan: BufferPlan
     memory: Memory
     layout: guards.GuardedLayout
@@ -221,7 +223,7 @@ class Bench:
                 layout = guards.guarded(item.nbytes, max(item.align, device.limits.alignment))
                 memory = session.allocate(layout.total)
                 before, after = zones = guards.zones(layout, number)
-                buffers.append(_GuardedBuffer(item, memory, layout, zones))
+                buffers.append(_GuardedBuffer(number, item, memory, layout, zones))
                 session.write(memory, 0, before)
                 session.write(memory, layout.offset + layout.nbytes, after)
                 if item.name in inputs and item.nbytes:
@@ -239,16 +241,18 @@ class Bench:
                 _swap(session, b, inputs[b.plan.name], request.draw.seed, back=True)
             _prepare(session, buffers, inputs, guards.PATTERN, STATEFUL)
             session.run(calls)
-            stale = {b.plan.name: digest_of(_payload(session, b)) for b in buffers if b.plan.role == "output"}
+            stale = {b.plan.name: _payload(session, b) for b in buffers if b.plan.role == "output"}
             _prepare(session, buffers, inputs, guards.PATTERN)
             session.run(calls)
             first = {b.plan.name: _payload(session, b) for b in buffers if b.plan.role in ("output", "inout")}
+            stateless = {name: data == first[name] for name, data in stale.items()}
+            stale.clear()
             _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
             start = time.perf_counter()
             session.run(calls)
             seconds = time.perf_counter() - start
             unchanged = {b.plan.name: inputs[b.plan.name] for b in buffers if b.plan.role == "input"}
-            reports = tuple(_report(session, b, unchanged | first, stale) for b in buffers)
+            reports = tuple(_report(session, b, unchanged | first, stateless) for b in buffers)
         finally:
             for b in buffers:
                 session.release(b.memory)
@@ -258,8 +262,15 @@ class Bench:
 def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
     """Let a few elements of an input change places, or go back to theirs."""
     size = b.plan.itemsize
+    whole = bytearray(data if len(data) <= WRITTEN_WHOLE else b"")
     for to, source in moves(b.plan, seed, back):
-        session.write(b.memory, b.layout.offset + to * size, data[source * size : (source + 1) * size])
+        item = data[source * size : (source + 1) * size]
+        if whole:
+            whole[to * size : (to + 1) * size] = item
+        else:
+            session.write(b.memory, b.layout.offset + to * size, item)
+    if whole:
+        session.write(b.memory, b.layout.offset, bytes(whole))
 
 
 def _prepare(
@@ -281,18 +292,21 @@ def _payload(session: Session, b: _GuardedBuffer) -> bytes:
 
 
 def _report(
-    session: Session, b: _GuardedBuffer, known: dict[str, bytes], stale: dict[str, str]
+    session: Session, b: _GuardedBuffer, known: dict[str, bytes], stateless: dict[str, bool]
 ) -> m.BufferReport:
     before = session.read(b.memory, 0, b.layout.offset)
     end = b.layout.offset + b.layout.nbytes
     after = session.read(b.memory, end, b.layout.total - end)
-    now = digest_of(_payload(session, b))
-    payload = known.get(b.plan.name)
-    return m.BufferReport(
-        name=b.plan.name,
-        guard_digest=digest_of(before, after),
-        payload_digest=digest_of(payload) if payload is not None else now,
-        second_digest=now,
-        damage=guards.damage((before, after), b.zones, b.plan.itemsize),
-        stale_digest=stale.get(b.plan.name, ""),
-    )
+    intact = (before, after) == b.zones
+    zones = guards.zones_digest(b.layout, b.number) if intact else guards.memory_digest(before, after)
+    hit = "" if intact else guards.damage((before, after), b.zones, b.plan.itemsize)
+    if b.plan.name not in known:
+        return m.BufferReport(b.plan.name, zones, damage=hit)
+    now, first = _payload(session, b), known[b.plan.name]
+    if b.plan.role != "input":
+        return m.BufferReport(
+            b.plan.name, zones, repeats=now == first, stateless=stateless.get(b.plan.name, True), damage=hit
+        )
+    left = guards.memory_digest(now)
+    given = left if now == first else guards.memory_digest(first)
+    return m.BufferReport(b.plan.name, zones, given, left, damage=hit)

@@ -29,7 +29,6 @@ from tunesmith.problem.draws import draw_block
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.slots import moves
-from tunesmith.text import digest_of
 
 MEMORY_SHARE = 0.25
 PHASE = 64  # copies keep an array's place within so many bytes, so that whole vectors can be compared
@@ -203,7 +202,7 @@ class StoredCases:
             stored.pristine[name] = place = self._memory.copy_place(request.plan.buffer(name))
             data = array.tobytes()
             self._session.write(place.memory, place.offset, data)
-            digests.append((name, digest_of(data)))
+            digests.append((name, guards.memory_digest(data)))
         for b in request.plan.buffers:
             if b.role in ("input", "inout") and b.name not in stored.pristine:
                 stored.pristine[b.name] = self._memory.copy_place(b)

@@ -3,9 +3,11 @@ before a run, arguments bound to it, and outputs read from it."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +20,7 @@ from tunesmith.problem.compare import ErrorStats, rms, rms_limit
 from tunesmith.problem.draws import logical, packed
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import element_type
-from tunesmith.text import counted, cut, digest_of
+from tunesmith.text import counted, cut
 
 GUARD = 1 << 16  # bytes on either side
 # What outputs hold before the first and the second run. Every half, bfloat16, float and double made of these
@@ -56,6 +58,19 @@ def zone_pattern(number: int) -> bytes:
     return bytes((0xC1 + number % 62, 0x7F, 0xFB, 0xFF))
 
 
+def memory_digest(*parts: bytes) -> str:
+    """Of what lies in memory; quicker than the digests that outlive a run."""
+    state = hashlib.blake2b(digest_size=20)
+    for part in parts:
+        state.update(part)
+    return state.hexdigest()
+
+
+@lru_cache(256)
+def zones_digest(layout: GuardedLayout, number: int) -> str:
+    return memory_digest(*zones(layout, number))
+
+
 def zones(layout: GuardedLayout, number: int) -> tuple[bytes, bytes]:
     """The two zones of the buffer with that number when nothing has touched them."""
     pattern = zone_pattern(number)
@@ -66,7 +81,7 @@ def gaps_digest(buffer: BufferPlan, memory: bytes) -> str:
     """The memory between strided elements alone: no operator has any business there."""
     words = np.frombuffer(memory, dtype=f"u{buffer.itemsize}").copy()
     as_strided(words, buffer.shape, tuple(s * buffer.itemsize for s in buffer.strides))[...] = 0
-    return digest_of(words.tobytes())
+    return memory_digest(words.tobytes())
 
 
 def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) -> str:

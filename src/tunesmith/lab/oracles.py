@@ -148,7 +148,7 @@ class HostOracle(CaseOracle):
         run = self._clean.run(code, plan, draw, deadline)
         if isinstance(run, Verdict):
             return run
-        given = {r.name: r.payload_digest for r in run.report.buffers}
+        given = {r.name: r.given for r in run.report.buffers}
         read = [b.name for b in plan.buffers if b.role == "input"]
         self._references.refuse_varying(inputs, {name: given.get(name, "") for name in read})
         outputs = {b.name: guards.as_array(b, d) for b, d in zip(plan.compared(), run.outputs, strict=True)}
@@ -175,22 +175,21 @@ class HostOracle(CaseOracle):
         for b in plan.buffers:
             if b.name not in reports:
                 return Verdict(Status.CRASHED, f"the worker said nothing about {b.name}")
-            data, promised = outputs.get(b.name), (b.nbytes, reports[b.name].payload_digest)
-            if data is not None and (len(data), digest_of(data)) != promised:
+            if b.name in outputs and len(outputs[b.name]) != b.nbytes:
                 return Verdict(Status.CRASHED, f"the worker garbled {b.name}")
 
         def damage(b: BufferPlan, number: int) -> str:
             layout = guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
-            intact = reports[b.name].guard_digest == digest_of(*guards.zones(layout, number))
+            intact = reports[b.name].guard_digest == guards.zones_digest(layout, number)
             return "" if intact else reports[b.name].damage or "the guard zone changed"
 
         evidence = RunEvidence(
             damage,
-            lambda b: reports[b.name].second_digest != expected.inputs.get(b.name),
+            lambda b: reports[b.name].left != expected.inputs.get(b.name),
             lambda b: guards.gaps_damaged(b, outputs[b.name], expected.gaps.get(b.name)),
-            lambda b: reports[b.name].second_digest != reports[b.name].payload_digest,
+            lambda b: not reports[b.name].repeats,
             lambda b: guards.count_poisoned(b, outputs[b.name]),
-            lambda b: reports[b.name].stale_digest != reports[b.name].payload_digest,
+            lambda b: not reports[b.name].stateless,
         )
         return integrity(plan, self._problem.accuracy.deterministic, evidence)[0]
 

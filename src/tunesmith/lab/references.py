@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from tunesmith.backends.messages import Draw, Expected, ExpectedArray, Failed, Refer
 from tunesmith.errors import BadInput
-from tunesmith.lab.memory import gaps_digest
+from tunesmith.lab.memory import gaps_digest, memory_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.cases import Case
 from tunesmith.problem.draws import draw_array, draw_rows, logical, packed
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
 from tunesmith.problem.problem import Problem, PythonFunction, element_type
 from tunesmith.problem.slots import slot_items
-from tunesmith.text import digest_of, seed_of
+from tunesmith.text import seed_of
 
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
@@ -249,7 +249,7 @@ def _digests(
     plan: Plan, inputs: Mapping[str, Array]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
     """Of the inputs, and of what lies between the elements of strided arrays that are changed in place."""
-    whole = tuple((name, digest_of(array.tobytes())) for name, array in inputs.items())
+    whole = tuple((name, memory_digest(array.tobytes())) for name, array in inputs.items())
     strided = [b for b in plan.buffers if b.role == "inout" and b.extent != b.count and b.name in inputs]
     return whole, tuple((b.name, gaps_digest(b, inputs[b.name].tobytes())) for b in strided)
 
