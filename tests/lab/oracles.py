@@ -52,7 +52,7 @@ class Judges:
     @cached_property
     def references(self) -> References:
         worker = InProcessWorker("reference", lambda: PythonBackend({}), self.log)
-        return References(self.problem, worker)  # type: ignore[arg-type]
+        return References(self.problem, [worker])  # type: ignore[list-item]
 
     def keep_request(self, case: Case, name: str) -> tuple[StoreCase, tuple[bytes, ...]]:
         plan, accuracy = self.plan(case), self.problem.accuracy

@@ -234,7 +234,7 @@ class TestWorkers:
     def test_references_beyond_their_share_of_memory_are_asked_for_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(oracles, "REFERENCES_BYTES", 10_000)  # one case of 24 * 32 float64
+        monkeypatch.setattr(references, "KNOWN_BYTES", 10_000)  # one case of 24 * 32 float64
         judges = self.judges()
         runner = judges.runner()
         oracle = judges.on_the_device(runner)

@@ -3,9 +3,11 @@ verdict on all of them together."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
@@ -23,13 +25,14 @@ from tunesmith.problem.cases import (
     verify_cases,
 )
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import CannotRun, Status, plan_launch
+from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
 from tunesmith.run.events import CaseSeen, ReplacedCase
 from tunesmith.text import seed_of
 
 SPARES = 2
+AHEAD = 4  # cases whose references are computed while one is tried
 UNFIT_VALUES = Verdict(Status.CRASHED, "the original crashed on such values, or did not end, elsewhere")
 NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this configuration's domain")
 
@@ -45,6 +48,7 @@ class CaseJudge:
     _unfit: dict[Case, Verdict] = field(default_factory=dict)
     _unfit_values: set[str] = field(default_factory=set)
     _judged: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "apart"))
 
     def forget(self) -> None:
         """All verdicts on candidates."""
@@ -63,12 +67,17 @@ class CaseJudge:
         """A case that the original itself fails judges nobody, unless it fails all with ordinary values."""
         examined: list[Examined] = []
         failed = NO_CASES
-        for case in cases:
+        sizes = [dict(case.sizes) for case in cases]
+        plans = [plan_launch(self._problem, variant, s, self._device, code.resources) for s in sizes]
+        # Up to the first that cannot be launched, where all ends.
+        both = list(zip(cases, plans, strict=True))
+        launched = [case for case, _ in takewhile(lambda one: isinstance(one[1], Plan), both)]
+        for number, (case, plan) in enumerate(both):
+            self.prepare(launched, number + 1)
             seconds = self.established(case)
             if isinstance(seconds, Verdict):
                 failed = Verdict(seconds.status, f"the original itself fails: {seconds.detail}")
                 continue
-            plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
             if isinstance(plan, CannotRun):
                 return Verdict(plan.status, plan.reason)
             deadline = measuring.case_deadline(seconds, self._device, code.seconds, plan)
@@ -103,15 +112,25 @@ class CaseJudge:
         except BadInput as error:  # it cannot be launched there, or the reference has no answer
             return Verdict(Status.INFEASIBLE, str(error))
 
-    def fresh(self, code: BuiltCode, variant: Variant, seed: int, replaced: list[ReplacedCase]) -> list[Case]:
-        """Those of a verification that the original passes; for each of the others another is tried."""
+    def fresh(
+        self,
+        code: BuiltCode,
+        variant: Variant,
+        seed: int,
+        replaced: list[ReplacedCase],
+        apart: DeviceOracle | None = None,
+    ) -> list[Case]:
+        """Those of a verification that the original passes; for each of the others another is tried. They are
+        established `apart` at the same time, for what is judged there."""
         used = {c.sizes for level in ("smoke", "full") for c in self.of_level(level, variant)}
         drawn = verify_cases(self._problem, variant, self._device, seed, used)
         spares: list[Case] | None = None
         found: list[Case] = []
-        for case in dict.fromkeys((*drawn, *self._added_afresh(variant, seed))):
-            if self._is_out_of_reach(code, variant, case):
-                continue
+        every = dict.fromkeys((*drawn, *self._added_afresh(variant, seed)))
+        tried = [case for case in every if not self._is_out_of_reach(code, variant, case)]
+        beside = [self._beside.submit(apart.establish, case) for case in tried] if apart else []
+        for number, case in enumerate(tried):
+            self.prepare(tried, number + 1)
             verdict, attempts = self.established(case), [case.again(1)]
             if not isinstance(verdict, Verdict):
                 found.append(case)
@@ -124,7 +143,16 @@ class CaseJudge:
             attempts += [c for c in spares if c.distribution == case.distribution][:SPARES]
             fit = (c for c in attempts if not isinstance(self.established(c), Verdict))
             found += islice(fit, 1)
+        wait(beside)  # what failed there is asked for again, and fails again
         return list(dict.fromkeys(found))
+
+    def prepare(self, cases: Sequence[Case], first: int) -> None:
+        """The references of the next ones are computed meanwhile; what cannot be launched says so in its
+        turn."""
+        for case in cases[first : first + AHEAD]:
+            if case not in self._unfit and case.distribution not in self._unfit_values:
+                with contextlib.suppress(BadInput):
+                    self._oracle.prepare(case)
 
     def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
         """Whether a case beyond the workloads takes more than the device has: no dispatch goes so far."""

@@ -47,6 +47,7 @@ from tunesmith.text import seed_of
 
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
+REFERENCE_WORKERS = 4
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,9 @@ class LocalLab:
         self._policies = measuring.policies_of(device)
         how_many, compiler = settings.builders, settings.compiler
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
-        self._reference = spawn("reference")
         self._original = Original(problem, device, self._builders)
-        references = References(problem, self._reference)
+        askers = 1 if device.is_host else min(REFERENCE_WORKERS, settings.builders)
+        self._references = references = References(problem, [spawn("reference") for _ in range(askers)])
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
         looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
         self._timer = TrialTimer(problem, device, self._runner, self._original, looks, self._seed, cache)
@@ -114,7 +115,7 @@ class LocalLab:
             sys.setswitchinterval(SWITCH_SECONDS)
             # Processes take a second to start: all at once, while others work. A CPU device needs its cores.
             self._builders.warm()
-            self._reference.ensure_started()
+            self._references.start()
             self._runner.start()
 
     def remember(self, outcome: Outcome) -> None:
@@ -128,6 +129,7 @@ class LocalLab:
         cases = full_cases(self._problem, original(self._problem), self._device, self._seed)
         for number, case in enumerate(cases):
             self._progress(f"checking the original, case {number + 1} of {len(cases)}")
+            self._cases.prepare(cases, number + 1)
             verdict = self._cases.established(case) if case.is_odd else self._oracle.establish(case)
             if isinstance(verdict, Verdict) and case.is_odd:
                 words = f"the original fails {case.where}, so nobody is held to it there"
@@ -196,7 +198,8 @@ class LocalLab:
         """Everything again from the delivered source: fresh processes, seeds and sizes."""
         self._builders.forget()
         self._runner.restart()
-        self._clean.restart()
+        if self._verify_seed is None or not self._device.inspects:
+            self._clean.restart()  # on a device, where no candidate's outputs come from it, for all winners
         if self._device.inspects:
             self._runner.start()  # while the source is built
         self._cases.forget()
@@ -218,7 +221,7 @@ class LocalLab:
             if isinstance(code, Verdict):
                 verdict = code
             else:
-                cases = self._cases.fresh(code, item.variant, seed, replaced)
+                cases = self._cases.fresh(code, item.variant, seed, replaced, self._apart)
                 verdict = self._cases.judge(code, item.variant, cases, self._apart)
                 if verdict is NO_CASES and replaced:
                     words = f"the original itself fails: {replaced[-1].reason}"
@@ -258,7 +261,7 @@ class LocalLab:
     def close(self) -> None:
         self._runner.close()
         self._clean.close()
-        self._reference.close()
+        self._references.close()
         self._builders.close()
         # What was under way ends at once now: none of its workers answers any more.
         self._thread.shutdown(wait=True, cancel_futures=True)

@@ -20,7 +20,7 @@ from tunesmith.backends.messages import CheckCase, Judged, JudgeOutputs, StoreCa
 from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
-from tunesmith.lab.references import CONTESTED_ROWS, References, Referred, draw_of
+from tunesmith.lab.references import CONTESTED_ROWS, References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
 from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_odd, judge_other_rows
@@ -81,6 +81,11 @@ class HostOracle(CaseOracle):
         """Seconds the original takes on the case; a Verdict when it fails there."""
         expected = self.expectation(case)
         return expected if isinstance(expected, Verdict) else expected.seconds
+
+    def prepare(self, case: Case) -> None:
+        """Somebody is about to establish the case: the reference may begin."""
+        if case not in self._known:
+            self._references.prepare(case, self._original(case)[1], digests=True)
 
     def forget(self, case: Case) -> None:
         self._known.pop(case, None)
@@ -217,7 +222,6 @@ class HostOracle(CaseOracle):
 
 
 MOVED_BYTES = 1 << 26  # of one case's outputs, from one process to another
-REFERENCES_BYTES = 1 << 30  # of reference values, in our own memory, for when a worker has to be told again
 
 
 @dataclass
@@ -231,7 +235,6 @@ class DeviceOracle(CaseOracle):
     """Judges by what the device says; only what it convicts is looked at again."""
 
     _known: dict[Case, _Established | Verdict] = field(default_factory=dict)
-    _referred: OrderedDict[Case, Referred] = field(default_factory=OrderedDict)
 
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
@@ -241,6 +244,12 @@ class DeviceOracle(CaseOracle):
         if known is None or known.generation != self._runner.generation:
             return self._store(case)
         return known.seconds
+
+    def prepare(self, case: Case) -> None:
+        """Somebody is about to establish the case: the reference may begin."""
+        known = self._known.get(case)
+        if known is None or (isinstance(known, _Established) and known.generation != self._runner.generation):
+            self._references.prepare(case, self._original(case)[1], digests=False)
 
     def forget(self, case: Case) -> None:
         self._known.pop(case, None)
@@ -319,7 +328,6 @@ class DeviceOracle(CaseOracle):
         """Whether the case is stored anew with these rows among those the reference is asked for."""
         if not self._references.contest(case, contested):
             return False
-        self._referred.pop(case, None)
         return not isinstance(self._store(case), Verdict)
 
     def _original_is_right(self, at: Examined) -> bool:
@@ -339,7 +347,7 @@ class DeviceOracle(CaseOracle):
 
     def _store(self, case: Case) -> float | Verdict:
         code, plan = self._original(case)
-        referred = self._refer(case, plan)
+        referred = self._references.ask(case, plan, digests=False)
         accuracy = self._problem.accuracy
         rows = tuple(referred.rows.tolist()) if referred.rows is not None else ()
         launch = (code.code_digest, plan, draw_of(self._problem, case))
@@ -360,13 +368,6 @@ class DeviceOracle(CaseOracle):
             return verdict
         self._known[case] = _Established(judged.seconds, self._runner.generation)
         return judged.seconds
-
-    def _refer(self, case: Case, plan: Plan) -> Referred:
-        if case not in self._referred:
-            self._referred[case] = self._references.ask(case, plan, digests=False)
-            guards.drop_oldest(self._referred, lambda referred: referred.nbytes, REFERENCES_BYTES)
-        self._referred.move_to_end(case)
-        return self._referred[case]
 
 
 def _request(case: Case, code: BuiltCode, plan: Plan) -> CheckCase:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import queue
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +17,7 @@ from numpy.typing import NDArray
 
 from tunesmith.backends.messages import Draw, Expected, ExpectedArray, Failed, Refer
 from tunesmith.errors import BadInput
-from tunesmith.lab.memory import gaps_digest, memory_digest
+from tunesmith.lab.memory import drop_oldest, gaps_digest, memory_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.cases import Case
 from tunesmith.problem.draws import draw_array, draw_rows, logical, packed
@@ -26,6 +30,8 @@ REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
 UNREFERRED_ABOVE = 1 << 30
 SAMPLED_ROWS = 48
+KNOWN_BYTES = 1 << 30  # of answers, for when they are asked for again
+PREPARED = 8  # answers that wait to be asked for
 CONTESTED_ROWS = 64  # so many more of a case, where a candidate and the original differ
 USER_CODE_HINT = "mend the function named in problem.toml"
 
@@ -48,11 +54,36 @@ def draw_of(problem: Problem, case: Case) -> Draw:
     return Draw(case.distribution, case.seed, problem.inputs, case.place)
 
 
+@dataclass(frozen=True)
+class _Question:
+    case: Case
+    digests: bool
+    contested: frozenset[int]
+
+
 class References:
-    def __init__(self, problem: Problem, worker: WorkerProcess) -> None:
+    """Asked by several threads; one question is with as many processes as there are workers at most."""
+
+    def __init__(self, problem: Problem, workers: Sequence[WorkerProcess]) -> None:
         self._problem = problem
-        self._worker = worker
+        self._workers = workers
+        self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
+        for worker in workers:
+            self._idle.put(worker)
+        self._threads = ThreadPoolExecutor(len(workers), thread_name_prefix="reference")
+        self._lock = threading.Lock()
+        self._coming: dict[_Question, Future[Referred]] = {}
+        self._known: OrderedDict[_Question, Referred] = OrderedDict()
         self._contested: dict[Case, frozenset[int]] = {}
+
+    def start(self) -> None:
+        for worker in self._workers:
+            worker.ensure_started()
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.close()
+        self._threads.shutdown(wait=True, cancel_futures=True)
 
     def contest(self, case: Case, rows: Sequence[int]) -> bool:
         """From now on the answer for the case has these rows too; False where there are none, or too many."""
@@ -62,30 +93,67 @@ class References:
         self._contested[case] = wider
         return True
 
+    def prepare(self, case: Case, plan: Plan, digests: bool) -> None:
+        """Have the answer computed while others work: somebody is about to ask."""
+        self._start(self._question(case, digests), plan)
+
     def ask(self, case: Case, plan: Plan, digests: bool) -> Referred:
         """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
         Where rows are sampled, the contested ones are among them."""
-        accuracy = self._problem.accuracy
+        question = self._question(case, digests)
+        found = self._start(question, plan)
+        if isinstance(found, Referred):
+            return found
+        try:
+            answer = found.result()
+        finally:
+            with self._lock:
+                self._coming.pop(question, None)
+        if not digests:  # who wants them asks once
+            with self._lock:
+                self._known[question] = answer
+                drop_oldest(self._known, lambda referred: referred.nbytes, KNOWN_BYTES)
+        return answer
+
+    def _question(self, case: Case, digests: bool) -> _Question:
+        return _Question(case, digests, self._contested.get(case, frozenset()))
+
+    def _start(self, question: _Question, plan: Plan) -> Referred | Future[Referred]:
+        with self._lock:
+            if question in self._known:
+                self._known.move_to_end(question)
+                return self._known[question]
+            if question not in self._coming:
+                for nobody_asked in [q for q, one in self._coming.items() if one.done()][:-PREPARED]:
+                    del self._coming[nobody_asked]
+                self._coming[question] = self._threads.submit(self._refer, question, plan)
+            return self._coming[question]
+
+    def _refer(self, question: _Question, plan: Plan) -> Referred:
+        case, accuracy = question.case, self._problem.accuracy
         rows = None if case.is_odd else self._rows(plan, case.seed)
-        if rows is not None and case in self._contested:
-            rows = np.union1d(rows, np.asarray(sorted(self._contested[case]), dtype=np.intp))
+        if rows is not None and question.contested:
+            rows = np.union1d(rows, np.asarray(sorted(question.contested), dtype=np.intp))
         arrays = [a for a in self._problem.arguments if a.is_array and a.shape and rows is not None]
         sampled = frozenset(a.name for a in arrays if a.shape[0].text == accuracy.independent)
         asked = tuple(rows.tolist()) if rows is not None else ()
         # Too large to be computed whole: there candidates are held to the original alone.
         huge = rows is None and max(b.count for b in plan.buffers) > UNREFERRED_ABOVE
         own = (None if huge else accuracy.reference, plan, draw_of(self._problem, case), asked)
-        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), digests)
+        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), question.digests)
         functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
         path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"
         where = show_sizes(dict(case.sizes))
+        worker = self._idle.get()
         try:
-            reply, blobs = self._worker.request(request, deadline=REFERENCE_SECONDS)
+            reply, blobs = worker.request(request, deadline=REFERENCE_SECONDS)
         except WorkerTimedOut as error:
             raise BadInput(f"{path} took more than {REFERENCE_SECONDS:.0f} s at {where}") from error
         except WorkerDied as error:
             words = f"{path} ended its process at {where}: {error}"
             raise BadInput(words, hint=USER_CODE_HINT) from error
+        finally:
+            self._idle.put(worker)
         if isinstance(reply, Failed):
             raise BadInput(reply.message, hint=USER_CODE_HINT)
         assert isinstance(reply, Expected)
