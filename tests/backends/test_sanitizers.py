@@ -41,7 +41,7 @@ RACECHECK = """========= COMPUTE-SANITIZER
 =========     and Read access at void total<(int)4>(float *, const float *)+0x3b0 in k.cu:11 [508 hazards]
 =========
 ========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
-"""
+"""  # noqa: E501
 HAZARDS = """========= COMPUTE-SANITIZER
 ========= ERROR: Potential RAW hazard detected at __shared__ 0x7c in block (0, 0, 0) :
 =========     Write Thread (31, 0, 0) at 0x2f0 in k.cu:9:total(float*)
@@ -66,7 +66,7 @@ SYNCCHECK = """========= COMPUTE-SANITIZER
 ========= ERROR SUMMARY: 1 error
 """
 CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
-NO_RACES = "========= COMPUTE-SANITIZER\n========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n"
+NO_RACES = "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\n"
 
 
 @pytest.mark.parametrize(
