@@ -9,7 +9,15 @@ import pytest
 from tunesmith import backends
 from tunesmith.backends.cuda import sanitizer as cuda
 from tunesmith.backends.opencl import sanitizer as opencl
-from tunesmith.run.sanitized import Sanitized, SanitizerFinding, compared, distinct, merged, told
+from tunesmith.run.sanitized import (
+    Sanitized,
+    SanitizerFinding,
+    compared,
+    distinct,
+    merged,
+    notes_beside,
+    told,
+)
 
 MEMCHECK = """========= COMPUTE-SANITIZER
 ========= Invalid __global__ read of size 4 bytes
@@ -233,6 +241,9 @@ class TestFindings:
         lines = told([("A=1", Sanitized("x", ("memcheck",), findings=shared))])
         assert lines[0].startswith("sanitizers in force: x (memcheck)")
         assert lines[1].endswith("and so in the original: that judges nobody")
+        notes = ("a launch", "sanitizer: x (memcheck)")
+        assert notes_beside(notes, lines) == notes[:1]
+        assert notes_beside(notes, ()) == notes
 
 
 def test_doctor_says_whether_they_are_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,11 +14,10 @@ from tunesmith.run.chain import ChainHead
 from tunesmith.run.events import CaseSeen, Verified, VerifiedBuild
 from tunesmith.run.racing import Pick, interval_seed, timing_of, verified_choice
 from tunesmith.run.report import judged_by
-from tunesmith.run.sanitized import NOT_IN_FORCE, Sanitized, SanitizerFinding
+from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding
 from tunesmith.run.state import State, protections
 
 CERTIFICATE_VERSION = 1
-SANITIZER = "sanitizer: "
 
 
 @dataclass(frozen=True)
@@ -158,5 +157,5 @@ def _sanitizer(state: State) -> str:
     """What watched those that were verified; where nobody says, what was there when the run began."""
     said = dict.fromkeys(v.sanitized.sentence for v in state.verified if v.sanitized is not None)
     notes = state.started.notes if state.started is not None else ()
-    noted = [note.removeprefix(SANITIZER) for note in notes if note.startswith(SANITIZER)]
+    noted = [note.removeprefix(NOTE) for note in notes if note.startswith(NOTE)]
     return "; ".join(said) or next(iter(noted), NOT_IN_FORCE)

@@ -29,7 +29,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
 from tunesmith.run.config import secrets
 from tunesmith.run.protection import REQUIRED
-from tunesmith.run.sanitized import NOT_IN_FORCE, Sanitized, SanitizerFinding, compared, distinct
+from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding, compared, distinct
 from tunesmith.text import plain, redacted
 
 SECONDS = 20.0  # for one tool and all cases; most take three
@@ -118,8 +118,8 @@ def note_of(kind: BackendKind, sandbox: str) -> str:
     """What will watch winners, or why nothing will, before anything is tried."""
     found = sanitizer_tools(kind, dict, Path(), sandbox)
     if isinstance(found, str):
-        return f"sanitizer: {NOT_IN_FORCE}: {found}"
-    return f"sanitizer: {found.name} ({', '.join(found.kind.tools)})"
+        return f"{NOTE}{NOT_IN_FORCE}: {found}"
+    return f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
 
 
 @dataclass

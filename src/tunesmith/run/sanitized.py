@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from tunesmith.text import counted
 
 NOT_IN_FORCE = "not in force"
+NOTE = "sanitizer: "  # what a run's note on them begins with
 _OF_ONE = re.compile(r"\s+(?:at )?(?:address )?0x[0-9a-f]+|\s+of size \d+(?: bytes?)?", re.IGNORECASE)
 MOST_FINDINGS = 12  # of one kernel; one is enough to convict
 
@@ -104,3 +105,8 @@ def told(watched: Iterable[tuple[str, Sanitized | None]]) -> tuple[str, ...]:
             also = ", and so in the original: that judges nobody" if finding.shared else ""
             lines[f"{name}: {finding.sentence}{also}"] = None
     return tuple(lines)
+
+
+def notes_beside(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
+    """A run's notes, each once, without what was expected of sanitizers where `lines` tell what came of it."""
+    return tuple(dict.fromkeys(note for note in notes if not lines or not note.startswith(NOTE)))
