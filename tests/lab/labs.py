@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import RunCase
 from tunesmith.backends.port import Backend
 from tunesmith.lab.lab import LabSettings, LocalLab
+from tunesmith.lab.sanitizing import SanitizerTools
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
@@ -184,6 +185,8 @@ def lab(
     verify_seed: int = 1,
     salt: int = 0,
     progress: Callable[[str], None] = lambda _: None,
+    sanitizers: SanitizerTools | str = "no sanitizer in this test",
+    is_foreign: bool = False,
 ) -> Iterator[Harness]:
     """A lab that has timed the original; its workers live in this process unless it has a scratch folder."""
     log = Log()
@@ -195,11 +198,13 @@ def lab(
         cache=cache,
         progress=progress,
         draw_seed=lambda: verify_seed,
+        sanitizers=sanitizers,
     )
     try:
         harness = Harness(own, problem, log)
         if template is not None:
-            harness.template = parse_template(template, path="template.fake", problem=problem)
+            read = parse_template(template, path="template.fake", problem=problem)
+            harness.template = replace(read, is_foreign=is_foreign)
             own.admit(harness.template)
         if baseline:
             own.baseline()

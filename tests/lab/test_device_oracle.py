@@ -20,7 +20,7 @@ from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
 from tunesmith.backends.port import LaunchFailed
 from tunesmith.errors import BadInput, KernelWrong
-from tunesmith.lab import oracles
+from tunesmith.lab import oracles, references
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem

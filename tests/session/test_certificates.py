@@ -21,7 +21,7 @@ from tests.opencl_here import needs_opencl
 from tests.running import tunesmith as command
 from tests.samples import config, finalist
 from tests.wording import says
-from tunesmith.deliver.certificate import NOT_IN_FORCE, Certificate, Claim
+from tunesmith.deliver.certificate import Certificate, Claim
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode
 from tunesmith.problem.plan import Status
@@ -100,7 +100,8 @@ class TestContent:
         assert known.original_source != claim.source
         assert (known.device.name, known.seed) == (done.result.device, 0)
         assert known.versions["tunesmith"] == tunesmith.__version__
-        assert known.sanitizer == NOT_IN_FORCE
+        assert known.sanitizer == "not in force: a simulated device has nothing to watch"
+        assert (verified.sanitizer, verified.findings) == (known.sanitizer, ())
         assert "sandboxed" in known.sandbox or "sandbox" in known.sandbox
 
     def test_every_file_that_is_delivered_is_named(self, done: tunesmith.Run) -> None:

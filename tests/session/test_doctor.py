@@ -32,7 +32,7 @@ class Machine:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.modules = {"tree_sitter", "pyopencl", "ml_dtypes", "cuda.bindings"}
-        self.programs = {"ld": "/usr/bin/ld", "apt-get": "/usr/bin/apt-get"}
+        self.programs = {"ld": "/usr/bin/ld", "apt-get": "/usr/bin/apt-get", "oclgrind": "/usr/bin/oclgrind"}
         self.devices: tuple[Device, ...] = tuple(
             replace(d, name="a CPU", platform="a platform") for d in FakeBackend().devices()
         )
@@ -58,6 +58,9 @@ class Machine:
         self.may_count: tuple[bool | None, str] = (True, "counters are open to everyone")
         monkeypatch.setattr(cuda.ncu, "find_ncu", lambda: self.ncu)
         monkeypatch.setattr(cuda.ncu, "may_count", lambda: self.may_count)
+        self.sanitizer: str | None = "/cuda/bin/compute-sanitizer"
+        watching = replace(cuda.sanitizer.SANITIZER, find=lambda: self.sanitizer)
+        monkeypatch.setattr(cuda.sanitizer, "SANITIZER", watching)
 
     def _load(self, name: str) -> Any:
         assert name == "libcuda.so.1"
@@ -100,6 +103,15 @@ def test_each_layer_of_the_sandbox(machine: Machine) -> None:
     assert machine.finding("sandbox: network").usable
     files = machine.finding("sandbox: files")
     assert (files.usable, files.detail) == (False, "this kernel has no Landlock")
+
+
+def test_no_sanitizers(machine: Machine) -> None:
+    assert machine.finding("oclgrind").detail == "/usr/bin/oclgrind, watches winners (oclgrind)"
+    del machine.programs["oclgrind"]
+    machine.sanitizer = None
+    missing = [machine.finding(what) for what in ("oclgrind", "compute-sanitizer")]
+    assert [(f.usable, f.detail.endswith("nothing watches winners")) for f in missing] == 2 * [(False, True)]
+    assert all(f.fix for f in missing)
 
 
 def test_no_pyopencl(machine: Machine) -> None:

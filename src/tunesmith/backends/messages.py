@@ -171,6 +171,25 @@ class LaunchOnce:
 
 
 @dataclass(frozen=True)
+class BareRun:
+    """A case in memory that holds its inputs and what a caller promises, and nothing else of ours."""
+
+    plan: Plan
+    draw: Draw
+
+
+@dataclass(frozen=True)
+class RunBare:
+    """Run a kernel once on each, for a tool that watches. Blob 0 is the binary; none: the tool has a device
+    of its own, for which the source is built. Reply: Done."""
+
+    unit: Unit
+    code_digest: str
+    device: Device
+    runs: tuple[BareRun, ...]
+
+
+@dataclass(frozen=True)
 class TimeAll:
     """Several, one after the other. Reply: AllTimed."""
 
@@ -193,7 +212,7 @@ class Refer:
 OfDevice = (
     RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll
 )  # what needs loaded code
-Request = TellProtection | ListDevices | Build | Load | LaunchOnce | Refer | OfDevice
+Request = TellProtection | ListDevices | Build | Load | LaunchOnce | RunBare | Refer | OfDevice
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
 

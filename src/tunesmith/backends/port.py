@@ -21,6 +21,7 @@ from tunesmith.problem.languages import SourceLanguage
 from tunesmith.problem.plan import Plan
 from tunesmith.profiles.facts import Counters, Instructions
 from tunesmith.run.ports import OwnAuthor
+from tunesmith.run.sanitized import SanitizerFinding
 
 
 class BuildFailed(Exception):
@@ -278,6 +279,31 @@ class NoCounting:
         return Counted(None, self.why)
 
 
+@dataclass(frozen=True)
+class SanitizerKind:
+    """A program that watches launches for faults which results need not show."""
+
+    program: str
+    tools: tuple[str, ...]  # what it looks for, each in a process of its own
+    at_gate: tuple[str, ...]  # of these, those that drafts by models are shown to
+    find: Callable[[], str | None]
+    missing: str  # why there is none, where `find` finds none
+    fix: str
+    version: Callable[[str], str]
+    command: Callable[[str, str, Path], list[str]]  # program, tool, log file; a worker's command follows
+    read: Callable[[str, str], tuple[SanitizerFinding, ...]]  # tool, and what it wrote into the log
+    nbytes: int  # of a case, at most, where the contract has any so small
+    unable: Callable[[str], str] = lambda _log: ""  # what it met that it cannot judge
+    own_device: bool = False  # what it watches is built there, from source
+    sockets: bool = False  # it speaks over the network with what it watches
+
+    def doctor(self) -> DoctorFinding:
+        path = self.find()
+        if path is None:
+            return DoctorFinding(self.program, False, f"{self.missing}: nothing watches winners", self.fix)
+        return DoctorFinding(self.program, True, f"{path}, watches winners ({', '.join(self.tools)})")
+
+
 @runtime_checkable
 class Marking(Protocol):
     """A session that can tell a profiler where to look."""
@@ -359,6 +385,8 @@ class BackendKind:
     no_profiles: str = ""  # why a search has no profile to be steered by
     no_counters: str = "this backend reads no hardware counters"
     counting: Callable[[Sequence[str], Mapping[str, str], Path], Counting] | None = None
+    no_sanitizer: str = "this backend has no sanitizer"
+    sanitizer: SanitizerKind | None = None
     instructions: ReadInstructions | None = None  # reads the machine code of a build
     ceilings: CeilingKernels | None = None
     author: Callable[[], OwnAuthor] | None = None  # None: the expert reads its kernels

@@ -14,10 +14,10 @@ from tunesmith.run.chain import ChainHead
 from tunesmith.run.events import CaseSeen, Verified, VerifiedBuild
 from tunesmith.run.racing import Pick, interval_seed, timing_of, verified_choice
 from tunesmith.run.report import judged_by
+from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding
 from tunesmith.run.state import State, protections
 
 CERTIFICATE_VERSION = 1
-NOT_IN_FORCE = "not in force"
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,8 @@ class VerifiedConfig:
     statuses: dict[str, str]  # workload -> what came of it
     builds: tuple[VerifiedBuild, ...]
     cases: tuple[CaseSeen, ...]
+    sanitizer: str = NOT_IN_FORCE  # what watched it, or why nothing did
+    findings: tuple[SanitizerFinding, ...] = ()  # of sanitizers
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ def certificate(
         device=state.device,
         compiler=state.compiler,
         versions=dict(started.versions),
-        sanitizer=_in_force(started.notes, "sanitizer"),
+        sanitizer=_sanitizer(state),
         sandbox="; ".join(held.sentence for held in protections(state)) or NOT_IN_FORCE,
         ended=stopped.reason,
     )
@@ -146,10 +148,14 @@ def _verified(state: State, templates: Templates, found: Verified) -> VerifiedCo
     assert config is not None, "the original is not verified"
     statuses = {result.workload: result.status.value for result in found.outcome.results}
     template = templates.lookup(state)(config).digest
-    return VerifiedConfig(config.as_dict(), template, statuses, found.builds, found.seen)
+    watched = found.sanitized or Sanitized()
+    said = (watched.sentence, watched.findings)
+    return VerifiedConfig(config.as_dict(), template, statuses, found.builds, found.seen, *said)
 
 
-def _in_force(notes: tuple[str, ...], what: str) -> str:
-    return next(
-        (note.removeprefix(f"{what}: ") for note in notes if note.startswith(f"{what}: ")), NOT_IN_FORCE
-    )
+def _sanitizer(state: State) -> str:
+    """What watched those that were verified; where nobody says, what was there when the run began."""
+    said = dict.fromkeys(v.sanitized.sentence for v in state.verified if v.sanitized is not None)
+    notes = state.started.notes if state.started is not None else ()
+    noted = [note.removeprefix(NOTE) for note in notes if note.startswith(NOTE)]
+    return "; ".join(said) or next(iter(noted), NOT_IN_FORCE)

@@ -199,6 +199,7 @@ def _tested(report: Report) -> list[str]:
     if report.reach:
         ends = ", ".join(f"{text} up to {most}" for text, most in report.reach)
         lines.append(f"The general configuration serves {cell(ends)}; beyond, untested, the original does.")
+    lines += [sentence(cell(line, 600)) for line in report.sanitizers]
     told = [f"- {_case(case)}, {cell(case.reason)}" for case in report.replaced]
     return lines + (["", "Cases that the original itself fails, replaced:", "", *told, ""] if told else [])
 

@@ -80,9 +80,7 @@ class Bench:
                 case m.ListDevices():
                     return m.Devices(self._backend.devices()), ()
                 case m.Build():
-                    if request.unit.vetted and digest_of(request.unit.source) != request.unit.vetted:
-                        raise BuildFailed(f"{request.unit.path} is not the text that was vetted")
-                    binary = self._backend.build(request.unit, request.device)
+                    binary = self._build(request.unit, request.device)
                     return m.Built(binary.code_digest, binary.resources, binary.log), (binary.data,)
                 case m.Load():
                     self._load(request, blobs[0])
@@ -106,6 +104,9 @@ class Bench:
                 case m.LaunchOnce():
                     self._launch_once(request)
                     return m.Done(), ()
+                case m.RunBare():
+                    self._run_bare(request, blobs)
+                    return m.Done(), ()
                 case m.Refer():
                     return reference.compute(request)
         except tuple(_FAILURES) as error:
@@ -113,6 +114,11 @@ class Bench:
             return m.Failed(what, str(error)), ()
         except MemoryError:
             return m.Failed("memory", "the host has no memory left for the inputs"), ()
+
+    def _build(self, unit: m.Unit, device: Device) -> port.KernelBinary:
+        if unit.vetted and digest_of(unit.source) != unit.vetted:
+            raise BuildFailed(f"{unit.path} is not the text that was vetted")
+        return self._backend.build(unit, device)
 
     def _load(self, request: m.Load, binary: bytes) -> None:
         if self._session is None or self._device != request.device:
@@ -173,6 +179,31 @@ class Bench:
         with session.profiled() if isinstance(session, Marking) else nullcontext():
             session.run(calls)
         arenas.give_back()
+
+    def _run_bare(self, request: m.RunBare, blobs: Sequence[bytes]) -> None:
+        """Outputs and workspaces stay as they were allocated: what we put there would hide a read of what
+        nobody wrote. Nothing lies around an array that a tool would take for a part of it."""
+        device = request.device
+        if not blobs:
+            listed = self._backend.devices()
+            if not listed:
+                raise port.Unsupported("the tool shows no device")
+            device = listed[0]
+        binary = blobs[0] if blobs else self._build(request.unit, device).data
+        session = self._opened(device)
+        executable = session.load(request.unit, binary)
+        kept: list[dict[str, Memory]] = []  # a tool may mistake a later array for one that lay there before
+        for run in request.runs:
+            inputs = reference.draw_inputs(run.plan, run.draw)
+            memory = {b.name: session.allocate(max(b.nbytes, 1)) for b in run.plan.buffers}
+            for b in run.plan.buffers:
+                if b.name in inputs:
+                    session.write(memory[b.name], 0, inputs[b.name].tobytes())
+                elif b.init is not None and b.nbytes:
+                    session.write(memory[b.name], 0, initial_payload(b, guards.PATTERN))
+            pointers = {b.name: Pointer(memory[b.name], 0, max(b.nbytes, 1)) for b in run.plan.buffers}
+            kept.append(memory)
+            session.run(bind_calls(run.plan, executable, pointers))
 
     def _timing(self, action: Callable[[Stopwatch], T]) -> T:
         stopwatch = self._stopwatch

@@ -20,6 +20,7 @@ from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References
 from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
+from tunesmith.lab.sanitizing import SanitizerTools, Sanitizing, verdict_of
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
@@ -42,6 +43,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import ResultCache
+from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
@@ -73,9 +75,10 @@ class LocalLab:
         no_profiles: str = "",
         extra: Sequence[ExtraCase] = (),
         draw_seed: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
+        sanitizers: SanitizerTools | str = "this lab was given no sanitizer",
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
-        begin from a seed that nobody knows before the first of them."""
+        begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none."""
         self._problem = problem
         self._device = device
         self._settings = settings
@@ -92,6 +95,8 @@ class LocalLab:
         self._original = Original(problem, device, self._builders)
         askers = 1 if device.is_host else min(REFERENCE_WORKERS, settings.builders)
         self._references = references = References(problem, [spawn("reference") for _ in range(askers)])
+        self._sanitizing = Sanitizing(problem, device, self._original, sanitizers)
+        self._gated: set[str] = set()  # templates whose first trial at the gate sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
         looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
         self._timer = TrialTimer(problem, device, self._runner, self._original, looks, self._seed, cache)
@@ -211,6 +216,7 @@ class LocalLab:
         seed = self._verify_seed = self._draw_seed() if self._verify_seed is None else self._verify_seed
         tried: list[CaseSeen] = []
         builds: list[VerifiedBuild] = []
+        sanitized: list[Sanitized] = []
         code: BuiltCode | Verdict | None = None
         prepared = self._prepare(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.
@@ -221,13 +227,17 @@ class LocalLab:
             if isinstance(code, Verdict):
                 verdict = code
             else:
+                watched = self._sanitizing.start(code, item.variant, seed)
                 cases = self._cases.fresh(code, item.variant, seed, replaced, self._apart)
                 verdict = self._cases.judge(code, item.variant, cases, self._apart)
+                sanitized.append(watched())  # before anything is timed
                 if verdict is NO_CASES and replaced:
                     words = f"the original itself fails: {replaced[-1].reason}"
                     verdict = Verdict(Status.INFEASIBLE, words)
                 seen += cases
             tried += seen_cases(cases, verdict)
+            if verdict.ok and sanitized:
+                verdict = verdict_of(sanitized[-1])
             digest = code.code_digest if isinstance(code, BuiltCode) else ""
             builds.append(VerifiedBuild(tuple(w.name for w in item.workloads), item.variant.digest, digest))
             for workload in item.workloads:
@@ -243,7 +253,7 @@ class LocalLab:
         built = code if isinstance(code, BuiltCode) else None
         outcome = _outcome(trial, _digest(prepared), built, results, started)
         found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
-        return Verified(outcome, len(seen), seed, *found)
+        return Verified(outcome, len(seen), seed, *found, merged(sanitized))
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for
@@ -265,6 +275,7 @@ class LocalLab:
         self._builders.close()
         # What was under way ends at once now: none of its workers answers any more.
         self._thread.shutdown(wait=True, cancel_futures=True)
+        self._sanitizing.close()
 
     # -- one trial ----------------------------------------------------------------------------------
 
@@ -301,6 +312,8 @@ class LocalLab:
             levels = ("smoke", "full") if trial.effort == "long" else ("smoke",)
             for level in levels:
                 verdict = verdict if not verdict.ok else self._cases.level(code, item.variant, level)
+        if verdict.ok and self._is_first_at_gate(trial):
+            verdict = self._sanitizing.at_gate(code, item.variant, self._seed)
         if not verdict.ok:
             timed = [Result(r.workload.name, verdict.status, detail=verdict.detail) for r in ready]
         elif trial.effort == "long":
@@ -309,6 +322,13 @@ class LocalLab:
             timed = self._timer.alone(ready, is_candidate=trial.config is not None)
         results |= {result.workload: result for result in timed}
         return [results[w.name] for w in item.workloads]
+
+    def _is_first_at_gate(self, trial: Trial) -> bool:
+        """Of a draft that a model wrote. The others wait until they win: each look takes seconds."""
+        if trial.purpose != "gate" or trial.template in self._gated:
+            return False
+        self._gated.add(trial.template)
+        return self._templates[trial.template].is_foreign
 
     # -- small parts --------------------------------------------------------------------------------
 

@@ -19,7 +19,12 @@ from tunesmith.run.protection import Protection
 
 GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone
 PR_SET_PDEATHSIG = 1
-COUNTED = "a profiler speaks over it with what it counts"
+# Of what a tool starts, by the purpose: why it keeps sockets.
+PROFILED, SANITIZED, INTERPRETED = "profile", "sanitize", "interpret"
+SPEAKS = {
+    PROFILED: "a profiler speaks over it with what it counts",
+    SANITIZED: "a sanitizer speaks over it with what it watches",
+}
 
 
 def main() -> None:
@@ -57,6 +62,8 @@ def main() -> None:
             sink.flush()
             if len(sys.argv) > 4 and isinstance(reply, Failed):
                 break  # what follows builds upon it
+    if len(sys.argv) > 4 and sys.argv[2] in (SANITIZED, INTERPRETED):
+        sys.exit()  # a sanitizer has its say at the end; it has a deadline too
     # Native code that a kernel has damaged must not hang the exit.
     os._exit(0)
 
@@ -67,7 +74,7 @@ def _enter_sandbox(spec: str) -> Protection:
 
     kind, file = backends.kind(spec), spec.partition(":")[2]
     needed = [*map(str, kind.readable()), *([file] if kind.from_file else [])]
-    network = COUNTED if len(sys.argv) > 4 else ""
+    network = SPEAKS.get(sys.argv[2], "") if len(sys.argv) > 4 else ""
     try:
         return sandbox.enter(sandbox.for_worker(os.environ, needed, kind.devices, network))
     except sandbox.NotProtected as missing:

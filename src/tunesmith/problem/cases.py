@@ -41,6 +41,7 @@ Level = Literal["smoke", "full", "verify"]
 
 SMOKE_BYTES = 2 << 20
 SMOKE_CASES = 5
+WATCHED_CASES = 3
 EDGE_CASES = 17
 FRESH_CASES = 8
 THRESHOLD_CASES = {"full": 6, "verify": 10}
@@ -88,6 +89,18 @@ def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -
     """A few small cases before any timing; empty when no legal size was found."""
     domain = domain_of(problem, variant, device)
     return _cases(domain, [(sizes, "normal") for sizes in _smoke_sizes(domain)], seed, "smoke")
+
+
+def watched_cases(
+    problem: Problem, variant: Variant, device: Device, seed: int, nbytes: int
+) -> tuple[Case, ...]:
+    """For tools that make a launch a thousand times slower: the smallest, and others that show the most."""
+    domain = domain_of(problem, variant, device)
+    points = _edges(domain).within(nbytes)
+    if not len(points):
+        return ()
+    sizes = domain.named(points[_cover(_sights(points), [0], WATCHED_CASES)])
+    return tuple(Case(one, "normal", seed_of(seed, "watched", one), "smoke") for one in sizes)
 
 
 def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:

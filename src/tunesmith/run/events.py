@@ -17,6 +17,7 @@ from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.dialogue import Reply, Request
 from tunesmith.run.outcome import Outcome, Result, Trial
 from tunesmith.run.protection import Protection
+from tunesmith.run.sanitized import Sanitized
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus
 
@@ -338,6 +339,7 @@ class Verified:
     reach: tuple[tuple[str, int], ...] = ()  # sizes and lengths of arrays -> the largest found right
     seen: tuple[CaseSeen, ...] = ()  # journals of earlier versions do not say
     builds: tuple[VerifiedBuild, ...] = ()
+    sanitized: Sanitized | None = None  # what sanitizers said; journals of earlier versions do not say
 
 
 @dataclass(frozen=True)

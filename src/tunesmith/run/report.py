@@ -17,6 +17,7 @@ from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_choice
 from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, ratio, round_reports
+from tunesmith.run.sanitized import notes_beside, told
 from tunesmith.run.state import State, protections
 from tunesmith.run.survey import SurveyReport, survey_report
 from tunesmith.space.params import Config
@@ -144,6 +145,7 @@ class Report:
     talk: Spent | None = None  # what was asked of models; None: nothing
     added: Extended | None = None  # cases that a tester added
     replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
+    sanitizers: tuple[str, ...] = ()  # which watched what was verified, and what they found
     reach: tuple[tuple[str, int], ...] = ()  # the general configuration serves up to here, then the original
     origin: str = ""  # what was searched again: a run, a template
     known_first: int = 0  # configurations that earlier runs found good, tried before the search had its say
@@ -274,6 +276,7 @@ def build_report(
         talk=spent(state) if state.dialogue else None,
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
+        sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),
         reach=choice.reach,
         origin=started.origin,
         known_first=sum(len(primed.first) for primed in state.primed),
@@ -281,7 +284,7 @@ def build_report(
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
-        notes=(*started.notes, *dict.fromkeys(held.sentence for held in protections(state))),
+        notes=notes_beside((*started.notes, *(held.sentence for held in protections(state))), watched),
         gated=beside_budget(state),
         unproven=state.unproven,
     )

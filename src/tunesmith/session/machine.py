@@ -19,6 +19,7 @@ from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, BuiltCode, Runner
+from tunesmith.lab.sanitizing import sanitizer_tools
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -420,6 +421,9 @@ def make_lab(
         onlooker=onlooker,
         no_profiles=missing,
         extra=extra,
+        sanitizers=sanitizer_tools(
+            backends.kind(spec), lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from tunesmith.backends.port import BackendKind
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
+from tunesmith.lab import sanitizing
 from tunesmith.lab.lab import SEED_BITS, LabSettings
 from tunesmith.lab.runner import BuildSurveyor
 from tunesmith.problem.codec import decode, encode
@@ -82,7 +83,8 @@ def begin(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         own = (device, spec, scratch, listener.note, config.sandbox)
         compiler = machine.choose_compiler(problem, template, *own)
-    notes = casting.launch_notes(problem, device)
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox)
+    notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
     primed = priors(device)

@@ -36,6 +36,7 @@ from tunesmith.backends.cuda.ncu import (
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.backends.port import Counted, ToCount
+from tunesmith.backends.tool_process import text_of
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.template import original
 from tunesmith.run.config import worker_environment
@@ -394,4 +395,4 @@ def test_links_in_place_of_its_files_are_not_followed(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("not for a report")
     (tmp_path / "log").symlink_to(tmp_path / "key")
     os.mkfifo(tmp_path / "pipe")
-    assert [ncu._text(tmp_path / name) for name in ("log", "pipe", "key")] == ["", "", "not for a report"]
+    assert [text_of(tmp_path / name) for name in ("log", "pipe", "key")] == ["", "", "not for a report"]

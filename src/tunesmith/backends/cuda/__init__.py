@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda import compile, devices, flags, ncu, nvcc, nvrtc, sass, toolkit
+from tunesmith.backends.cuda import compile, devices, flags, ncu, nvcc, nvrtc, sanitizer, sass, toolkit
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import DoctorFinding
@@ -42,7 +42,7 @@ def _environment(scratch: Path, _inherited: Mapping[str, str]) -> dict[str, str]
 def _check(list_devices: port.ListDevices) -> list[DoctorFinding]:
     """Building needs a compiler and its headers; checking and timing need the driver and a device too."""
     driver = _nvidia_driver()
-    here = [_device(list_devices), *_counters()] if driver.usable else []
+    here = [_device(list_devices), *_counters(), sanitizer.SANITIZER.doctor()] if driver.usable else []
     small = port.module_finding("ml_dtypes", "comparing bfloat16 and float8", KIND.install)
     return [driver, *here, *_nvrtc(), _nvcc(), small]
 
@@ -126,6 +126,7 @@ KIND = port.BackendKind(
     flags=port.TuningFlags("--maxrregcount={}", "-Xptxas=--register-usage-level={}"),
     host_command=flags.host_command,
     counting=ncu.NcuCounting,
+    sanitizer=sanitizer.SANITIZER,
     instructions=sass.instructions_of,
     ceilings=port.CeilingKernels("ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
 )

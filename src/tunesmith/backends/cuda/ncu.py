@@ -1,17 +1,13 @@
 """Hardware counters through Nsight Compute: a process of its own, launched under `ncu`, and its words read.
 
-The process that is counted gets its request from a file and answers into one: descriptors may not survive
-under a profiler. Whatever goes wrong is a sentence; the run goes on without counters. Of all metrics only
-the few that a diagnosis needs are asked for.
+Whatever goes wrong is a sentence; the run goes on without counters. Of all metrics only the few that a
+diagnosis needs are asked for.
 """
 
 from __future__ import annotations
 
 import csv
-import os
 import re
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.backends.cuda import toolkit
-from tunesmith.backends.messages import REPLY_TYPES, Contender, Failed, LaunchOnce, Load
+from tunesmith.backends.messages import Contender, LaunchOnce, Load
 from tunesmith.backends.port import Counted, ToCount
-from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.backends.tool_process import EndedTool, run_under, signal_name, text_of
 from tunesmith.profiles.facts import Counters, Stall
 from tunesmith.text import plain
 
@@ -188,7 +184,6 @@ def _stalls(own: Mapping[str, float]) -> tuple[tuple[Stall, float], ...]:
 
 SECONDS = 120.0  # for one workload; most take five
 MOST_OUTPUT = 16 << 20  # bytes; a launch takes a few thousand
-POLL = 0.05
 ATTEMPTS = 3  # with fewer metrics each, where this version does not know some
 OPT = Path("/opt/nvidia/nsight-compute")
 PARAMS = Path("/proc/driver/nvidia/params")
@@ -230,19 +225,8 @@ def command_line(program: str, metrics: Sequence[str], log: Path, warm: bool) ->
     ]
 
 
-@dataclass
-class _Ended:
-    """How a run under ncu ended."""
-
-    code: int
-    log: str
-    stderr: str
-    reply: str = ""  # why the process that is counted could not launch; empty: it did, or nobody knows
-    fault: str = ""  # why it was ended, or did not begin
-
-    @property
-    def complaints(self) -> list[str]:
-        return [plain(text).strip() for text in _COMPLAINT.findall(self.log + "\n" + self.stderr)]
+def complaints(ended: EndedTool) -> list[str]:
+    return [plain(text).strip() for text in _COMPLAINT.findall(ended.log + "\n" + ended.stderr)]
 
 
 @dataclass
@@ -289,45 +273,25 @@ class NcuCounting:
             self.metrics = tuple(m for m in self.metrics if m not in missing)
         return [], self._of_another_version(program, unknown)
 
-    def _run(self, program: str, what: ToCount, folder: Path, end: float) -> _Ended:
-        request, reply, log, errors = (folder / name for name in ("request", "reply", "log", "stderr"))
-        allowed = max(1.0, end - time.monotonic())
+    def _run(self, program: str, what: ToCount, folder: Path, end: float) -> EndedTool:
+        log = folder / "log"
         load = Load(what.unit, what.code_digest, what.device)
         launch = LaunchOnce(Contender(what.code_digest, what.plan), what.draw, what.warm)
-        with request.open("wb") as file:
-            for message, blobs in ((load, (what.binary,)), (launch, ())):
-                file.writelines(frame_parts(encode_tagged(message), blobs, allowed))
         command = command_line(program, self.metrics, log, what.warm)
-        command += [*self.worker, str(request), str(reply)]
-        # ncu unpacks files into the home folder and keeps a lock in the temporary one, which another user may
-        # hold; numbers must not come in the words of the user's language.
-        own = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
-        with errors.open("wb") as sink:
-            try:
-                process = subprocess.Popen(
-                    command,
-                    cwd=folder,
-                    env={**self.environment, **own},
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=sink,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                return _Ended(1, "", "", fault=f"ncu does not start: {error.strerror}")
-            fault = _wait(process, (log, errors), end, self.seconds)
-        return _Ended(process.returncode, _text(log), _text(errors), _refusal(reply), fault)
+        asked = ((load, (what.binary,)), (launch, ()))
+        own = (self.environment, folder, log, end, self.seconds, MOST_OUTPUT)
+        return run_under("ncu", command, self.worker, asked, *own)
 
-    def _unknown(self, ended: _Ended) -> list[str]:
+    def _unknown(self, ended: EndedTool) -> list[str]:
         """Metrics of ours that ncu complains of, in that line or in a list below it."""
-        if not any("metric" in text.lower() for text in ended.complaints):
+        if not any("metric" in text.lower() for text in complaints(ended)):
             return []
         said = [line for line in (ended.log + "\n" + ended.stderr).splitlines() if not line.startswith('"')]
         named = {name for line in said for name in _METRIC.findall(line)}
         bases = {name for name in named if "." not in name}
         return [m for m in self.metrics if m in named or m.partition(".")[0] in bases]
 
-    def _reason(self, program: str, ended: _Ended, rows: Sequence[Row], unknown: Sequence[str]) -> str:
+    def _reason(self, program: str, ended: EndedTool, rows: Sequence[Row], unknown: Sequence[str]) -> str:
         if PERMISSION in ended.log or PERMISSION in ended.stderr:
             self._hopeless = NOT_PERMITTED
             return NOT_PERMITTED
@@ -335,12 +299,12 @@ class NcuCounting:
             self._hopeless = ended.fault  # it would take as long again at the next workload
             return ended.fault
         if ended.code < 0:
-            return f"ncu was killed by {_signal(-ended.code)} before it was through"
+            return f"ncu was killed by {signal_name(-ended.code)} before it was through"
         if ended.reply:
             return f"the kernel could not be launched under ncu: {ended.reply}"
         if unknown:
             return self._of_another_version(program, unknown)
-        said = f": {ended.complaints[-1][:300]}" if ended.complaints else ""
+        said = f": {complaints(ended)[-1][:300]}" if complaints(ended) else ""
         if ended.code:
             last = (plain(ended.stderr).strip().splitlines() or [""])[-1][:300]
             return f"ncu ended with exit status {ended.code}{said or (f': {last}' if last else '')}"
@@ -356,41 +320,6 @@ class NcuCounting:
         return self._hopeless
 
 
-def _wait(process: subprocess.Popen[bytes], files: Sequence[Path], end: float, seconds: float) -> str:
-    """Until it ends by itself; else why it was ended, with everything it has started."""
-    fault = ""
-    try:
-        while not fault:
-            try:
-                process.wait(timeout=POLL)
-                return ""
-            except subprocess.TimeoutExpired:
-                if time.monotonic() > end:
-                    fault = f"ncu took more than {seconds:g} s and was ended"
-                elif any(_size(file) > MOST_OUTPUT for file in files):
-                    fault = f"ncu printed more than {MOST_OUTPUT >> 20} MiB and was ended"
-    finally:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # nothing is left of it
-        process.wait()
-    return fault
-
-
-def _refusal(file: Path) -> str:
-    """Why the process could not do what it was asked to, by its replies."""
-    try:
-        with open(file, "rb", opener=_own_file) as source:
-            while (frame := read_frame(source.read)) is not None:
-                reply = decode_tagged(frame.json, REPLY_TYPES)
-                if isinstance(reply, Failed):
-                    return plain((reply.message.strip().splitlines() or ["no reason given"])[0])[:300]
-    except (OSError, Malformed):
-        pass  # it did not come so far
-    return ""
-
-
 def main_of(rows: Sequence[Row], what: ToCount) -> int:
     """The row of the launch to report: rows are in the order of launches; else the longest of them."""
     if len(rows) == len(what.plan.launches):
@@ -398,41 +327,14 @@ def main_of(rows: Sequence[Row], what: ToCount) -> int:
     return max(range(len(rows)), key=lambda place: rows[place].weight)
 
 
-def _own_file(path: str, flags: int) -> int:
-    """The process that is counted may put links and pipes in place of its files: none is followed."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-
-def _text(file: Path) -> str:
-    try:
-        with open(file, "rb", opener=_own_file) as source:
-            return source.read(MOST_OUTPUT).decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 def may_count(params: Path = PARAMS, status: Path = STATUS) -> tuple[bool | None, str]:
     """Whether, and why; None where nobody says. Nothing is run: only counting itself is proof."""
-    kept = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", _text(params), re.MULTILINE)
+    kept = re.search(r"^RmProfilingAdminOnly:\s*(\d+)", text_of(params), re.MULTILINE)
     if kept is None:
         return None, "the driver does not say who may read counters: tunesmith profile finds out"
     if kept[1] == "0":
         return True, "counters are open to everyone"
-    held = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", _text(status), re.MULTILINE)
+    held = re.search(r"^CapEff:\s*([0-9a-fA-F]+)", text_of(status), re.MULTILINE)
     if held is not None and any(int(held[1], 16) >> bit & 1 for bit in _CAPABILITIES):
         return True, "counters are kept to administrators, and this user is one"
     return False, "counters are kept to administrators, and this user is none"

@@ -324,5 +324,6 @@ KIND = port.BackendKind(
     check=lambda _devices: [port.DoctorFinding("simulated device (fake, replay)", True, "always there")],
     no_profiles="a simulated device has nothing to profile",
     no_counters="a simulated device has no counters",
+    no_sanitizer="a simulated device has nothing to watch",
     author=FakeAuthor,
 )

@@ -16,6 +16,7 @@ from typing import Any
 
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
+from tunesmith.backends.opencl import sanitizer
 from tunesmith.errors import TunesmithError
 from tunesmith.problem.device import Device, Limits, Resources
 from tunesmith.problem.languages import OPENCL
@@ -327,7 +328,8 @@ def _check(devices: port.ListDevices) -> list[port.DoctorFinding]:
     missing = linker is None and sys.platform == "linux"
     fix = port.system_package("binutils") if missing else ""
     needs = port.DoctorFinding("linker (ld)", not missing, linker or "PoCL needs it to finish kernels", fix)
-    return [has_pyopencl, needs, *([_check_device(devices)] if has_pyopencl.usable else [])]
+    watched = sanitizer.SANITIZER.doctor()
+    return [has_pyopencl, needs, *([_check_device(devices)] if has_pyopencl.usable else []), watched]
 
 
 def _check_device(devices: port.ListDevices) -> port.DoctorFinding:
@@ -360,5 +362,6 @@ KIND = port.BackendKind(
     inherits=("OCL_*", "OPENCL_*", "POCL_*", "PYOPENCL_*", "CUDA_*", "NVIDIA_*"),
     devices=("/dev/dri", "/dev/kfd", "/dev/nvidia*"),
     no_counters="OpenCL has no counters that are the same on every device",
+    sanitizer=sanitizer.SANITIZER,
     ceilings=port.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),
 )

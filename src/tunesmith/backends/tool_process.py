@@ -1,0 +1,147 @@
+"""A worker that somebody else's tool starts and watches: a profiler, a sanitizer.
+
+It gets its requests from a file and answers into one: descriptors may not survive under such a tool. Whatever
+the tool does, it is bounded in time and in what it prints, and ends with all that it has started.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.backends.messages import REPLY_TYPES, Failed, Request
+from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.text import plain
+
+MOST_OUTPUT = 16 << 20  # bytes
+POLL = 0.05
+Asked = tuple[Request, tuple[bytes, ...]]
+
+
+@dataclass
+class EndedTool:
+    """How a run under a tool ended."""
+
+    code: int
+    log: str
+    stderr: str
+    reply: str = ""  # why the worker could not do what it was asked; empty: it did, or nobody knows
+    replies: int = 0  # that the worker gave
+    fault: str = ""  # why it was ended, or did not begin
+
+
+def run_under(
+    name: str,
+    command: Sequence[str],
+    worker: Sequence[str],
+    asked: Sequence[Asked],
+    environment: Mapping[str, str],
+    folder: Path,
+    log: Path,
+    end: float,
+    seconds: float,
+    most_output: int = MOST_OUTPUT,
+) -> EndedTool:
+    """Until the clock shows `end`, `seconds` after the start. `command` is the tool's, with its options, and
+    `name` what it is called in a sentence."""
+    allowed = max(1.0, end - time.monotonic())
+    request, reply, errors = (folder / file for file in ("request", "reply", "stderr"))
+    with request.open("wb") as file:
+        for message, blobs in asked:
+            file.writelines(frame_parts(encode_tagged(message), blobs, allowed))
+    # Tools unpack files into the home folder and keep locks in the temporary one, which another user may
+    # hold; numbers must not come in the words of the user's language.
+    own = {"HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C"}
+    with errors.open("wb") as sink:
+        try:
+            process = subprocess.Popen(
+                [*command, *worker, str(request), str(reply)],
+                cwd=folder,
+                env={**environment, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=sink,
+                start_new_session=True,
+            )
+        except OSError as error:
+            return EndedTool(1, "", "", fault=f"{name} does not start: {error.strerror}")
+        fault = _wait(name, process, (log, errors), end, seconds, most_output)
+    texts = (text_of(log, most_output), text_of(errors, most_output))
+    return EndedTool(process.returncode, *texts, *_refusal(reply), fault)
+
+
+def _wait(
+    name: str,
+    process: subprocess.Popen[bytes],
+    files: Sequence[Path],
+    end: float,
+    seconds: float,
+    most_output: int,
+) -> str:
+    """Until it ends by itself; else why it was ended, with everything it has started."""
+    fault = ""
+    try:
+        while not fault:
+            try:
+                process.wait(timeout=POLL)
+                return ""
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > end:
+                    fault = f"{name} took more than {seconds:g} s and was ended"
+                elif any(_size(file) > most_output for file in files):
+                    fault = f"{name} printed more than {most_output >> 20} MiB and was ended"
+    finally:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass  # nothing is left of it
+        process.wait()
+    return fault
+
+
+def _refusal(file: Path) -> tuple[str, int]:
+    """Why the process could not do what it was asked to, by its replies, and how many there are."""
+    count = 0
+    try:
+        with open(file, "rb", opener=_own_file) as source:
+            while (frame := read_frame(source.read)) is not None:
+                reply = decode_tagged(frame.json, REPLY_TYPES)
+                count += 1
+                if isinstance(reply, Failed):
+                    first = (reply.message.strip().splitlines() or ["no reason given"])[0]
+                    return plain(first)[:300], count
+    except (OSError, Malformed):
+        pass  # it did not come so far
+    return "", count
+
+
+def _own_file(path: str, flags: int) -> int:
+    """The process that is watched may put links and pipes in place of its files: none is followed."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def text_of(file: Path, most: int = MOST_OUTPUT) -> str:
+    try:
+        with open(file, "rb", opener=_own_file) as source:
+            return source.read(most).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

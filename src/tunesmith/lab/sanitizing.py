@@ -1,0 +1,212 @@
+"""Kernels under sanitizers: a few small cases, each tool in a process of its own, beside all that is timed.
+
+A fault that the original does not have convicts a kernel, whatever its results are. What a tool cannot do,
+or does not do in time, is a sentence, and convicts nobody.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from tunesmith.backends.messages import BareRun, Draw, RunBare
+from tunesmith.backends.port import BackendKind, SanitizerKind
+from tunesmith.backends.tool_process import EndedTool, run_under, signal_name
+from tunesmith.errors import BadInput
+from tunesmith.lab.fork_server import worker_command
+from tunesmith.lab.measuring import Original
+from tunesmith.lab.memory import RIGHT, Verdict
+from tunesmith.lab.runner import BuiltCode
+from tunesmith.problem.cases import Case, watched_cases
+from tunesmith.problem.device import Device
+from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch, show_sizes
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Variant
+from tunesmith.run.config import secrets
+from tunesmith.run.protection import REQUIRED
+from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding, compared, distinct
+from tunesmith.text import plain, redacted
+
+SECONDS = 20.0  # for one tool and all cases; most take three
+MOST_OUTPUT = 4 << 20
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What one tool said."""
+
+    tool: str
+    findings: tuple[SanitizerFinding, ...] = ()
+    why_not: str = ""  # it found nothing, and did not see all either
+
+
+@dataclass(frozen=True)
+class SanitizerTools:
+    """Those that are here. `worker` is the command of a worker that reads requests from a file, without the
+    names of the files."""
+
+    kind: SanitizerKind
+    program: str
+    worker: Sequence[str]
+    environment: Mapping[str, str]
+    scratch: Path
+    seconds: float = SECONDS
+
+    @cached_property
+    def name(self) -> str:
+        return f"{self.kind.program} {self.kind.version(self.program)}".strip()
+
+    def watch(
+        self, code: BuiltCode, device: Device, runs: Sequence[BareRun], tools: Sequence[str]
+    ) -> list[Watched]:
+        with ThreadPoolExecutor(len(tools), thread_name_prefix="sanitize") as threads:
+            return list(threads.map(lambda tool: self._watch(code, device, runs, tool), tools))
+
+    def _watch(self, code: BuiltCode, device: Device, runs: Sequence[BareRun], tool: str) -> Watched:
+        request = RunBare(code.unit, code.code_digest, device, tuple(runs))
+        asked = (request, () if self.kind.own_device else (code.binary,))
+        end = time.monotonic() + self.seconds
+        try:
+            with tempfile.TemporaryDirectory(prefix="sanitize-", dir=self.scratch) as folder:
+                log = Path(folder, "log")
+                command = self.kind.command(self.program, tool, log)
+                own = (self.environment, Path(folder), log, end, self.seconds, MOST_OUTPUT)
+                ended = run_under(self.kind.program, command, self.worker, [asked], *own)
+        except OSError as error:
+            return Watched(tool, (), f"{self.kind.program} could not be run: {error.strerror or error}")
+        found = tuple(replace(f, words=redacted(f.words, secrets())) for f in self.kind.read(tool, ended.log))
+        return Watched(tool, found, "" if found else self._why_not(ended))
+
+    def _why_not(self, ended: EndedTool) -> str:
+        """Why it did not see all launches to their end; empty where it did."""
+        name = self.kind.program
+        if ended.fault:
+            return ended.fault
+        if met := self.kind.unable(ended.log):
+            return f"{name} cannot judge it: {met}"
+        if ended.code < 0:
+            return f"{name} was killed by {signal_name(-ended.code)} before it was through"
+        if ended.reply:
+            return f"the kernel does not run under {name}: {redacted(ended.reply, secrets())}"
+        if not ended.replies:
+            said = plain(f"{ended.log}\n{ended.stderr}").strip().splitlines() or ["it says nothing"]
+            last = redacted(said[-1].strip()[:300], secrets())
+            return f"{name} ended with exit status {ended.code} before the kernel ran: {last}"
+        return ""
+
+
+def sanitizer_tools(
+    kind: BackendKind, environment: Callable[[], Mapping[str, str]], scratch: Path, sandbox: str
+) -> SanitizerTools | str:
+    """Those of a backend, with the environment of its workers; or why there are none."""
+    own = kind.sanitizer
+    program = own.find() if own is not None else None
+    if own is None or program is None:
+        return kind.no_sanitizer if own is None else own.missing
+    if own.sockets and sandbox == REQUIRED:
+        return f"--sandbox required: {own.program} speaks over the network with what it watches"
+    worker = worker_command(kind.name, "sanitize" if own.sockets else "interpret")
+    return SanitizerTools(own, program, worker, environment(), scratch)
+
+
+def note_of(kind: BackendKind, sandbox: str) -> str:
+    """What will watch winners, or why nothing will, before anything is tried."""
+    found = sanitizer_tools(kind, dict, Path(), sandbox)
+    if isinstance(found, str):
+        return f"{NOTE}{NOT_IN_FORCE}: {found}"
+    return f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
+
+
+@dataclass
+class Sanitizing:
+    """What a lab asks; `_tools` are a sentence where there are none."""
+
+    _problem: Problem
+    _device: Device
+    _original: Original
+    _tools: SanitizerTools | str
+    _of_original: dict[tuple[Case, ...], tuple[SanitizerFinding, ...]] = field(default_factory=dict)
+    _thread: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="sanitizing")
+    )
+
+    def start(self, code: BuiltCode, variant: Variant, seed: int) -> Callable[[], Sanitized]:
+        """All tools, for a winner. The answer waits for them; on a CPU they begin then, having no cores of
+        their own."""
+        if isinstance(self._tools, str):
+            absent = Sanitized(absent=(("", self._tools),))
+            return lambda: absent
+        tools = self._tools.kind.tools
+        if self._device.is_host:
+            return lambda: self._look(code, variant, seed, tools)
+        return self._thread.submit(self._look, code, variant, seed, tools).result
+
+    def at_gate(self, code: BuiltCode, variant: Variant, seed: int) -> Verdict:
+        """The few tools that a draft by a model is shown to."""
+        if isinstance(self._tools, str):
+            return RIGHT
+        return verdict_of(self._look(code, variant, seed, self._tools.kind.at_gate))
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _look(self, code: BuiltCode, variant: Variant, seed: int, tools: Sequence[str]) -> Sanitized:
+        assert isinstance(self._tools, SanitizerTools)
+        nbytes = self._tools.kind.nbytes
+        planned: dict[Case, Plan] = {}
+        for case in watched_cases(self._problem, variant, self._device, seed, nbytes):
+            plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
+            if not isinstance(plan, CannotRun):
+                planned[case] = plan
+        if not planned:
+            return Sanitized(self._tools.name, absent=(("", "the kernel can be launched at no small size"),))
+        runs = [self._run(case, plan) for case, plan in planned.items()]
+        watched = self._tools.watch(code, self._device, runs, tools)
+        own = distinct(finding for one in watched for finding in one.findings)
+        if own:
+            own = compared(own, self._shared(tuple(planned)))
+        return Sanitized(
+            self._tools.name,
+            tuple(one.tool for one in watched if not one.why_not),
+            tuple((one.tool, one.why_not) for one in watched if one.why_not),
+            tuple(case.sizes for case in planned),
+            own,
+        )
+
+    def _shared(self, cases: tuple[Case, ...]) -> tuple[SanitizerFinding, ...]:
+        """What the original has at the same cases. Where it cannot be launched nothing is shared."""
+        assert isinstance(self._tools, SanitizerTools)
+        if cases in self._of_original:
+            return self._of_original[cases]
+        by_code: dict[str, tuple[BuiltCode, list[BareRun]]] = {}
+        for case in cases:
+            try:
+                code, plan = self._original.plan(case)
+            except BadInput:
+                continue
+            by_code.setdefault(code.code_digest, (code, []))[1].append(self._run(case, plan))
+        found: list[SanitizerFinding] = []
+        for code, runs in by_code.values():
+            watched = self._tools.watch(code, self._device, runs, self._tools.kind.tools)
+            found += [finding for one in watched for finding in one.findings]
+        self._of_original[cases] = tuple(found)
+        return self._of_original[cases]
+
+    def _run(self, case: Case, plan: Plan) -> BareRun:
+        return BareRun(plan, Draw(case.distribution, case.seed, self._problem.inputs))
+
+
+def verdict_of(found: Sanitized) -> Verdict:
+    """A kernel with a fault of its own is wrong, whatever it computes."""
+    if not found.own:
+        return RIGHT
+    others = f" (and {len(found.own) - 1} more)" if len(found.own) > 1 else ""
+    sizes = "; ".join(show_sizes(dict(case)) for case in found.cases)
+    return Verdict(
+        Status.WRONG, f"{found.own[0].sentence}{others}; the original has no such fault at {sizes}"
+    )

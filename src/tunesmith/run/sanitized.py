@@ -1,0 +1,112 @@
+"""What sanitizers say of a kernel: faults that its results need not show, and which tools looked for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.text import counted
+
+NOT_IN_FORCE = "not in force"
+NOTE = "sanitizer: "  # what a run's note on them begins with
+_OF_ONE = re.compile(r"\s+(?:at )?(?:address )?0x[0-9a-f]+|\s+of size \d+(?: bytes?)?", re.IGNORECASE)
+MOST_FINDINGS = 12  # of one kernel; one is enough to convict
+
+
+@dataclass(frozen=True)
+class SanitizerFinding:
+    """One fault, as often as it was seen. The same tool and kind in the original judges nobody."""
+
+    tool: str
+    kind: str  # what is wrong, without addresses and threads
+    kernel: str = ""
+    place: str = ""  # in the source or the code, as far as the tool says
+    words: str = ""  # the tool's own, in one line
+    shared: bool = False  # the original has it too
+
+    @property
+    def sentence(self) -> str:
+        of = f" in {self.kernel}" if self.kernel else ""
+        at = f" at {self.place}" if self.place else ""
+        said = f": {self.words}" if self.words else ""
+        return f"{self.tool} finds {self.kind}{of}{at}{said}"
+
+
+@dataclass(frozen=True)
+class Sanitized:
+    """What was in force for a kernel, and what it found."""
+
+    by: str = ""  # program and version; empty: none
+    tools: tuple[str, ...] = ()  # that watched it to the end
+    absent: tuple[tuple[str, str], ...] = ()  # those that did not, and why; all of them have an empty name
+    cases: tuple[tuple[tuple[str, int], ...], ...] = ()  # sizes at which it ran
+    findings: tuple[SanitizerFinding, ...] = ()
+
+    @property
+    def own(self) -> tuple[SanitizerFinding, ...]:
+        """Those that the original does not have."""
+        return tuple(finding for finding in self.findings if not finding.shared)
+
+    @property
+    def sentence(self) -> str:
+        """What was in force, or why nothing was."""
+        missing = "; ".join(f"{tool} was not: {why}" if tool else why for tool, why in self.absent)
+        if not self.tools:
+            return f"{NOT_IN_FORCE}: {missing}" if missing else NOT_IN_FORCE
+        held = f"{self.by} ({', '.join(self.tools)}), on {counted(len(self.cases), 'small case')}"
+        return f"{held}; {missing}" if missing else held
+
+
+def kind_of(words: str) -> str:
+    """A fault's first line without what differs from thread to thread and with the width of a load."""
+    kind = _OF_ONE.sub("", words.strip().rstrip("."))
+    return kind[:1].lower() + kind[1:]
+
+
+def distinct(findings: Iterable[SanitizerFinding]) -> tuple[SanitizerFinding, ...]:
+    """The first of each kind in each kernel: a fault is reported for every thread that commits it."""
+    found: dict[tuple[str, str, str], SanitizerFinding] = {}
+    for finding in findings:
+        found.setdefault((finding.tool, finding.kind, finding.kernel), finding)
+    return tuple(found.values())[:MOST_FINDINGS]
+
+
+def compared(
+    own: Iterable[SanitizerFinding], original: Iterable[SanitizerFinding]
+) -> tuple[SanitizerFinding, ...]:
+    """Those of a kernel, marked where the original has the same."""
+    known = {(finding.tool, finding.kind) for finding in original}
+    return tuple(replace(f, shared=(f.tool, f.kind) in known) for f in own)
+
+
+def merged(parts: Sequence[Sanitized]) -> Sanitized | None:
+    """Of several builds of one configuration: a tool was in force where it was for all of them."""
+    if not parts:
+        return None
+    absent = dict(pair for part in parts for pair in part.absent)
+    tools = dict.fromkeys(tool for part in parts for tool in part.tools if tool not in absent)
+    return Sanitized(
+        next((part.by for part in parts if part.by), ""),
+        tuple(tools) if "" not in absent else (),
+        tuple(absent.items()),
+        tuple(dict.fromkeys(sizes for part in parts for sizes in part.cases)),
+        distinct(f for part in parts for f in part.findings),
+    )
+
+
+def told(watched: Iterable[tuple[str, Sanitized | None]]) -> tuple[str, ...]:
+    """Of configurations by name: what was in force for those that were verified, and what it found."""
+    known = [(name, one) for name, one in watched if one is not None]
+    lines = dict.fromkeys(f"sanitizers in force: {one.sentence}" for _, one in known if one.tools)
+    lines |= dict.fromkeys(f"sanitizers were {one.sentence}" for _, one in known if not one.tools)
+    for name, one in known:
+        for finding in one.findings:
+            also = ", and so in the original: that judges nobody" if finding.shared else ""
+            lines[f"{name}: {finding.sentence}{also}"] = None
+    return tuple(lines)
+
+
+def notes_beside(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
+    """A run's notes, each once, without what was expected of sanitizers where `lines` tell more."""
+    return tuple(dict.fromkeys(note for note in notes if not lines or not note.startswith(NOTE)))
