@@ -154,6 +154,19 @@ class TestChanged:
             path.write_bytes(before)
         assert tunesmith.verify(run).holds
 
+    @pytest.mark.parametrize(
+        "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "zeros"]
+    )
+    def test_what_never_ends_is_not_read(self, run: Path, make: Callable[[Path], None]) -> None:
+        (run / "report.md").unlink()
+        make(run / "report.md")
+        assert not tunesmith.verify(run).holds
+        (run / CERTIFICATE).unlink()
+        make(run / CERTIFICATE)
+        with pytest.raises(BadInput, match="cannot be read"):
+            tunesmith.verify(run)
+        assert tunesmith.load_run(run).result.workloads, "the run is shown without it"
+
     def test_a_kernel_with_a_certificate_made_to_fit(self, run: Path) -> None:
         path = run / "tuned" / "tiny-general.fake"
         path.write_bytes(path.read_bytes() + b"// and more\n")
