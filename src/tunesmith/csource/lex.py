@@ -42,6 +42,9 @@ _CODE = re.compile(
 )
 _NO_BREAK = re.compile(r"[^\r\n]")
 _SPLICED = re.compile(_SPLICE)
+MAX_BRACKETS = 256  # within each other, as clang has it
+_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_BRACKET = re.compile(r"[(){}\[\]]")
 DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
 
 
@@ -187,6 +190,24 @@ def joined(text: str) -> str:
     end = text.find("\n", at) if gone else -1
     end = len(text) if end < 0 else end
     return "".join([*parts, text[at:end], "\v" * gone, text[end:]])
+
+
+def deep_bracket(words: Iterable[str], most: int = MAX_BRACKETS) -> int | None:
+    """The place of the first word that opens one bracket too many; grammars take long to see that."""
+    depth = 0
+    for place, word in enumerate(words):
+        step = _BRACKETS.get(word, 0)
+        depth = max(depth + step, 0)  # one that closes nothing makes no room for another
+        if depth > most:
+            return place
+    return None
+
+
+def line_of_deep_bracket(code: str) -> int | None:
+    """The same of a text without comments and strings, as a line."""
+    brackets = list(_BRACKET.finditer(code))
+    place = deep_bracket(bracket.group() for bracket in brackets)
+    return None if place is None else code.count("\n", 0, brackets[place].start()) + 1
 
 
 W = TypeVar("W", str, Token)

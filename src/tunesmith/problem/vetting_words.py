@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tunesmith.csource.grammar import Known, closing_angle, known_names
-from tunesmith.csource.lex import Token, first_word
+from tunesmith.csource.lex import Token, deep_bracket, first_word
 from tunesmith.csource.nodes import MAX_DEPTH, Language
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.types import PRIMITIVE
@@ -74,11 +74,9 @@ def judge_unit(unit: UnitWords, words: DeviceWords, user: UserWords, language: s
     """Raises Refusal."""
     if len(unit.tokens) > _MOST_WORDS:
         raise Refusal("text", 0, f"it has {len(unit.tokens):,} words, at most {_MOST_WORDS:,} are read")
-    depth = 0
-    for token in unit.tokens:
-        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token.text, 0)
-        if depth > MAX_DEPTH:
-            raise Refusal("text", token.line, f"brackets are nested more than {MAX_DEPTH} deep")
+    if (deep := deep_bracket((token.text for token in unit.tokens), MAX_DEPTH)) is not None:
+        fault = f"brackets are nested more than {MAX_DEPTH} deep"
+        raise Refusal("text", unit.tokens[deep].line, fault)
     _WordJudge(unit.tokens, words, user, language).judge()
 
 

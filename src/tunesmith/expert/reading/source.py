@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tunesmith.csource.grammar import syntax_tree
-from tunesmith.csource.lex import split_at
+from tunesmith.csource.lex import MAX_BRACKETS, line_of_deep_bracket, split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.csource.types import PRIMITIVE
 from tunesmith.errors import BadInput
@@ -97,6 +97,10 @@ def read_source(text: str, language: Language, *, where: str | None = None) -> S
     defined = [header for header in headers if header.body is not None]
     if not defined:
         raise _no_kernel(headers, language, where)
+    if (line := line_of_deep_bracket(source.code)) is not None:
+        fault = f"brackets are nested more than {MAX_BRACKETS} levels deep"
+        place = f"{where}:{line}" if where else f"line {line}"
+        raise BadInput(fault, where=place, hint="split the expression or the block up")
     root = syntax_tree(source.code, language)
     if _is_deeper(root, MAX_NESTED):
         fault = f"its code is nested more than {MAX_NESTED} levels deep"
