@@ -18,7 +18,7 @@ from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory,
 from tunesmith.lab import arenas, timing
 from tunesmith.lab.arenas import MEMORY_SHARE
 from tunesmith.lab.timing import MAX_CHAIN, TURNS, Stopwatch
-from tunesmith.problem.device import Device
+from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
 from tunesmith.problem.template import original
@@ -202,6 +202,9 @@ class RecordingSession:
     def throttled(self) -> bool | None:
         answer, self.throttle = (self.throttle[0], self.throttle[1:]) if self.throttle else (False, ())
         return answer
+
+    def clocks(self) -> tuple[Clock, ...]:
+        return (Clock("SM", 1500 + len(self.chains), 1980),)
 
 
 def run(

@@ -171,6 +171,9 @@ def _template_name(tokens: Sequence[Token], at: int) -> set[str]:
     return set()
 
 
+_DEEPEST_TEMPLATE = 16  # templates within templates
+
+
 def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
     """Where the "<" at `at` closes if what is between can be template arguments."""
     depth, round_ = 0, 0
@@ -184,6 +187,8 @@ def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
         if text in _NO_TEMPLATE_INSIDE and not (text == "=" and tokens[at - 1].text == "template"):
             return None
         depth += {"<": 1, ">": -1, ">>": -2}.get(text, 0)
+        if depth > _DEEPEST_TEMPLATE:
+            return None
         if depth <= 0:
             return end if depth == 0 else None  # a < b >> c shifts
     return None

@@ -42,9 +42,11 @@ _CODE = re.compile(
 )
 _NO_BREAK = re.compile(r"[^\r\n]")
 _SPLICED = re.compile(_SPLICE)
+MAX_TEXT = 500_000  # characters of a source
+MAX_WORDS = 100_000
 MAX_BRACKETS = 256  # within each other, as clang has it
+MAX_RUN = 2 * MAX_BRACKETS
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-_BRACKET = re.compile(r"[(){}\[\]]")
 DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
 
 
@@ -192,22 +194,39 @@ def joined(text: str) -> str:
     return "".join([*parts, text[at:end], "\v" * gone, text[end:]])
 
 
-def deep_bracket(words: Iterable[str], most: int = MAX_BRACKETS) -> int | None:
-    """The place of the first word that opens one bracket too many; grammars take long to see that."""
+def deep_bracket(tokens: Iterable[Token], most: int) -> Token | None:
+    """The first that opens one bracket too many."""
     depth = 0
-    for place, word in enumerate(words):
-        step = _BRACKETS.get(word, 0)
-        depth = max(depth + step, 0)  # one that closes nothing makes no room for another
+    for token in tokens:
+        depth = max(depth + _BRACKETS.get(token.text, 0), 0)  # one that closes nothing makes no room
         if depth > most:
-            return place
+            return token
     return None
 
 
-def line_of_deep_bracket(code: str) -> int | None:
-    """The same of a text without comments and strings, as a line."""
-    brackets = list(_BRACKET.finditer(code))
-    place = deep_bracket(bracket.group() for bracket in brackets)
-    return None if place is None else code.count("\n", 0, brackets[place].start()) + 1
+def _long_run(tokens: Iterable[Token]) -> Token | None:
+    """Where more brackets than can be nested stand one after the other, with nothing in them."""
+    run = 0
+    for token in tokens:
+        run = run + 1 if token.text in _BRACKETS else 0
+        if run > MAX_RUN:
+            return token
+    return None
+
+
+def obstacle(tokens: Sequence[Token]) -> str | None:
+    """Why a grammar should not be shown this: no compiler takes it, and a grammar takes long to say so."""
+    if len(tokens) > MAX_WORDS:
+        return f"it has {len(tokens):,} words, at most {MAX_WORDS:,} are read; split the file up"
+    if deep := deep_bracket(tokens, MAX_BRACKETS):
+        advice = "split the expression or the block up"
+        return f"line {deep.line}: brackets are nested more than {MAX_BRACKETS} levels deep; {advice}"
+    if at := _long_run(tokens):
+        advice = "take the empty ones out"
+        return f"line {at.line}: more than {MAX_RUN} brackets stand one after the other; {advice}"
+    if lone := next((t for t in tokens if t.kind == "mark" and t.text in ("'", '"')), None):
+        return f"line {lone.line}: a quote has no other half; close it"
+    return None
 
 
 W = TypeVar("W", str, Token)

@@ -15,7 +15,7 @@ from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.oracles import DeviceOracle, HostOracle
+from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References
@@ -215,16 +215,18 @@ class LocalLab:
         for item in prepared:
             code = self._builders.start(item.variant).result()
             cases: list[Case] = []
+            errors: ErrorsByCase = {}
             if isinstance(code, Verdict):
                 verdict = code
             else:
                 cases = self._cases.fresh(code, item.variant, seed, replaced)
-                verdict = self._cases.judge(code, item.variant, cases, self._apart)
+                with self._cases.telling_errors(self._apart) as errors:
+                    verdict = self._cases.judge(code, item.variant, cases, self._apart)
                 if verdict is NO_CASES and replaced:
                     words = f"the original itself fails: {replaced[-1].reason}"
                     verdict = Verdict(Status.INFEASIBLE, words)
                 seen += cases
-            tried += seen_cases(cases, verdict)
+            tried += seen_cases(cases, verdict, errors)
             digest = code.code_digest if isinstance(code, BuiltCode) else ""
             builds.append(VerifiedBuild(tuple(w.name for w in item.workloads), item.variant.digest, digest))
             for workload in item.workloads:
