@@ -231,9 +231,12 @@ class TestOrder:
         assert rounds == ["one", "other", "other", "one"] * 3
         assert timed.samples == (pytest.approx((1e-3,) * 6), pytest.approx((2e-3,) * 6))
         assert timed.discarded == 0
+        after_the_last = 1500 + len(session.chains)
+        assert timed.clocks == (Clock("SM", after_the_last, 1980),)
 
     def test_one_alone(self) -> None:
         timed = run(RecordingSession(), (Kernel("one"), plan(problem())))
+        assert timed.clocks == ()
         assert [len(s) for s in timed.samples] == [6]
 
     def test_ends_early_when_it_takes_long_but_not_too_early(self, monkeypatch: pytest.MonkeyPatch) -> None:

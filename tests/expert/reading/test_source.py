@@ -386,14 +386,14 @@ def test_conditions_nest_without_limit() -> None:
 @pytest.mark.parametrize(
     ("inside", "words"),
     [
-        ("{" * 50_000, "nested more than 256"),
+        ("{" * 40_000, "nested more than 256"),
         ("(" * 40_000, "nested more than 256"),
         ("p[" * 20_000, "nested more than 256"),
         ("[" * 300 + "]" * 300, "nested more than 256"),
         ("]" * 200 + "[" * 300, "nested more than 256"),
-        ("[]" * 40_000, "one after the other"),
+        ("[]" * 20_000, "one after the other"),
         ("'" * 40_000, "no other half"),
-        ("a<b<" * 40_000, "at most 100,000"),
+        ("a<b<" * 40_000, "at most 50,000"),
         ("a" * 600_000, "longer than 500,000"),
     ],
 )
