@@ -42,6 +42,7 @@ FOUND = (
     ("kernel", b"opencl\n__kernel void k(__global float* x) { x[0] = " + b"-" * DEEP + b"x[1]; }\n"),
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"[" * 30_000 + b"; }\n"),  # 11 s
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"[]" * 45_000 + b"; }\n"),  # 35 s
+    ("kernel", b"opencl\n__kernel void k(__global float* x) { x[0] " + b"+=" * 20_000 + b"; }\n"),  # 23 s
     ("kernel", b"cuda\n" + b"'" * 100_000),  # 100 s
     ("kernel", b"cuda\n__global__ void k(float* x) { " + b"a<b<" * 8_000 + b"; }\n"),  # 22 s
 )

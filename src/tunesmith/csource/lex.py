@@ -205,10 +205,10 @@ def deep_bracket(tokens: Iterable[Token], most: int) -> Token | None:
 
 
 def _long_run(tokens: Iterable[Token]) -> Token | None:
-    """Where more brackets than can be nested stand one after the other, with nothing in them."""
+    """Where more brackets and operators than can be nested stand with no name or number between them."""
     run = 0
     for token in tokens:
-        run = run + 1 if token.text in _BRACKETS else 0
+        run = run + 1 if token.kind == "mark" else 0
         if run > MAX_RUN:
             return token
     return None
@@ -221,11 +221,11 @@ def obstacle(tokens: Sequence[Token]) -> str | None:
     if deep := deep_bracket(tokens, MAX_BRACKETS):
         advice = "split the expression or the block up"
         return f"line {deep.line}: brackets are nested more than {MAX_BRACKETS} levels deep; {advice}"
-    if at := _long_run(tokens):
-        advice = "take the empty ones out"
-        return f"line {at.line}: more than {MAX_RUN} brackets stand one after the other; {advice}"
     if lone := next((t for t in tokens if t.kind == "mark" and t.text in ("'", '"')), None):
         return f"line {lone.line}: a quote has no other half; close it"
+    if at := _long_run(tokens):
+        fault = f"more than {MAX_RUN} brackets and operators stand one after the other"
+        return f"line {at.line}: {fault}; take those out that do nothing"
     return None
 
 

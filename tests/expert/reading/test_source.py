@@ -392,6 +392,7 @@ def test_conditions_nest_without_limit() -> None:
         ("[" * 300 + "]" * 300, "nested more than 256"),
         ("]" * 200 + "[" * 300, "nested more than 256"),
         ("[]" * 20_000, "one after the other"),
+        ("p " + "+=" * 20_000, "one after the other"),
         ("'" * 40_000, "no other half"),
         ("a<b<" * 40_000, "at most 50,000"),
         ("a" * 600_000, "longer than 500,000"),
