@@ -255,3 +255,9 @@ class BackendSuite(ABC):
 
     def test_throttling_is_known_or_not(self, session: Session) -> None:
         assert session.throttled() in (True, False, None)
+
+    def test_clocks_are_known_or_not(self, session: Session) -> None:
+        for clock in session.clocks():
+            assert clock.part
+            assert 0 < clock.mhz < 100_000
+            assert clock.limit_mhz is None or 0 < clock.limit_mhz < 100_000

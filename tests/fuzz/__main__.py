@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     given.out.mkdir(parents=True, exist_ok=True)
+    print(f"seed {given.seed}", flush=True)
     faults = 0
     for name in given.readers or known:
         last = given.out / f"{name}.last"  # should the process itself be lost

@@ -25,6 +25,7 @@ from tunesmith.deliver.display import event_line
 from tunesmith.deliver.report import plot_files
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed
+from tunesmith.run.chain import FIRST, sha256
 from tunesmith.run.events import Event, Recorded, decode_record
 from tunesmith.run.library import entries_of
 from tunesmith.run.loop import Loop
@@ -84,11 +85,17 @@ class _NoModel:
         raise Enough
 
 
+def temporary() -> Path:
+    """A folder that goes with this process."""
+    found = Path(tempfile.mkdtemp(prefix="tunesmith-fuzz-"))
+    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    return found
+
+
 @functools.cache
 def folder() -> Path:
     """Where journals are read: the texts of all runs lie beside them, by digest."""
-    found = Path(tempfile.mkdtemp(prefix="tunesmith-fuzz-"))
-    atexit.register(shutil.rmtree, found, ignore_errors=True)
+    found = temporary()
     (found / "run" / OBJECTS).mkdir(parents=True)
     return found
 
@@ -170,9 +177,12 @@ def parsed(data: bytes) -> list[dict[str, Any]]:
 
 
 def written_lines(lines: list[dict[str, Any]]) -> bytes:
-    """As the journal's writer would have: numbered. A chain over the lines belongs here as well."""
-    numbered = [{**line, "number": number} for number, line in enumerate(lines)]
-    return b"".join(json.dumps(line).encode() + b"\n" for line in numbered)
+    """As the journal's writer would have: numbered, and chained."""
+    found: list[bytes] = []
+    for number, line in enumerate(lines):
+        before = sha256(found[-1]) if found else FIRST
+        found.append(json.dumps({**line, "number": number, "before": before}).encode())
+    return b"".join(line + b"\n" for line in found)
 
 
 def recorded(place: Path) -> list[bytes]:

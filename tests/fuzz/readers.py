@@ -17,6 +17,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from tests.csource.corpus import EXAMPLES
+from tests.fuzz.certificates import CERTIFICATES
 from tests.fuzz.driver import Reader
 from tests.fuzz.journals import EVENTS, JOURNALS
 from tests.fuzz.mutations import text_mutation, tree_mutation
@@ -354,4 +355,5 @@ READERS = (
     Reader("config", config_seeds, read_config, text_mutation, (BadInput,)),
     EVENTS,
     JOURNALS,
+    CERTIFICATES,
 )

@@ -40,6 +40,11 @@ FOUND = (
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"(" * DEEP + b"1" + b")" * DEEP + b"; }\n"),
     ("kernel", b"cuda\n" + b"#if 1\n" * 20_000),
     ("kernel", b"opencl\n__kernel void k(__global float* x) { x[0] = " + b"-" * DEEP + b"x[1]; }\n"),
+    ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"[" * 30_000 + b"; }\n"),  # 11 s
+    ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"[]" * 45_000 + b"; }\n"),  # 35 s
+    ("kernel", b"opencl\n__kernel void k(__global float* x) { x[0] " + b"+=" * 20_000 + b"; }\n"),  # 23 s
+    ("kernel", b"cuda\n" + b"'" * 100_000),  # 100 s
+    ("kernel", b"cuda\n__global__ void k(float* x) { " + b"a<b<" * 8_000 + b"; }\n"),  # 22 s
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import astuple
 from itertools import count
 from typing import Any
 
@@ -87,6 +88,8 @@ class TestLab:
         assert verified.outcome.results[0].status is Status.OK
         assert verified.cases > 5
         assert harness.log.of(CheckCases)[-1].generation > before
+        assert all(error.array == "out" for case in verified.seen for error in case.errors)
+        assert [len(case.errors) for case in verified.seen] == [1] * verified.cases
 
     def test_time_in_kernels_is_counted(self, harness: Harness) -> None:
         assert harness.outcome().busy >= 0
@@ -256,6 +259,33 @@ class TestWorkers:
         assert oracle.examine(judges.code("right"), several).ok
         assert [len(s.request.checks) for s in judges.log.of(CheckCases)] == [len(several)]
         assert judges.log.of(CheckCase) == []
+
+    def test_errors_are_told_alike_where_they_are_asked_for(self) -> None:
+        def a_little(out: Argument, _x: Argument) -> None:
+            values = out.of("float32")
+            values[:1] = np.nextafter(values[:1], np.float32(9))
+
+        off = then(TWICE, a_little)
+        judges = self.judges(off=off)
+        several, told = self.several(judges), []
+        for oracle in (judges.on_the_host(), judges.on_the_device()):
+            oracle.examine(judges.code("off"), several)
+            assert oracle.errors is None, "nobody asked"
+            oracle.errors = {}
+            oracle.examine(judges.code("off"), several)
+            told.append(oracle.errors)
+        host, device = told
+        assert list(host) == list(device) == [item.case for item in several]
+        for case, (found,) in host.items():
+            (same,) = device[case]
+            assert (found.array, same.array) == ("out", "out")
+            assert found.max_error is not None
+            assert 0 < found.max_error < 1e-5
+            assert found.rms_error is not None
+            assert 0 < found.rms_error < found.max_error
+            for one, other in zip(astuple(found)[1:], astuple(same)[1:], strict=True):
+                assert one == pytest.approx(other, rel=1e-6, abs=1e-12)
+            assert found.original_max_error == found.original_rms_error == 0.0
 
     def test_of_several_the_first_wrong_one_is_reported(self) -> None:
         """By both oracles alike, and nobody looks at those after it."""

@@ -18,7 +18,7 @@ from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory,
 from tunesmith.lab import arenas, timing
 from tunesmith.lab.arenas import MEMORY_SHARE
 from tunesmith.lab.timing import MAX_CHAIN, TURNS, Stopwatch
-from tunesmith.problem.device import Device
+from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
 from tunesmith.problem.template import original
@@ -203,6 +203,9 @@ class RecordingSession:
         answer, self.throttle = (self.throttle[0], self.throttle[1:]) if self.throttle else (False, ())
         return answer
 
+    def clocks(self) -> tuple[Clock, ...]:
+        return (Clock("SM", 1500 + len(self.chains), 1980),)
+
 
 def run(
     session: RecordingSession,
@@ -228,9 +231,12 @@ class TestOrder:
         assert rounds == ["one", "other", "other", "one"] * 3
         assert timed.samples == (pytest.approx((1e-3,) * 6), pytest.approx((2e-3,) * 6))
         assert timed.discarded == 0
+        after_the_last = 1500 + len(session.chains)
+        assert timed.clocks == (Clock("SM", after_the_last, 1980),)
 
     def test_one_alone(self) -> None:
         timed = run(RecordingSession(), (Kernel("one"), plan(problem())))
+        assert timed.clocks == ()
         assert [len(s) for s in timed.samples] == [6]
 
     def test_ends_early_when_it_takes_long_but_not_too_early(self, monkeypatch: pytest.MonkeyPatch) -> None:

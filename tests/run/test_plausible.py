@@ -21,12 +21,13 @@ from tests.samples import (
     started,
 )
 from tests.wording import says
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Reply, Request
 from tunesmith.run.events import (
     Admitted,
     Asked,
+    CaseSeen,
     Decided,
     Declined,
     Drafted,
@@ -67,6 +68,11 @@ DRAFT = Drafted("1", "", "c3")
 QUESTION = Requested(Request(1, "planner", (), "json"))
 
 
+def with_errors(*parts: float | None) -> Verified:
+    case = CaseSeen((("n", 8),), "normal", 1, "ok", (OutputErrors("out", *parts),))
+    return Verified(finalist(1, config(64), {"small": 2.0, "wide": 2.0}), 7, seen=(case,))
+
+
 def first_fault(events: Sequence[Event]) -> tuple[int, str] | None:
     state = State()
     for record in records(list(events)):
@@ -85,6 +91,7 @@ def changed(found: Any, **values: Any) -> Measured:
     [
         DONE,
         (*DONE, Verified(finalist(1, config(64), {"small": 2.0, "wide": 2.0}), 7), Stopped("done")),
+        (*DONE, with_errors(1.0, 1.0, None, None)),
         (*BEGUN, built(config(64)), Pruned(config(64), "spills", "it spills")),
         (START, BASE, REFACTOR, DRAFT, Rejected("1", "wrong"), REFACTOR, Declined("no more")),
         (START, BASE, QUESTION, Unanswered(1, "busy", False, 1), Replied(1, Reply("{}"))),
@@ -137,6 +144,8 @@ def test_what_happens_is_plausible(events: Sequence[Event]) -> None:
         ((*BEGUN, replace(built(config(64)), builds=())), "one build"),
         ((*BEGUN, Pruned(config(64), "spills", "")), "before it was built"),
         ((*BEGUN, Verified(finalist(1, config(32), {"small": 2.0}), 7)), "measured before"),
+        ((*DONE, with_errors(1.0, 2.0, 1.0, 1.0)), "rms error of 2.0"),
+        ((*DONE, with_errors(1.0, 1.0, 1.0, -1.0)), "rms error of -1.0"),
         ((*BEGUN, Profiled(None, "tall", None)), "small, wide"),
         ((*BEGUN, Primed("other", ())), "priors"),
         ((*BEGUN, Steered(None, "", profiled=3)), "3 profiles"),

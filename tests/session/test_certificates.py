@@ -24,7 +24,7 @@ from tests.wording import says
 from tunesmith.deliver.certificate import Certificate, Claim
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.run.chain import UNCHAINED, head_of, sha256
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import median, median_interval
@@ -96,6 +96,9 @@ class TestContent:
         assert len(verified.cases) == done.result.verified_cases > 0
         assert {case.status for case in verified.cases} == {"ok"}
         assert {dict(case.sizes)["n"] for case in verified.cases} <= {8, 64}
+        exact = OutputErrors("out", 0.0, 0.0, 0.0, 0.0)
+        assert {case.errors for case in verified.cases} == {(exact,)}, "twice a number is exact"
+        assert claim.clocks == (), "a simulated device has none"
         assert known.original_code
         assert known.original_source != claim.source
         assert (known.device.name, known.seed) == (done.result.device, 0)
@@ -155,6 +158,19 @@ class TestChanged:
             path.write_bytes(before)
         assert tunesmith.verify(run).holds
 
+    @pytest.mark.parametrize(
+        "make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")], ids=["pipe", "zeros"]
+    )
+    def test_what_never_ends_is_not_read(self, run: Path, make: Callable[[Path], None]) -> None:
+        (run / "report.md").unlink()
+        make(run / "report.md")
+        assert not tunesmith.verify(run).holds
+        (run / CERTIFICATE).unlink()
+        make(run / CERTIFICATE)
+        with pytest.raises(BadInput, match="cannot be read"):
+            tunesmith.verify(run)
+        assert tunesmith.load_run(run).result.workloads, "the run is shown without it"
+
     def test_a_kernel_with_a_certificate_made_to_fit(self, run: Path) -> None:
         path = run / "tuned" / "tiny-general.fake"
         path.write_bytes(path.read_bytes() + b"// and more\n")
@@ -190,6 +206,15 @@ class TestChanged:
     def test_what_it_says_beside_its_claims(self, run: Path, field: str, value: object) -> None:
         rewritten(run, lambda c: c.update({field: value}))
         assert not tunesmith.verify(run).holds
+
+    def test_the_errors_of_a_case(self, run: Path) -> None:
+        def smaller(known: dict[str, Any]) -> None:
+            known["verified"][0]["cases"][0]["errors"][0]["original_max_error"] = 1e-3
+
+        rewritten(run, smaller)
+        found = tunesmith.verify(run)
+        assert not found.holds
+        says(found.faults, "verified", "not what the journal says")
 
     def test_what_was_read(self, run: Path) -> None:
         kept = run / "objects" / certificate_of(run).inputs["problem.toml"]

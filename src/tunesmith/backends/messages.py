@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
-from tunesmith.problem.device import Device, Resources
-from tunesmith.problem.plan import Plan, Status
+from tunesmith.problem.device import Clock, Device, Resources
+from tunesmith.problem.plan import OutputErrors, Plan, Status
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.slots import SlotPlace
 from tunesmith.run.protection import Protection
@@ -124,6 +124,7 @@ class CheckCase:
     plan: Plan
     compares_errors: bool
     sends: bool = False  # the outputs, for another to judge
+    tells_errors: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,6 +134,7 @@ class JudgeOutputs:
     case: str
     plan: Plan
     compares_errors: bool
+    tells_errors: bool = False
 
 
 @dataclass(frozen=True)
@@ -266,6 +268,7 @@ class Judged:
     input_digests: tuple[tuple[str, str], ...] = ()  # of inputs made by the user's function
     damage: bool = False  # memory outside the arrays was written to: nobody knows what else was
     contested: tuple[int, ...] = ()  # wrong as compared with the original, in these rows: ask the reference
+    errors: tuple[OutputErrors, ...] = ()  # where they were asked for and there is a reference
 
 
 @dataclass(frozen=True)
@@ -303,6 +306,7 @@ class Timed:
     discarded: int = 0  # rounds thrown away because the clock throttled
     busy: float = 0.0  # seconds the device spent in the launches timed
     looks: tuple[TimedLook, ...] = ()
+    clocks: tuple[Clock, ...] = ()  # as they stood after the last round of several contenders
 
 
 @dataclass(frozen=True)

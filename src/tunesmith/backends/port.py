@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tunesmith.backends.messages import Draw, Unit
-from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.languages import SourceLanguage
 from tunesmith.problem.plan import Plan
 from tunesmith.profiles.facts import Counters, Instructions
@@ -197,6 +197,10 @@ class Session(Protocol):
         """Whether the clock is being held down right now; None where the device does not say."""
         ...
 
+    def clocks(self) -> tuple[Clock, ...]:
+        """How fast its parts run right now; empty where the device does not say."""
+        ...
+
 
 @dataclass(frozen=True)
 class QueuedCalls:
@@ -227,6 +231,9 @@ class PlainSession(ABC):
 
     def throttled(self) -> bool | None:
         return None
+
+    def clocks(self) -> tuple[Clock, ...]:
+        return ()
 
 
 class Backend(Protocol):

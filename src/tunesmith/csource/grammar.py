@@ -171,19 +171,29 @@ def _template_name(tokens: Sequence[Token], at: int) -> set[str]:
     return set()
 
 
+_DEEPEST_TEMPLATE = 16  # templates within templates
+_ROUND = {"(": 1, "[": 1, ")": -1, "]": -1}
+_ANGLE = {"<": 1, ">": -1, ">>": -2}
+_TELLING = frozenset((*_ROUND, *_ANGLE, *_NO_TEMPLATE_INSIDE))
+
+
 def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
     """Where the "<" at `at` closes if what is between can be template arguments."""
     depth, round_ = 0, 0
     for end in range(at, min(at + 120, len(tokens))):
         text = tokens[end].text
-        round_ += {"(": 1, "[": 1, ")": -1, "]": -1}.get(text, 0)
+        if text not in _TELLING:
+            continue
+        round_ += _ROUND.get(text, 0)
         if round_ < 0:
             return None
         if round_:
             continue
         if text in _NO_TEMPLATE_INSIDE and not (text == "=" and tokens[at - 1].text == "template"):
             return None
-        depth += {"<": 1, ">": -1, ">>": -2}.get(text, 0)
+        depth += _ANGLE.get(text, 0)
+        if depth > _DEEPEST_TEMPLATE:
+            return None
         if depth <= 0:
             return end if depth == 0 else None  # a < b >> c shifts
     return None

@@ -42,6 +42,11 @@ _CODE = re.compile(
 )
 _NO_BREAK = re.compile(r"[^\r\n]")
 _SPLICED = re.compile(_SPLICE)
+MAX_TEXT = 500_000  # characters of a source
+MAX_WORDS = 50_000
+MAX_BRACKETS = 256  # within each other, as clang has it
+MAX_RUN = 2 * MAX_BRACKETS
+_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">>": -2}
 
 
@@ -187,6 +192,41 @@ def joined(text: str) -> str:
     end = text.find("\n", at) if gone else -1
     end = len(text) if end < 0 else end
     return "".join([*parts, text[at:end], "\v" * gone, text[end:]])
+
+
+def deep_bracket(tokens: Iterable[Token], most: int) -> Token | None:
+    """The first that opens one bracket too many."""
+    depth = 0
+    for token in tokens:
+        depth = max(depth + _BRACKETS.get(token.text, 0), 0)  # one that closes nothing makes no room
+        if depth > most:
+            return token
+    return None
+
+
+def _long_run(tokens: Iterable[Token]) -> Token | None:
+    """Where more brackets and operators than can be nested stand with no name or number between them."""
+    run = 0
+    for token in tokens:
+        run = run + 1 if token.kind == "mark" else 0
+        if run > MAX_RUN:
+            return token
+    return None
+
+
+def obstacle(tokens: Sequence[Token]) -> str | None:
+    """Why a grammar should not be shown this: no compiler takes it, and a grammar takes long to say so."""
+    if len(tokens) > MAX_WORDS:
+        return f"it has {len(tokens):,} words, at most {MAX_WORDS:,} are read; split the file up"
+    if deep := deep_bracket(tokens, MAX_BRACKETS):
+        advice = "split the expression or the block up"
+        return f"line {deep.line}: brackets are nested more than {MAX_BRACKETS} levels deep; {advice}"
+    if lone := next((t for t in tokens if t.kind == "mark" and t.text in ("'", '"')), None):
+        return f"line {lone.line}: a quote has no other half; close it"
+    if at := _long_run(tokens):
+        fault = f"more than {MAX_RUN} brackets and operators stand one after the other"
+        return f"line {at.line}: {fault}; take those out that do nothing"
+    return None
 
 
 W = TypeVar("W", str, Token)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import integer, of_type
 from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names, syntax_nodes, syntax_tree
-from tunesmith.csource.lex import Token, layout
+from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
 from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.csource.types import canonical
@@ -21,18 +21,19 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEVICE_WORDS = KERNEL_WORDS | {"__device__", "constexpr"}
-_MAX_TEXT = 500_000
 
 
 def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[str, str]] = ()) -> c.Source:
     """`defines`: macros given to the compiler, as name and text. Never raises for what the text holds."""
-    if len(text) > _MAX_TEXT:
-        return c.Source(language, (), unread=(f"the file is longer than {_MAX_TEXT:,} characters",))
+    if len(text) > MAX_TEXT:
+        return c.Source(language, (), unread=(f"the file is longer than {MAX_TEXT:,} characters",))
     try:
         prepared = preprocess(text, language, defines)
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
         return c.Source(language, (), unread=(reason,))
+    if (fault := obstacle(prepared.tokens)) is not None:
+        return c.Source(language, (), unread=(fault,))
     known = known_names(prepared.tokens, language)
     tokens = _without_own_namespaces(prepared.tokens, known)
     place = grammar_text(tokens, language, known)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tunesmith.deliver.tuned import DispatchEntry, entry_for
-from tunesmith.problem.device import Device
+from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.problem import Problem
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import ChainHead
@@ -38,6 +38,7 @@ class Claim:
     source: str  # digest of the variant that is delivered
     code: str  # digest of the machine code that was loaded; empty in journals of earlier versions
     file: str  # in the run's folder
+    clocks: tuple[Clock, ...] = ()  # of the device, right after the last of these samples; empty: unknown
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,7 @@ def _claim(problem: Problem, state: State, templates: Templates, pick: Pick, ent
         source=entry.digest,
         code=_code(state, pick, entry),
         file=f"tuned/{entry.file}",
+        clocks=timing.clocks if timing is not None else (),
     )
 
 

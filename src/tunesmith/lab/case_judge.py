@@ -3,16 +3,16 @@ verdict on all of them together."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
 from tunesmith.lab.memory import Examined, Verdict
-from tunesmith.lab.oracles import DeviceOracle, HostOracle
+from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle
 from tunesmith.lab.runner import BuiltCode, Runner
 from tunesmith.problem.cases import (
     Case,
@@ -60,6 +60,19 @@ class CaseJudge:
             cases = self.of_level(level, variant)
             self._judged[key] = self.judge(code, variant, cases) if cases else NO_CASES
         return self._judged[key]
+
+    @contextmanager
+    def telling_errors(self, apart: DeviceOracle | None) -> Iterator[ErrorsByCase]:
+        """Filled by what is judged meanwhile. What is judged apart comes later, and counts."""
+        found: ErrorsByCase = {}
+        told = [oracle for oracle in (self._oracle, apart) if oracle is not None]
+        for oracle in told:
+            oracle.errors = found
+        try:
+            yield found
+        finally:
+            for oracle in told:
+                oracle.errors = None
 
     def judge(
         self, code: BuiltCode, variant: Variant, cases: Sequence[Case], apart: DeviceOracle | None = None
@@ -151,7 +164,7 @@ class CaseJudge:
         turn."""
         for case in cases[first : first + AHEAD]:
             if case not in self._unfit and case.distribution not in self._unfit_values:
-                with contextlib.suppress(BadInput):
+                with suppress(BadInput):
                     self._oracle.prepare(case)
 
     def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
@@ -193,10 +206,13 @@ class CaseJudge:
         return None
 
 
-def seen_cases(cases: Sequence[Case], verdict: Verdict) -> list[CaseSeen]:
+def seen_cases(cases: Sequence[Case], verdict: Verdict, errors: ErrorsByCase) -> list[CaseSeen]:
     """They are tried in this order up to the first that fails; a verdict may name none of them."""
     failed = [n for n, case in enumerate(cases) if not verdict.ok and verdict.detail.startswith(case.where)]
     right = len(cases) if verdict.ok else failed[0] if failed else 0
     statuses = [Status.OK.value] * right + [verdict.status.value] * bool(failed)
     statuses += [""] * (len(cases) - len(statuses))
-    return [CaseSeen(c.sizes, c.distribution, c.seed, s) for c, s in zip(cases, statuses, strict=True)]
+    return [
+        CaseSeen(case.sizes, case.distribution, case.seed, status, errors.get(case, ()))
+        for case, status in zip(cases, statuses, strict=True)
+    ]

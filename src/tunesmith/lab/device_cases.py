@@ -26,7 +26,7 @@ from tunesmith.problem.cases import COMPARABLE_ITEMS
 from tunesmith.problem.compare import ErrorStats, Stretch
 from tunesmith.problem.device import Device
 from tunesmith.problem.draws import draw_block
-from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.slots import moves
 
@@ -141,10 +141,12 @@ class StoredCases:
         seconds = self._run_twice(stored, request.plan, executable)
         verdict, damage = self._integrity(stored, request.plan)
         contested: tuple[int, ...] = ()
+        errors: tuple[OutputErrors, ...] = ()
         if verdict.ok:
+            errors = self._told(stored, request)
             verdict, contested = self._values(stored, request.plan, request.compares_errors)
         status, detail, busy = verdict.status, verdict.detail, self._busy
-        return m.Judged(status, detail, seconds, busy, damage=damage, contested=contested)
+        return m.Judged(status, detail, seconds, busy, damage=damage, contested=contested, errors=errors)
 
     def outputs(self, plan: Plan) -> tuple[bytes, ...]:
         """What the last check's first run gave."""
@@ -158,8 +160,16 @@ class StoredCases:
         for b, blob in zip(request.plan.compared(), blobs, strict=True):
             first = self._memory.first(b)
             self._session.write(first.memory, first.offset, blob)
+        errors = self._told(stored, request)
         verdict, contested = self._values(stored, request.plan, request.compares_errors)
-        return m.Judged(verdict.status, verdict.detail, contested=contested)
+        return m.Judged(verdict.status, verdict.detail, contested=contested, errors=errors)
+
+    def _told(self, stored: _Stored, request: m.CheckCase | m.JudgeOutputs) -> tuple[OutputErrors, ...]:
+        """Before anything is compared with the original, which may overwrite what it has no say in."""
+        compared = [b for b in request.plan.compared() if request.tells_errors and b.name in stored.errors]
+        return tuple(
+            compare.output_errors(b.name, self._errors(stored, b), stored.errors[b.name]) for b in compared
+        )
 
     def _values(self, stored: _Stored, plan: Plan, compares_errors: bool) -> tuple[Verdict, tuple[int, ...]]:
         for b in plan.compared():

@@ -15,7 +15,7 @@ from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.oracles import DeviceOracle, HostOracle
+from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References
@@ -224,18 +224,20 @@ class LocalLab:
         for item in prepared:
             code = self._builders.start(item.variant).result()
             cases: list[Case] = []
+            errors: ErrorsByCase = {}
             if isinstance(code, Verdict):
                 verdict = code
             else:
                 watched = self._sanitizing.start(code, item.variant, seed)
                 cases = self._cases.fresh(code, item.variant, seed, replaced, self._apart)
-                verdict = self._cases.judge(code, item.variant, cases, self._apart)
+                with self._cases.telling_errors(self._apart) as errors:
+                    verdict = self._cases.judge(code, item.variant, cases, self._apart)
                 sanitized.append(watched())  # before anything is timed
                 if verdict is NO_CASES and replaced:
                     words = f"the original itself fails: {replaced[-1].reason}"
                     verdict = Verdict(Status.INFEASIBLE, words)
                 seen += cases
-            tried += seen_cases(cases, verdict)
+            tried += seen_cases(cases, verdict, errors)
             if verdict.ok and sanitized:
                 verdict = verdict_of(sanitized[-1])
             digest = code.code_digest if isinstance(code, BuiltCode) else ""

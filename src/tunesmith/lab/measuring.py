@@ -253,7 +253,7 @@ class TrialTimer:
         if isinstance(run, Verdict):
             return Result(item.workload.name, run.status, detail=run.detail)
         ours, theirs = run.timed.samples[1], run.timed.samples[0]
-        timing = Timing(ours, theirs, discarded=run.timed.discarded)
+        timing = Timing(ours, theirs, discarded=run.timed.discarded, clocks=run.timed.clocks)
         return self._result(item.workload, timing, self._key(item, policy))
 
     def _time_each(self, items: Sequence[Ready]) -> Iterator[Result]:

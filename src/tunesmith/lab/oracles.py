@@ -23,9 +23,16 @@ from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrit
 from tunesmith.lab.references import CONTESTED_ROWS, References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
-from tunesmith.problem.compare import ErrorStats, error_stats, judge, judge_odd, judge_other_rows
+from tunesmith.problem.compare import (
+    ErrorStats,
+    error_stats,
+    judge,
+    judge_odd,
+    judge_other_rows,
+    output_errors,
+)
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import BufferPlan, Plan, Status
+from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.text import digest_of
 
@@ -33,6 +40,7 @@ CACHED_BYTES = 1 << 29
 
 Array = NDArray[Any]
 R = TypeVar("R")
+ErrorsByCase = dict[Case, tuple[OutputErrors, ...]]
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,7 @@ class CaseOracle:
     _references: References
     _runner: Runner
     _original: Callable[[Case], tuple[BuiltCode, Plan]]
+    errors: ErrorsByCase | None = field(default=None, kw_only=True)  # filled while winners are verified
 
     def _of_original(self, run: Callable[[], R]) -> R:
         """Once more where it crashed: an earlier kernel may have spoilt that process, a fresh one tells."""
@@ -117,6 +126,8 @@ class HostOracle(CaseOracle):
         verdict = self._integrity(plan, run, expected)
         if not verdict.ok:
             return Verdict(verdict.status, f"{case.where}: {verdict.detail}")
+        if self.errors is not None:
+            self.errors[case] = self._errors_of(plan, run, expected)
         for buffer, data in zip(plan.compared(), run.outputs, strict=True):
             comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
             got = guards.as_array(buffer, data)
@@ -173,6 +184,15 @@ class HostOracle(CaseOracle):
         kept = [name for name in outputs if case.is_odd or name in sampled or name not in arrays]
         keep = {name: outputs[name] for name in kept}
         return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
+
+    def _errors_of(self, plan: Plan, run: CaseRun, expected: Expectation) -> tuple[OutputErrors, ...]:
+        found = []
+        for buffer, data in zip(plan.compared(), run.outputs, strict=True):
+            if buffer.name in expected.errors:
+                got = self._sampled(buffer, guards.as_array(buffer, data), expected)
+                own = error_stats(got, expected.arrays[buffer.name], buffer)
+                found.append(output_errors(buffer.name, own, expected.errors[buffer.name]))
+        return tuple(found)
 
     def _integrity(self, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
         reports = {r.name: r for r in run.report.buffers}
@@ -258,10 +278,12 @@ class DeviceOracle(CaseOracle):
         """In one request, which saves most of what requests cost; singly from the first that is not right."""
         right = 0
         if len(cases) > 1:
-            checks = [_request(c.case, code, c.plan) for c in cases]
+            checks = [self._request(c.case, code, c.plan) for c in cases]
             judged = self._runner.check_all(code, checks, measuring.together(c.deadline for c in cases))
             if isinstance(judged, Verdict):
                 return judged
+            for c, one in zip(cases, judged or (), strict=False):
+                self._note(c.case, one)
             right = sum(j.status is Status.OK for j in judged or ())
             if judged and right < len(judged):
                 verdict = self._confirmed(judged[right], code, cases[right])
@@ -281,7 +303,7 @@ class DeviceOracle(CaseOracle):
         for c in cases:
             if sum(b.nbytes for b in c.plan.compared()) > MOVED_BYTES:
                 continue
-            request = _request(c.case, code, c.plan)
+            request = self._request(c.case, code, c.plan)
             found = self._runner.check_and_send(code, request, c.deadline)
             if isinstance(found, Verdict):
                 return found
@@ -297,13 +319,15 @@ class DeviceOracle(CaseOracle):
         """What a kernel gave elsewhere."""
         if len(outputs) != len(at.plan.compared()):
             return NOT_ASKED
-        request = JudgeOutputs(_name(at.case), at.plan, at.case.compares_errors)
+        tells = self.errors is not None
+        request = JudgeOutputs(_name(at.case), at.plan, at.case.compares_errors, tells)
         while True:
             if isinstance(self.establish(at.case), Verdict):
                 return RIGHT  # the original fails here, and did not there: it judges nobody
             found = self._runner.judge_outputs(request, outputs, at.deadline)
             if isinstance(found, Verdict):
                 return found
+            self._note(at.case, found)
             if found.status is Status.OK or not self._widen(at.case, found.contested):
                 return _verdict(found, at.case)
 
@@ -332,18 +356,28 @@ class DeviceOracle(CaseOracle):
 
     def _original_is_right(self, at: Examined) -> bool:
         code, plan = self._original(at.case)
-        judged = self._runner.check(code, _request(at.case, code, plan), at.deadline)
+        judged = self._runner.check(code, self._request(at.case, code, plan), at.deadline)
         return judged is not None and judged.status is Status.OK
 
     def _check(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
-        request = _request(at.case, code, at.plan)
+        request = self._request(at.case, code, at.plan)
         judged = self._runner.check(code, request, at.deadline)
         if judged is None:
             stored = self._store(at.case)
             if isinstance(stored, Verdict):
                 return Verdict(stored.status, f"the original itself fails: {stored.detail}")
             judged = self._runner.check(code, request, at.deadline)
+        if isinstance(judged, Judged):
+            self._note(at.case, judged)
         return judged or Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
+
+    def _request(self, case: Case, code: BuiltCode, plan: Plan) -> CheckCase:
+        tells = self.errors is not None
+        return CheckCase(_name(case), code.code_digest, plan, case.compares_errors, tells_errors=tells)
+
+    def _note(self, case: Case, judged: Judged) -> None:
+        if self.errors is not None:
+            self.errors[case] = judged.errors
 
     def _store(self, case: Case) -> float | Verdict:
         code, plan = self._original(case)
@@ -368,10 +402,6 @@ class DeviceOracle(CaseOracle):
             return verdict
         self._known[case] = _Established(judged.seconds, self._runner.generation)
         return judged.seconds
-
-
-def _request(case: Case, code: BuiltCode, plan: Plan) -> CheckCase:
-    return CheckCase(_name(case), code.code_digest, plan, case.compares_errors)
 
 
 def _verdict(judged: Judged, case: Case) -> Verdict:

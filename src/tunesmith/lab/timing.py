@@ -81,7 +81,8 @@ class Stopwatch:
             if rounds >= policy.min_rounds and time.perf_counter() - start > policy.max_seconds:
                 break
         busy = sum(sum(s) * r.length for s, r in zip(samples, runners, strict=True))
-        return Timed(tuple(map(tuple, samples)), discarded, busy, tuple(looks)), blobs
+        clocks = self._session.clocks() if len(runners) > 1 else ()
+        return Timed(tuple(map(tuple, samples)), discarded, busy, tuple(looks), clocks), blobs
 
     def time_each(
         self, requests: Sequence[tuple[TimeRuns, Executable, Executable | None]]

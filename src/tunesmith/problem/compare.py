@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.plan import BufferPlan, OutputErrors
 from tunesmith.problem.problem import ElementType, element_type
 
 Array = NDArray[Any]
@@ -81,6 +81,11 @@ def error_stats(got: Array, expected: Array, buffer: BufferPlan | None = None) -
             squares += float(np.sum(error * error))
             count += error.size
     return ErrorStats(largest, rms(squares, count))
+
+
+def output_errors(array: str, found: ErrorStats, original: ErrorStats) -> OutputErrors:
+    parts = (found.max_error, found.rms_error, original.max_error, original.rms_error)
+    return OutputErrors(array, *(part if math.isfinite(part) else None for part in parts))
 
 
 def judge(buffer: BufferPlan, got: Array, expected: Array, original: ErrorStats | None) -> str | None:

@@ -194,6 +194,15 @@ def block_broken(block: Three, shared: int, local: int, limits: Limits, resource
     return None
 
 
+@dataclass(frozen=True)
+class Clock:
+    """How fast a part of a device ran at a moment, and how fast it may at most. None: nobody says."""
+
+    part: str
+    mhz: int
+    limit_mhz: int | None = None
+
+
 def grid_broken(
     grid: Three, cluster: Three | None, cooperative: bool, blocks_per_sm: int | None, limits: Limits
 ) -> str | None:

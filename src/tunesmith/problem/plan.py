@@ -31,6 +31,18 @@ _OF_A_LAUNCH = frozenset(("resources.occupancy", "resources.blocks_per_sm"))
 
 
 @dataclass(frozen=True)
+class OutputErrors:
+    """Absolute errors of an output against the reference in one case, and the original's own. None: too large
+    for a number."""
+
+    array: str
+    max_error: float | None
+    rms_error: float | None
+    original_max_error: float | None
+    original_rms_error: float | None
+
+
+@dataclass(frozen=True)
 class BufferPlan:
     name: str
     type: str

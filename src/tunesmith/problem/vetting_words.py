@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tunesmith.csource.grammar import Known, closing_angle, known_names
-from tunesmith.csource.lex import Token, first_word
+from tunesmith.csource.lex import MAX_WORDS, Token, deep_bracket, first_word, obstacle
 from tunesmith.csource.nodes import MAX_DEPTH, Language
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.types import PRIMITIVE
@@ -66,19 +66,15 @@ def _general(token: Token) -> str:
     return "1" if token.kind == "number" and token.text != "0" and "'" not in token.text else token.text
 
 
-_MOST_WORDS = 100_000
-
-
 @lru_cache(maxsize=64)
 def judge_unit(unit: UnitWords, words: DeviceWords, user: UserWords, language: str) -> None:
     """Raises Refusal."""
-    if len(unit.tokens) > _MOST_WORDS:
-        raise Refusal("text", 0, f"it has {len(unit.tokens):,} words, at most {_MOST_WORDS:,} are read")
-    depth = 0
-    for token in unit.tokens:
-        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(token.text, 0)
-        if depth > MAX_DEPTH:
-            raise Refusal("text", token.line, f"brackets are nested more than {MAX_DEPTH} deep")
+    if len(unit.tokens) > MAX_WORDS:
+        raise Refusal("text", 0, f"it has {len(unit.tokens):,} words, at most {MAX_WORDS:,} are read")
+    if deep := deep_bracket(unit.tokens, MAX_DEPTH):
+        raise Refusal("text", deep.line, f"brackets are nested more than {MAX_DEPTH} deep")
+    if trouble := obstacle(unit.tokens):
+        raise Refusal("text", 0, trouble)
     _WordJudge(unit.tokens, words, user, language).judge()
 
 

@@ -11,7 +11,7 @@ import msgspec
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.device import Device, Resources
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Combination
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.dialogue import Reply, Request
@@ -317,6 +317,7 @@ class CaseSeen:
     distribution: str
     seed: int
     status: str = ""
+    errors: tuple[OutputErrors, ...] = ()  # of outputs that the reference gives, where it was reached
 
 
 @dataclass(frozen=True)

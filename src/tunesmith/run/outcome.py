@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problem.device import Resources
+from tunesmith.problem.device import Clock, Resources
 from tunesmith.problem.plan import Status
 from tunesmith.space.params import Config
 
@@ -41,6 +41,7 @@ class Timing:
     paired: tuple[float, ...] = ()
     cached: bool = False
     discarded: int = 0  # rounds taken again because the clock was held down
+    clocks: tuple[Clock, ...] = ()  # after the last round of a race; empty: nobody says
 
     def __post_init__(self) -> None:
         if not self.samples:

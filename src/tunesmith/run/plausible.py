@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Template
 from tunesmith.run import events as ev
 from tunesmith.run.candidates import Templates
@@ -48,6 +48,7 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             yield from _outcome(state, outcome)
             if outcome.trial.config is None or not state.known.count(outcome.trial.config):
                 yield "what is verified was measured before"
+            yield from _errors(errors for case in event.seen for errors in case.errors)
         case ev.Measured(outcome):
             if outcome.trial not in state.in_flight:
                 yield f"trial {outcome.trial.id} is measured as it was asked for, and once"
@@ -160,6 +161,15 @@ def _times(outcome: Outcome) -> Iterator[str]:
             yield from _samples(outcome.trial, result.timing)
             if outcome.trial.purpose == "finalist" and not result.timing.paired:
                 yield f"trial {outcome.trial.id}: a finalist is timed in pairs with the original"
+
+
+def _errors(found: Iterable[OutputErrors]) -> Iterator[str]:
+    for one in found:
+        pairs = ((one.max_error, one.rms_error), (one.original_max_error, one.original_rms_error))
+        for largest, rms in pairs:
+            top = math.inf if largest is None else largest * (1 + 1e-9)  # a mean of equal parts is rounded
+            if not 0 <= (0.0 if rms is None else rms) <= top:
+                yield f"{one.array} has an rms error of {rms}, and the largest is {largest}"
 
 
 def _samples(trial: Trial, timing: Timing) -> Iterator[str]:

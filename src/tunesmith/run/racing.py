@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
-from tunesmith.run.outcome import Interval, Outcome, Result, Timing, all_or_nothing, median, median_interval
+from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
@@ -168,7 +168,9 @@ def _both(first: Result, second: Result) -> Result:
     if first.timing is None or second.timing is None:
         return first if first.timing is None else second
     a, b = first.timing, second.timing
-    return replace(second, timing=Timing(a.samples + b.samples, a.paired + b.paired, discarded=b.discarded))
+    return replace(
+        second, timing=replace(b, samples=a.samples + b.samples, paired=a.paired + b.paired, cached=False)
+    )
 
 
 def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:

@@ -205,7 +205,7 @@ class RunFolder:
 
     def journal_head(self) -> chain.ChainHead:
         with explained("read the journal", self.path / JOURNAL):
-            return chain.head_of((self.path / JOURNAL).read_bytes())
+            return chain.head_of(read_plain(self.path / JOURNAL))
 
     def journal(self, clock: Callable[[], float] = time.monotonic) -> FileJournal:
         return FileJournal(self.path / JOURNAL, clock, FolderTexts(self), self.wait)
@@ -299,7 +299,7 @@ class FileJournal:
     def _certified(self, lines: list[bytes], ended: bool) -> chain.ChainFault | None:
         """Why these are not the lines of the certificate that lies beside them."""
         with contextlib.suppress(OSError):
-            named = chain.head_in(self._path.with_name(CERTIFICATE).read_bytes())
+            named = chain.head_in(read_plain(self._path.with_name(CERTIFICATE)))
             return chain.against(named, lines, ended) if named is not None else None
         return None
 

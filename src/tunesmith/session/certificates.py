@@ -18,6 +18,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import sha256
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Verified
+from tunesmith.run.files import read_plain
 from tunesmith.run.outcome import Trial, median_interval
 from tunesmith.run.ports import Listener
 from tunesmith.run.racing import CLAIM, Winners, verified_choice
@@ -126,7 +127,7 @@ def verify(
 def _read(path: Path) -> Certificate:
     hint = "name a run's folder, or the certificate.json in it"
     try:
-        data = path.read_bytes()
+        data = read_plain(path)
     except OSError as error:
         raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
     try:
@@ -165,7 +166,7 @@ def _changed_files(root: Path, given: Certificate) -> dict[str, str]:
         try:
             path = root.joinpath(*parts)
             is_link = any(p.is_symlink() for p in (path, *path.parents[: len(parts) - 1]))
-            if is_link or sha256(path.read_bytes()) != digest:
+            if is_link or sha256(read_plain(path)) != digest:
                 found[name] = f"{name} was changed"
         except (OSError, ValueError):
             found[name] = f"{name} is missing"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tunesmith.errors import BadInput
-from tunesmith.run.files import explained, write_whole
+from tunesmith.run.files import explained, read_plain, write_whole
 from tunesmith.text import cut, plain
 
 NAMESPACE = "tunesmith"  # of ssh signatures: one made for another purpose is none of ours
@@ -58,7 +58,7 @@ def signing_key(named: str) -> SigningKey | None:
 def sign(certificate: Path, key: SigningKey) -> None:
     """Beside it. Nobody is asked for a password: the key has none, or an agent holds it."""
     target = certificate.with_name(certificate.name + SUFFIXES[key.kind])
-    data = certificate.read_bytes()
+    data = read_plain(certificate)
     with tempfile.TemporaryDirectory(prefix="tunesmith-sign-") as own:
         signed = Path(own) / "signature"
         if key.kind == "ssh":
@@ -114,7 +114,7 @@ def check_signature(certificate: Path, allowed: Path | None) -> SignatureCheck:
 
 
 def _ssh(certificate: Path, signature: str, allowed: Path | None) -> SignatureCheck:
-    data, common = certificate.read_bytes(), ["-n", NAMESPACE, "-s", signature]
+    data, common = read_plain(certificate), ["-n", NAMESPACE, "-s", signature]
     if allowed is None:
         code, out, words = _run(["ssh-keygen", "-Y", "check-novalidate", *common], data)
         said = out.decode(errors="replace").strip()

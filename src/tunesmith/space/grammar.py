@@ -185,7 +185,7 @@ _ARITY = {"ceildiv": 2, "round_up": 2, "next_pow2": 1, "is_pow2": 1}
 _FOREIGN_CHARACTER = re.compile(r"[^A-Za-z0-9_+\-*/%<>=!()\[\],. \t\r\n]")
 _WORD = re.compile(r"\w+")
 _DEEP = re.compile(rf"([-(\[]\s*){{{MAX_DEPTH + 1}}}")
-_NUMBER = re.compile(r"(?<![\w.])\d\w*")
+_NUMBER = re.compile(r"(?<![\w.])\d[\w.]*|\.\d\w*")
 _INTEGER = re.compile(r"\d+(_\d+)*|0[xX][0-9a-fA-F]+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FIELD = re.compile(r"[a-z][a-z0-9_]*")

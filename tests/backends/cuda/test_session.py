@@ -182,6 +182,10 @@ def test_says_whether_the_clock_is_held_down(session: Session) -> None:
     assert session.throttled() in (True, False)
 
 
+def test_says_how_fast_it_runs(session: Session) -> None:
+    assert [clock.part for clock in session.clocks()] == ["SM", "memory"]
+
+
 BAD = """
 import sys
 from tunesmith.backends.cuda import CudaBackend

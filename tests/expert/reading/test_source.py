@@ -376,11 +376,39 @@ def test_blanking_keeps_length_and_line_breaks(text: str, language: Language) ->
             assert before not in "\r\n" or after == before
 
 
-@pytest.mark.parametrize("nested", ["{" * 50_000, "(" * 50_000, "#if X\n" * 5_000, "p[" * 20_000])
 @pytest.mark.few(1)
-def test_nesting_has_no_limit(nested: str) -> None:
-    text = f"__global__ void k(float* p) {{ {nested} p = 1; }}"
+def test_conditions_nest_without_limit() -> None:
+    opened = "#if X\n" * 5_000
+    text = f"__global__ void k(float* p) {{ {opened} p = 1; }}"
     assert kernel(text).name == "k"
+
+
+@pytest.mark.parametrize(
+    ("inside", "words"),
+    [
+        ("{" * 40_000, "nested more than 256"),
+        ("(" * 40_000, "nested more than 256"),
+        ("p[" * 20_000, "nested more than 256"),
+        ("[" * 300 + "]" * 300, "nested more than 256"),
+        ("]" * 200 + "[" * 300, "nested more than 256"),
+        ("[]" * 20_000, "one after the other"),
+        ("p " + "+=" * 20_000, "one after the other"),
+        ("'" * 40_000, "no other half"),
+        ("a<b<" * 40_000, "at most 50,000"),
+        ("a" * 600_000, "longer than 500,000"),
+    ],
+)
+def test_what_a_grammar_takes_long_over_is_refused_before_it_is_shown(inside: str, words: str) -> None:
+    text = f"__global__ void k(float* p) {{\n{inside}\n p = 1; }}"
+    began = time.process_time()
+    with pytest.raises(BadInput, match=words) as caught:
+        read_source(text, "cuda", where="kernel.cu")
+    assert caught.value.hint
+    assert time.process_time() - began < 10.0
+
+
+def test_brackets_as_deep_as_compilers_take_them() -> None:
+    assert kernel(f"__global__ void k(float* p) {{ p[0] = {'(' * 200}1{')' * 200}; }}").name == "k"
 
 
 def test_text_that_is_off_stays_off_however_deep_and_takes_no_longer() -> None:

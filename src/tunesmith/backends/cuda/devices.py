@@ -11,7 +11,7 @@ from typing import Any
 
 from tunesmith.backends.port import DeviceLost, LaunchFailed, OutOfMemory, Unsupported
 from tunesmith.errors import BadInput
-from tunesmith.problem.device import AllocationUnits, Device, Limits
+from tunesmith.problem.device import AllocationUnits, Clock, Device, Limits
 
 
 @cache
@@ -131,6 +131,22 @@ def is_throttled(number: int) -> bool | None:
     if library is None or library.nvmlDeviceGetCurrentClocksThrottleReasons(handle, ctypes.byref(reasons)):
         return None
     return bool(reasons.value & THROTTLED)
+
+
+CLOCKS = {"SM": 1, "memory": 2}  # as NVML numbers them
+
+
+def clocks_of(number: int) -> tuple[Clock, ...]:
+    """How fast that device runs right now, and may at most; empty where nobody can say."""
+    library, handle = _open_nvml(number)
+    found = []
+    for part, kind in CLOCKS.items() if library is not None else ():
+        now, most = ctypes.c_uint(), ctypes.c_uint()
+        if library.nvmlDeviceGetClockInfo(handle, kind, ctypes.byref(now)):
+            continue
+        is_limited = library.nvmlDeviceGetMaxClockInfo(handle, kind, ctypes.byref(most)) == 0
+        found.append(Clock(part, now.value, most.value if is_limited else None))
+    return tuple(found)
 
 
 @cache

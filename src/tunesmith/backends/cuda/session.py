@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda.devices import checked, driver, is_throttled
+from tunesmith.backends.cuda.devices import checked, clocks_of, driver, is_throttled
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector, CudaMemory, address
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import HERE, Slots
-from tunesmith.problem.device import Device
+from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.problem import element_type
 
 SPARE = 256 << 20  # of the device's memory, left to the driver
@@ -202,6 +202,9 @@ class CudaSession:
 
     def throttled(self) -> bool | None:
         return is_throttled(int(self._device.id))
+
+    def clocks(self) -> tuple[Clock, ...]:
+        return clocks_of(int(self._device.id))
 
     def capture(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots]) -> tuple[Any, list[Any]]:
         """A graph and the argument values its launches point to."""

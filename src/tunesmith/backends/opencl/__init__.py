@@ -17,8 +17,9 @@ from typing import Any
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.opencl import sanitizer
+from tunesmith.backends.opencl.processor import processor_clocks
 from tunesmith.errors import TunesmithError
-from tunesmith.problem.device import Device, Limits, Resources
+from tunesmith.problem.device import Clock, Device, Limits, Resources
 from tunesmith.problem.languages import OPENCL
 from tunesmith.problem.problem import element_type
 from tunesmith.text import digest_of
@@ -105,6 +106,9 @@ class OpenCLSession(port.PlainSession):
         self._context, self._handle = _context(device.id)
         self._queue = _cl().CommandQueue(self._context)
         self._allocated = 0
+
+    def clocks(self) -> tuple[Clock, ...]:
+        return processor_clocks() if self._device.is_host else ()
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         cl = _cl()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tunesmith.csource.grammar import syntax_tree
-from tunesmith.csource.lex import split_at
+from tunesmith.csource.lex import MAX_TEXT, lex, obstacle, split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.csource.types import PRIMITIVE
 from tunesmith.errors import BadInput
@@ -92,7 +92,12 @@ def _is_deeper(root: Node, most: int) -> bool:
 
 def read_source(text: str, language: Language, *, where: str | None = None) -> SourceModel:
     """Read `text`; `where` names the file in errors. Raises BadInput when it defines no kernel."""
+    if len(text) > MAX_TEXT:
+        raise BadInput(f"the file is longer than {MAX_TEXT:,} characters", where=where, hint="split it up")
     source = blank_source(text, language)
+    if (trouble := obstacle(lex(source.code))) is not None:
+        fault, _, advice = trouble.rpartition("; ")
+        raise BadInput(fault, where=where, hint=advice)
     headers = read_headers(source, language)
     defined = [header for header in headers if header.body is not None]
     if not defined:
