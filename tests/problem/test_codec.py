@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -133,3 +135,24 @@ def test_fields_that_a_later_version_adds_are_ignored() -> None:
     assert decode(json.dumps(table).encode(), Device) == DEVICE
     outcome = finalist(1, config(32), {"small": 1.0})
     assert decode(encode(outcome), Outcome) == outcome
+
+
+def test_a_type_that_several_threads_are_the_first_to_read() -> None:
+    """In a process of its own: what goes wrong there is a crash."""
+    text = """
+import sys, threading
+from dataclasses import make_dataclass
+from tunesmith.problem.codec import decode
+sys.setswitchinterval(1e-7)
+for number in range(300):
+    inner = make_dataclass(f"Inner{number}", [(f"a{i}", int) for i in range(20)])
+    kind = make_dataclass(f"Outer{number}", [("x", tuple[inner, ...]), ("y", dict[str, inner])])
+    start = threading.Barrier(4)
+    read = lambda: (start.wait(), decode(b'{"x": [], "y": {}}', kind))
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+"""
+    assert subprocess.run([sys.executable, "-c", text], check=False, timeout=60).returncode == 0

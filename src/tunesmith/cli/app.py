@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import io
 import os
 import shlex
@@ -364,6 +365,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal can write µ
+    faulthandler.enable()  # should a library crash the process, it is known which
     end_when_asked()
     app(prog_name="tunesmith")
 

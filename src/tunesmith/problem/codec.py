@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 import msgspec
@@ -19,6 +21,7 @@ MAX_JSON = 1 << 26
 MAX_BLOB = 1 << 33
 MAX_BLOBS = 256
 MAX_DEADLINE = 1e8
+_building = threading.Lock()
 
 
 class Malformed(TunesmithError):
@@ -29,11 +32,22 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
+@lru_cache(256)
+def _built(kind: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(kind)
+
+
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """One thread at a time: msgspec crashes where two threads are the first to use a type."""
+    with _building:
+        return _built(kind)
+
+
 def decode(data: bytes, kind: type[T], called: str = "") -> T:
     """Events and messages alone: they hold plans and texts, never an expression, which has no way back.
     `called` is what people call it, where its type says nothing to them."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        return _decoder(kind).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not a {called or kind.__name__}: {error}") from error
 
