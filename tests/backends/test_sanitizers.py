@@ -240,7 +240,7 @@ class TestFindings:
         shared = compared((self.READ,), (self.READ,))
         lines = told([("A=1", Sanitized("x", ("memcheck",), findings=shared))])
         assert lines[0].startswith("sanitizers in force: x (memcheck)")
-        assert lines[1].endswith("and so in the original: that judges nobody")
+        assert lines[1].endswith("; so in the original: that judges nobody")
         notes = ("a launch", "sanitizer: x (memcheck)")
         assert notes_beside(notes, lines) == notes[:1]
         assert notes_beside(notes, ()) == notes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.test_sanitizers import OUTSIDE, RACE, UNSUPPORTED
+from tests.backends.test_sanitizers import OUTSIDE, RACE, UNSUPPORTED, UNWRITTEN
 from tests.lab.labs import fault_template, lab, read_problem, scale_problem
 from tests.opencl_here import needs_opencl
 from tunesmith import backends
@@ -30,10 +30,10 @@ TEMPLATE = fault_template("0 * KIND")
 PROGRAM = """#!{python}
 import os, subprocess, sys, time
 args = sys.argv[1:]
-log, worker = args[1], args[2:]
+tool, log, worker = args[0], args[1], args[2:]
 asked = open(worker[-2], "rb").read()
 is_candidate = b"int kind" in asked
-RACE, OUTSIDE, UNSUPPORTED = {race!r}, {outside!r}, {unsupported!r}
+RACE, OUTSIDE, UNSUPPORTED, UNWRITTEN = {race!r}, {outside!r}, {unsupported!r}, {unwritten!r}
 def say(text):
     with open(log, "a") as file:
         file.write(text)
@@ -48,7 +48,7 @@ def tools(folder: Path, body: str, seconds: float = 30.0) -> SanitizerTools:
     """A program that does what `body` says, as the sanitizer of the simulated device."""
     path = folder / "bin" / "watcher"
     path.parent.mkdir(exist_ok=True)
-    texts = {"race": RACE, "outside": OUTSIDE, "unsupported": UNSUPPORTED}
+    texts = {"race": RACE, "outside": OUTSIDE, "unsupported": UNSUPPORTED, "unwritten": UNWRITTEN}
     path.write_text(PROGRAM.format(python=sys.executable, body=body, **texts))
     path.chmod(0o755)
     kind = replace(
@@ -58,7 +58,8 @@ def tools(folder: Path, body: str, seconds: float = 30.0) -> SanitizerTools:
         at_gate=("first",),
         find=lambda: str(path),
         version=lambda _program: "1.0",
-        command=lambda program, _tool, log: [program, "--log", str(log)],
+        command=lambda program, tool, log: [program, tool, str(log)],
+        confirm=lambda finding: "again" if "uninitialized" in finding.kind else "",
         own_device=False,
     )
     worker = (sys.executable, "-P", "-m", "tunesmith.lab.worker", "fake", "interpret")
@@ -108,6 +109,18 @@ def test_a_fault_that_the_original_has_too_is_reported_and_judges_nobody(tmp_pat
 def test_another_kind_of_fault_than_the_originals_convicts(tmp_path: Path) -> None:
     found = verified(tmp_path, "say(OUTSIDE if is_candidate else RACE)")
     assert found.outcome.status is Status.WRONG
+
+
+def test_a_fault_that_a_tool_is_known_to_imagine_convicts_if_a_second_look_confirms_it(
+    tmp_path: Path,
+) -> None:
+    found = verified(tmp_path, "if is_candidate and tool != 'again': say(UNWRITTEN)")
+    assert found.outcome.status is Status.OK
+    assert found.sanitized is not None
+    assert [finding.doubted for finding in found.sanitized.findings] == [True, True]
+    assert "original" not in calls(tmp_path)
+    again = verified(tmp_path, "if is_candidate: say(UNWRITTEN)")
+    assert again.outcome.status is Status.WRONG
 
 
 @pytest.mark.parametrize(
@@ -251,7 +264,7 @@ OPENCL = """__kernel void doubled(__global float *out, __global const float *x, 
 CL_BODIES = {
     "honest": "t[l] = v; barrier(CLK_LOCAL_MEM_FENCE); v = t[l];",
     "a race": "t[l] = v; float other = t[(l + 1) % 64]; v = other > 1e30f ? other : v;",
-    "uninitialised local memory": "if (t[l + 64] > 1e30f) v = 3.0f;",
+    "uninitialised local memory": "t[l] = v; barrier(CLK_LOCAL_MEM_FENCE); if (t[l + 64] > 1e30f) v = 3.0f;",
     "uninitialised workspace": "if (i < n && w[i] == 12345.0f) v = 3.0f;",
     "out of bounds": "float other = x[n]; v = other == 12345.0f ? other : v;",
 }
@@ -330,6 +343,16 @@ class TestOclgrind:
         assert any(CL_KINDS[what] in kind for kind in kinds) if CL_KINDS[what] else kinds == []
         (result,) = found.outcome.results
         assert result.status is (Status.WRONG if CL_KINDS[what] else Status.OK), result.detail
+
+    def test_what_it_imagines_of_wide_vectors_convicts_nobody(self, tmp_path: Path) -> None:
+        def wide(body: str) -> str:
+            return f"float first(float16 v) {{ return v.s0; }}\n{_opencl(body)}"
+
+        body = "v = sqrt(first((float16)(v * v))) < 0.0f ? 3.0f : v;"
+        found = judged(tmp_path, "opencl", CL_BODIES["honest"], body, wide)
+        assert found.outcome.status is Status.OK
+        assert found.sanitized is not None
+        assert all(finding.doubted for finding in found.sanitized.findings)
 
     def test_a_fault_of_the_original_is_held_against_nobody(self, tmp_path: Path) -> None:
         body = CL_BODIES["out of bounds"]

@@ -168,7 +168,8 @@ class Sanitizing:
         runs = [self._run(case, plan) for case, plan in planned.items()]
         watched = self._tools.watch(code, self._device, runs, tools)
         own = distinct(finding for one in watched for finding in one.findings)
-        if own:
+        own = self._confirmed(code, runs, own)
+        if not all(finding.doubted for finding in own):
             own = compared(own, self._shared(tuple(planned)))
         return Sanitized(
             self._tools.name,
@@ -177,6 +178,17 @@ class Sanitizing:
             tuple(case.sizes for case in planned),
             own,
         )
+
+    def _confirmed(
+        self, code: BuiltCode, runs: Sequence[BareRun], findings: tuple[SanitizerFinding, ...]
+    ) -> tuple[SanitizerFinding, ...]:
+        """Those that need a second look are doubted where it finds nothing of the kind."""
+        assert isinstance(self._tools, SanitizerTools)
+        confirm = self._tools.kind.confirm
+        others = tuple(dict.fromkeys(filter(None, map(confirm, findings))))
+        watched = self._tools.watch(code, self._device, runs, others) if others else []
+        agreed = {one.tool for one in watched if any(confirm(f) == one.tool for f in one.findings)}
+        return tuple(replace(f, doubted=bool(confirm(f)) and confirm(f) not in agreed) for f in findings)
 
     def _shared(self, cases: tuple[Case, ...]) -> tuple[SanitizerFinding, ...]:
         """What the original has at the same cases. Where it cannot be launched nothing is shared."""

@@ -24,6 +24,7 @@ class SanitizerFinding:
     place: str = ""  # in the source or the code, as far as the tool says
     words: str = ""  # the tool's own, in one line
     shared: bool = False  # the original has it too
+    doubted: bool = False  # of a kind that a tool is known to imagine, and a second look did not confirm it
 
     @property
     def sentence(self) -> str:
@@ -45,8 +46,8 @@ class Sanitized:
 
     @property
     def own(self) -> tuple[SanitizerFinding, ...]:
-        """Those that the original does not have."""
-        return tuple(finding for finding in self.findings if not finding.shared)
+        """Those that convict: nobody doubts them, and the original does not have them."""
+        return tuple(finding for finding in self.findings if not finding.shared and not finding.doubted)
 
     @property
     def sentence(self) -> str:
@@ -102,11 +103,12 @@ def told(watched: Iterable[tuple[str, Sanitized | None]]) -> tuple[str, ...]:
     lines |= dict.fromkeys(f"sanitizers were {one.sentence}" for _, one in known if not one.tools)
     for name, one in known:
         for finding in one.findings:
-            also = ", and so in the original: that judges nobody" if finding.shared else ""
-            lines[f"{name}: {finding.sentence}{also}"] = None
+            also = "; so in the original: that judges nobody" if finding.shared else ""
+            doubt = "; a second look did not confirm it: that judges nobody" if finding.doubted else ""
+            lines[f"{name}: {finding.sentence}{also or doubt}"] = None
     return tuple(lines)
 
 
 def notes_beside(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
-    """A run's notes, each once, without what was expected of sanitizers where `lines` tell more."""
+    """A run's notes, each once; what was expected of sanitizers gives way to `lines` on what came of it."""
     return tuple(dict.fromkeys(note for note in notes if not lines or not note.startswith(NOTE)))
