@@ -17,6 +17,7 @@ from typing import Any
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.opencl import sanitizer
+from tunesmith.backends.opencl.pocl_binary import pocl_objects
 from tunesmith.backends.opencl.processor import processor_clocks
 from tunesmith.errors import TunesmithError
 from tunesmith.problem.device import Clock, Device, Limits, Resources
@@ -281,12 +282,11 @@ def _resources(kernels: list[Any], handle: Any) -> Resources:
 
 
 def _code_digest(data: bytes, device: Device, unit: Unit, kernels: list[Any], handle: Any) -> str:
-    """Equal for equal code. PoCL puts temporary paths into everything but the machine code itself, and a
-    required work-group size into none of it."""
-    start = data.find(b"\x7fELF") if device.finishes_compiling_at_launch else -1
+    """Equal for equal code. PoCL puts a required work-group size into none of it."""
     which = _cl().kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
     required = [list(k.get_work_group_info(which, handle)) for k in kernels]
-    return digest_of(data[start:] if start >= 0 else data, repr((unit.entries, required)))
+    parts = pocl_objects(data) if device.finishes_compiling_at_launch else []
+    return digest_of(*(parts or [data]), repr((unit.entries, required)))
 
 
 def pocl_environment(prefix: Path, inherited: Mapping[str, str]) -> dict[str, str]:
