@@ -3,10 +3,11 @@
     python -m benchmarks.honest PROBLEM... [--evaluations 200] [--seconds 600] [--backend opencl] [--seed 1]
 
 PROBLEM is the folder of a problem. Its template is the one beside it; where there is none, the expert's draft
-with every move that applies. Each configuration is checked and timed as in a search; every fourth as a finalist
-too, and every twelfth is verified as a winner. An evaluation is one of these; an alarm is one that ends `wrong`,
-`unstable`, `suspect`, `crashed` or `timed_out` at a workload. After 48 evaluations of a problem a new lab draws
-other inputs. Prints a table and what every alarm said; exit 1 where there is one.
+with every move that applies. Each configuration is checked and timed as in a search; every fourth as a
+finalist too, and every twelfth is verified as a winner. An evaluation is one of these; an alarm is one that
+ends `wrong`, `unstable` or `suspect` at a workload. One that crashed or timed out has failed: an overloaded
+machine does that too. After 48 evaluations of a problem a new lab draws other inputs. Prints a table and what
+every alarm and failure said; exit 1 where there is an alarm.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from tunesmith.session import machine
 from tunesmith.session.problems import load_problem, load_template
 from tunesmith.space.params import Config
 
-ALARMS = (Status.WRONG, Status.UNSTABLE, Status.SUSPECT, Status.CRASHED, Status.TIMED_OUT)
+ALARMS = (Status.WRONG, Status.UNSTABLE, Status.SUSPECT)
+FAILURES = (Status.CRASHED, Status.TIMED_OUT)
 ROUND = 48  # evaluations of a lab
 LONG, VERIFY = 4, 12  # every so many-th configuration
 STAGES = ("short", "long", "verify")
@@ -49,7 +51,9 @@ class Tally:
     evaluations: Counter[str] = field(default_factory=Counter)  # by stage
     results: Counter[Status] = field(default_factory=Counter)  # one for each workload
     alarms: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
     accused: int = 0  # evaluations with an alarm
+    failed: int = 0  # and those with a failure
     configs: set[Config] = field(default_factory=set)
     seconds: float = 0.0
 
@@ -57,11 +61,13 @@ class Tally:
         self.evaluations[stage] += 1
         self.configs.add(config)
         self.results.update(r.status for r in results)
-        found = [r for r in results if r.status in ALARMS]
-        self.accused += bool(found)
-        self.alarms += [
-            f"{self.name} {config.label} {stage} {r.workload}: {r.status}: {r.detail}" for r in found
-        ]
+        where = f"{self.name} {config.label} {stage}"
+        alarms = [r for r in results if r.status in ALARMS]
+        failures = [r for r in results if r.status in FAILURES]
+        self.alarms += [f"{where} {r.workload}: {r.status}: {r.detail}" for r in alarms]
+        self.failures += [f"{where} {r.workload}: {r.status}: {r.detail}" for r in failures]
+        self.accused += bool(alarms)
+        self.failed += bool(failures)
 
     @property
     def total(self) -> int:
@@ -152,15 +158,27 @@ def run(
 
 
 def table(tallies: Sequence[Tally]) -> Iterator[str]:
-    columns = ("evaluations", "configurations", *STAGES, "at workloads", "ok", "cannot run", "alarms", "s")
+    columns = (
+        "evaluations",
+        "configurations",
+        *STAGES,
+        "at workloads",
+        "ok",
+        "cannot run",
+        "failed",
+        "alarms",
+        "s",
+    )
     yield f"| problem | {' | '.join(columns)} |"
     yield "|---|" + "---:|" * len(columns)
     rows: list[tuple[str, list[float]]] = []
     for t in tallies:
         results, ok = sum(t.results.values()), t.results[Status.OK]
-        accused = sum(t.results[status] for status in ALARMS)
+        bad = sum(t.results[status] for status in (*ALARMS, *FAILURES))
         counts = [t.total, len(t.configs), *(t.evaluations[stage] for stage in STAGES)]
-        rows.append((t.name, [*counts, results, ok, results - ok - accused, t.accused, round(t.seconds)]))
+        rows.append(
+            (t.name, [*counts, results, ok, results - ok - bad, t.failed, t.accused, round(t.seconds)])
+        )
     rows.append(("**all**", [sum(each) for each in zip(*(numbers for _, numbers in rows), strict=True)]))
     for name, numbers in rows:
         yield f"| {name} | {' | '.join(f'{number:,}' for number in numbers)} |"
@@ -183,7 +201,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"command  {' '.join(['python -m benchmarks.honest', *command])}\n")
     print("\n".join(table(tallies)))
     alarms = [alarm for tally in tallies for alarm in tally.alarms]
-    print("\n" + ("\n".join(alarms) if alarms else "no alarm"))
+    failures = [failure for tally in tallies for failure in tally.failures]
+    print("\n" + "\n".join([*(alarms or ["no alarm"]), *failures]))
     if not sum(tally.total for tally in tallies):
         print("nothing was evaluated: give it more seconds")
         return 1

@@ -37,6 +37,10 @@ class Cheat:
     verdicts: tuple[Status, ...] = WRONG
     rule: str = ""  # of the vetting, where that turns it away
     quick: bool = False  # in `make test`, for its kind
+    tries: int = (
+        1  # where one look shows it only by chance, with a half or more: a winner has five at a workload
+    )
+    escapes: str = ""  # why it is not caught, where that is known and not promised
 
 
 def text_of(honest: str, cheat: Cheat) -> str:
@@ -119,7 +123,8 @@ GROUPS = (
 )
 SILU = (
     header("ceildiv(tokens * d, LOCAL)", "out", "input", "tokens", "d")
-    + """__kernel void silu_and_mul(__global float *out, __global const float *input, int tokens, int d/*more*/)
+    + """__kernel void silu_and_mul(__global float *out, __global const float *input, int tokens,
+                           int d/*more*/)
 {
     size_t at = get_global_id(0);
     if (at >= (size_t)tokens * d)
@@ -165,7 +170,7 @@ QUANT = (
     /*begin*/
     float most = 0.0f;
     for (int i = 0; i < d; i++)
-        most = fmax(most, fabs(from[i]));
+        most = max(most, fabs(from[i]));
     float inverse = most > 0.0f ? 127.0f / most : 0.0f;
     for (int i = 0; i < d; i++)
         q[row * d + i] = convert_char_sat_rte(from[i] * inverse);

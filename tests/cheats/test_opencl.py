@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cheats.corpus import HONEST, WRONG, Cheat, problem, text_of
-from tests.cheats.opencl_cheats import CHEATS
+from tests.cheats.corpus import HONEST, Cheat, problem, text_of
+from tests.cheats.opencl_cheats import CHEATS as DISHONEST
+from tests.cheats.opencl_faults import FAULTS
 from tests.lab.labs import Harness, device_of, lab
 from tests.opencl_here import needs_opencl
 from tunesmith.problem.plan import Status
@@ -18,6 +19,7 @@ from tunesmith.problem.vetting import vet
 from tunesmith.run.outcome import Result
 
 pytestmark = needs_opencl
+CHEATS = DISHONEST | FAULTS
 RUN = {name: cheat for name, cheat in CHEATS.items() if cheat.at != "vetting"}
 
 
@@ -52,13 +54,20 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Labs]:
         yield Labs(stack, tmp_path_factory.mktemp("labs"))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if RUN[name].quick else pytest.mark.long) for name in RUN]
-)
+def marks(cheat: Cheat) -> list[pytest.MarkDecorator]:
+    known = [pytest.mark.xfail(reason=cheat.escapes, strict=True)] if cheat.escapes else []
+    return known if cheat.quick else [*known, pytest.mark.long]
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(RUN[name])) for name in RUN])
 def test_is_caught(name: str, labs: Labs) -> None:
     """At one workload at least, which is enough: what is wrong anywhere wins nowhere."""
-    found = labs.results(RUN[name], RUN[name].at)
-    assert {r.status for r in found} & set(RUN[name].verdicts), [(r.workload, r.status, r.detail) for r in found]
+    cheat, found = RUN[name], ()
+    for _ in range(cheat.tries):
+        found = labs.results(cheat, cheat.at)
+        if {r.status for r in found} & set(cheat.verdicts):
+            return
+    raise AssertionError([(r.workload, r.status, r.detail) for r in found])
 
 
 @pytest.mark.long
@@ -83,4 +92,3 @@ def test_each_kind_has_a_quick_one() -> None:
     assert all(cheat.why and cheat.verdicts for cheat in CHEATS.values())
     assert all((cheat.at == "vetting") == bool(cheat.rule) for cheat in CHEATS.values())
     assert len(CHEATS) >= 50
-    assert WRONG

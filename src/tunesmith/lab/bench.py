@@ -239,10 +239,11 @@ class Bench:
                 _swap(session, b, inputs[b.plan.name], request.draw.seed, back=True)
             _prepare(session, buffers, inputs, guards.PATTERN, STATEFUL)
             session.run(calls)
-            stale = {b.plan.name: digest_of(_payload(session, b)) for b in buffers if b.plan.role == "output"}
+            written = [b for b in buffers if b.plan.role in ("output", "inout")]
+            stale = {b.plan.name: digest_of(_payload(session, b)) for b in written}
             _prepare(session, buffers, inputs, guards.PATTERN)
             session.run(calls)
-            first = {b.plan.name: _payload(session, b) for b in buffers if b.plan.role in ("output", "inout")}
+            first = {b.plan.name: _payload(session, b) for b in written}
             _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
             start = time.perf_counter()
             session.run(calls)
@@ -256,10 +257,11 @@ class Bench:
 
 
 def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
-    """Let a few elements of an input change places, or go back to theirs."""
+    """Let a few stretches of an input change places, or go back to theirs."""
     size = b.plan.itemsize
-    for to, source in moves(b.plan, seed, back):
-        session.write(b.memory, b.layout.offset + to * size, data[source * size : (source + 1) * size])
+    for to, source, count in moves(b.plan, seed, back):
+        part = data[source * size : (source + count) * size]
+        session.write(b.memory, b.layout.offset + to * size, part)
 
 
 def _prepare(
