@@ -60,6 +60,7 @@ def test_the_honest_text_is_not(base: str, tmp_path: Path) -> None:
     assert {r.status for r in found} == {Status.OK}, [(r.workload, r.status, r.detail) for r in found]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", CHEATS)
 def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> None:
     cheat = CHEATS[name]
