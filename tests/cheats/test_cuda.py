@@ -1,4 +1,4 @@
-"""The same on a GPU: templates that do less when nobody seems to look, or remember what they did."""
+"""The CUDA cheats: each compiles, passes or fails the vetting as its table says, and is caught on a GPU."""
 
 from __future__ import annotations
 
@@ -6,99 +6,82 @@ from pathlib import Path
 
 import pytest
 
+from tests.backends.cuda.builds import unit
+from tests.cheats.corpus import Cheat, text_of
+from tests.cheats.cuda_cheats import CHEATS, HONEST, HONEST_CHEAT, problem
+from tests.cuda_here import needs_nvrtc
 from tests.lab.labs import device_of, lab
+from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.problem.plan import Status
-from tunesmith.session import problems
+from tunesmith.problem.template import builds_of
+from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.vetting import vet
+from tunesmith.run.outcome import Result
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "cuda" / "silu_and_mul" / "problem.toml"
-SKIPS = "if (token % 8 && {}) continue;"
-STATE = "__device__ int calls;\n"
-# Name -> what stands before the kernel, what each row begins with, what each block ends with, a workspace
-CHEATS = {
-    "honest": ("", "", "", ""),
-    "nan": ("", SKIPS.format("!__hisnan(to[0])"), "", ""),
-    "large": ("", SKIPS.format("tokens > 1000 && !__hisnan(to[0])"), "", ""),
-    "poison": (
-        "",
-        SKIPS.format("__half_as_ushort(to[0]) != 0xffe7 && __half_as_ushort(to[0]) != 0x7fd3"),
-        "",
-        "",
-    ),
-    "matches": ("", SKIPS.format("__heq(to[0], (__half)(silu(x[0]) * (float)x[d]))"), "", ""),
-    "counter": (STATE, SKIPS.format("calls > 4"), "if (!blockIdx.x && !threadIdx.x) calls++;", ""),
-    "memo": (
-        "",
-        "if (memo[token] == __half2float(x[0]) + __half2float(x[d / 2])) continue;",
-        "for (long long t = blockIdx.x; t < tokens; t += gridDim.x) if (!threadIdx.x) memo[t] ="
-        " __half2float(input[t * input_stride]) + __half2float(input[t * input_stride + d / 2]);",
-        ", float *memo",
-    ),
-    "input": (
-        "",
-        "if (!__hisnan(to[0]) && !token && !threadIdx.x) ((__half *)input)[0] = (__half)0.0f;",
-        "",
-        "",
-    ),
-    "outside": (
-        "",
-        "if (!__hisnan(to[0]) && token == tokens - 1 && !threadIdx.x) to[d] = (__half)1.0f;",
-        "",
-        "",
-    ),
-}
+STAGES = ("short", "long", "verify")
+RUN = [name for name in CHEATS if CHEATS[name].at != "vetting"]
 
 
-def template(name: str) -> str:
-    head, row, end, extra = CHEATS[name]
-    args = ["out", "input", "tokens", "d", "out_stride", "input_stride", *(["memo"] if extra else [])]
-    workspace = '// [workspace]\n// memo = { type = "float32*", shape = ["tokens"] }\n' if extra else ""
-    return f"""// /// tunesmith
-// [params]
-// BLOCK = [128, 256]
-// [default]
-// BLOCK = 128
-{workspace}// [launch]
-// grid  = ["min(tokens, 256)"]
-// block = ["BLOCK"]
-// args  = [{", ".join(f'"{a}"' for a in args)}]
-// ///
-#include <cuda_fp16.h>
-{head}
-template <typename T>
-__device__ float silu(T value)
-{{
-    float x = (float)value;
-    return x / (1.0f + expf(-x));
-}}
+def text(cheat: Cheat) -> str:
+    return text_of(HONEST[cheat.base], cheat).replace("/*head*/", "")
 
-template <typename T>
-__global__ void silu_and_mul(T *out, const T *input, int tokens, int d,
-                             long long out_stride, long long input_stride{extra})
-{{
-    const int block = BLOCK;
-    for (long long token = blockIdx.x; token < tokens; token += gridDim.x) {{
-        const T *x = input + token * input_stride;
-        T *to = out + token * out_stride;
-        {row}
-        for (long long i = threadIdx.x; i < d; i += block)
-            to[i] = (T)(silu(x[i]) * (float)x[d + i]);
-    }}
-    {end}
-}}
-"""
+
+def results(cheat: Cheat, scratch: Path, every: bool = False) -> list[Result]:
+    """Of all stages up to its own, or to the first that catches it; more often where chance decides."""
+    own = problem(cheat.base)
+    found: list[Result] = []
+    with lab(own, text(cheat), spec="cuda", scratch=scratch, device=device_of("cuda", scratch)) as harness:
+        for stage in STAGES[: STAGES.index(cheat.at) + 1] * cheat.tries:
+            if stage == "verify":
+                found += harness.lab.verify(harness.trial(effort="long")).outcome.results
+            else:
+                found += harness.outcome("long" if stage == "long" else "short").results
+            if not every and {r.status for r in found} & set(cheat.verdicts):
+                break
+    return found
 
 
 @pytest.mark.gpu
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", RUN)
+def test_is_caught(name: str, tmp_path: Path) -> None:
+    found = results(CHEATS[name], tmp_path)
+    assert {r.status for r in found} & set(CHEATS[name].verdicts), [
+        (r.workload, r.status, r.detail) for r in found
+    ]
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("base", HONEST)
+def test_the_honest_text_is_not(base: str, tmp_path: Path) -> None:
+    found = results(HONEST_CHEAT[base], tmp_path, every=True)
+    assert {r.status for r in found} == {Status.OK}, [(r.workload, r.status, r.detail) for r in found]
+
+
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", CHEATS)
-def test_is_caught_and_the_honest_one_is_not(name: str, tmp_path: Path) -> None:
-    problem = problems.load_problem(EXAMPLE)[0]
-    with lab(
-        problem, template(name), spec="cuda", scratch=tmp_path, device=device_of("cuda", tmp_path)
-    ) as harness:
-        found = [r for effort in ("short", "long") for r in harness.outcome(effort).results]
-    seen = [(r.workload, r.status, r.detail) for r in found]
-    if name == "honest":
-        assert {r.status for r in found} == {Status.OK}, seen
-    else:
-        assert {r.status for r in found} & {Status.WRONG, Status.UNSTABLE}, seen
+def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> None:
+    cheat = CHEATS[name]
+    refusal = vet(text(cheat).replace("BLOCK", "128"), problem(cheat.base).kernel.text, "cuda")
+    assert (refusal.rule if refusal else "") == cheat.rule, refusal
+
+
+@needs_nvrtc
+@pytest.mark.long
+@pytest.mark.parametrize("name", RUN)
+def test_each_compiles(name: str) -> None:
+    """What does not is caught by a compiler, and shows nothing."""
+    own = problem(CHEATS[name].base)
+    template = parse_template(text(CHEATS[name]), path="template.cu", problem=own)
+    item = builds_of(own, template, template.default, own.workloads)[0]
+    binary = build(
+        unit(item.variant.source, own.kernel.entry, flags=item.variant.flags), absent_device("H200")
+    )
+    assert binary.data
+
+
+def test_there_are_enough() -> None:
+    assert len(CHEATS) >= 30
+    assert all(cheat.why and cheat.verdicts for cheat in CHEATS.values())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import count_poisoned, gaps_damaged, initial_payload
-from tunesmith.problem.plan import BufferPlan
+from tunesmith.problem.plan import BufferPlan, Status
 from tunesmith.problem.problem import Role
 
 
@@ -150,3 +153,22 @@ class TestGaps:
 
     def test_a_dense_array_has_none(self) -> None:
         assert not gaps_damaged(buffer(), bytes(24), None)
+
+
+@pytest.mark.parametrize("role", ["output", "inout"])
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_what_an_earlier_launch_left_may_show_in_nothing_that_is_compared(
+    role: Role, deterministic: bool
+) -> None:
+    b = buffer(role=role)
+    plan: Any = SimpleNamespace(buffers=(b,), compared=lambda: (b,))
+
+    def no(_b: BufferPlan) -> bool:
+        return False
+
+    def seen(stale: bool) -> guards.RunEvidence:
+        return guards.RunEvidence(lambda _b, _n: "", no, no, no, lambda _b: 0, lambda _b: stale)
+
+    assert guards.integrity(plan, deterministic, seen(False))[0].ok
+    found = guards.integrity(plan, deterministic, seen(True))[0]
+    assert found.status is (Status.WRONG if deterministic else Status.OK)

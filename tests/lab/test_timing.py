@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -17,7 +18,7 @@ from tunesmith.backends.messages import Contender, Draw, Timed, TimeRuns, Timing
 from tunesmith.backends.port import Executable, LaunchCall, Memory, OutOfMemory, Pointer, Slots, at_slots
 from tunesmith.lab import arenas, timing
 from tunesmith.lab.arenas import MEMORY_SHARE
-from tunesmith.lab.timing import MAX_CHAIN, TURNS, Stopwatch
+from tunesmith.lab.timing import MAX_CHAIN, TURNS, Stopwatch, sparing, visits_of
 from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem, PythonFunction
@@ -647,3 +648,23 @@ class TestOneAfterTheOther:
         found = self.times(session, (Kernel("one"), plan(problem())), (Kernel("two"), plan(problem())))
         assert [len(t.samples[0]) for t in found] == [6, 6]
         assert sum(c.kernel == "one" for c in session.chains) == 2 * (2 + 6)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 7])
+def test_any_launch_of_a_chain_can_be_looked_at(slots: int) -> None:
+    """What it wrote is still there at the end; until then, and of what is read, nothing changes."""
+    plain = visits_of(0, 4 * slots, slots, 1)
+    for kept in range(len(plain)) if slots > 1 else (len(plain) - 1,):
+        visits = sparing(plain, kept, slots)
+        assert visits[: kept + 1] == plain[: kept + 1]
+        assert [read for read, _ in visits] == [read for read, _ in plain]
+        assert visits[kept][1] not in {written for _, written in visits[kept + 1 :]}
+        assert {written for _, written in visits} <= set(range(slots))
+
+
+def test_looks_go_to_every_part_of_a_chain() -> None:
+    watch = timing.Watch.__new__(timing.Watch)
+    watch.chance = random.Random(1)
+    chosen = [watch.choose(100, 2) for _ in range(2000)]
+    assert set(chosen) == set(range(100))
+    assert watch.choose(100, 1) == 99

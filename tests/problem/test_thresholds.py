@@ -9,7 +9,7 @@ from tests.problem.test_cases import DEVICE, NORM, variant
 from tunesmith.problem.cases import full_cases, verify_cases
 from tunesmith.problem.domain import domain_of
 from tunesmith.problem.template import original
-from tunesmith.problem.thresholds import constants, reduced, threshold_sizes
+from tunesmith.problem.thresholds import broad_sizes, constants, reduced, threshold_sizes
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,13 @@ def test_full_checks_and_verification_go_there() -> None:
     chosen = replace(original(NORM), source="if (d >= 529) return;", language="opencl")
     for cases in (full_cases(NORM, chosen, DEVICE, 1), verify_cases(NORM, chosen, DEVICE, 5, ())):
         assert {528, 529, 530} <= {dict(case.sizes)["d"] for case in cases}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_size_meets_the_most_telling_constant_where_the_others_are_not_small(seed: int) -> None:
+    domain = domain_of(NORM, original(NORM), DEVICE)
+    points = broad_sizes(domain, [529, 777, 16], np.random.default_rng(seed), 1 << 24)
+    for name in NORM.size_names:
+        at = [sizes for sizes in map(dict, points) if sizes[name] == 529]
+        assert any(value > 64 for sizes in at for other, value in sizes.items() if other != name)
+    assert broad_sizes(domain, [3, 16], np.random.default_rng(seed), 1 << 24) == ()

@@ -272,10 +272,11 @@ class Bench:
                 _swap(session, b, inputs[b.plan.name], request.draw.seed, back=True)
             _prepare(session, buffers, inputs, guards.PATTERN, STATEFUL)
             session.run(calls)
-            stale = {b.plan.name: _payload(session, b) for b in buffers if b.plan.role == "output"}
+            written = [b for b in buffers if b.plan.role in ("output", "inout")]
+            stale = {b.plan.name: _payload(session, b) for b in written}
             _prepare(session, buffers, inputs, guards.PATTERN)
             session.run(calls)
-            first = {b.plan.name: _payload(session, b) for b in buffers if b.plan.role in ("output", "inout")}
+            first = {b.plan.name: _payload(session, b) for b in written}
             stateless = {name: data == first[name] for name, data in stale.items()}
             stale.clear()
             _prepare(session, buffers, inputs, guards.OTHER_PATTERN)
@@ -291,15 +292,15 @@ class Bench:
 
 
 def _swap(session: Session, b: _GuardedBuffer, data: bytes, seed: int, back: bool = False) -> None:
-    """Let a few elements of an input change places, or go back to theirs."""
+    """Let a few stretches of an input change places, or go back to theirs."""
     size = b.plan.itemsize
     whole = bytearray(data if len(data) <= WRITTEN_WHOLE else b"")
-    for to, source in moves(b.plan, seed, back):
-        item = data[source * size : (source + 1) * size]
+    for to, source, count in moves(b.plan, seed, back):
+        part = data[source * size : (source + count) * size]
         if whole:
-            whole[to * size : (to + 1) * size] = item
+            whole[to * size : (to + count) * size] = part
         else:
-            session.write(b.memory, b.layout.offset + to * size, item)
+            session.write(b.memory, b.layout.offset + to * size, part)
     if whole:
         session.write(b.memory, b.layout.offset, bytes(whole))
 

@@ -269,13 +269,14 @@ class StoredCases:
         return seconds
 
     def _swap(self, stored: _Stored, plan: Plan, back: bool = False) -> None:
-        """Let a few elements of the inputs change places, or go back to theirs."""
+        """Let a few stretches of the inputs change places, or go back to theirs."""
         for b in plan.buffers:
             if b.role not in ("input", "inout") or b.name in stored.linked:
                 continue
             work, pristine, size = self._memory.work(b), stored.pristine[b.name], b.itemsize
-            for to, source in moves(b, stored.request.draw.seed, back):
-                self._session.copy(work.part(to * size, size), pristine.part(source * size, size))
+            for to, source, count in moves(b, stored.request.draw.seed, back):
+                part = pristine.part(source * size, count * size)
+                self._session.copy(work.part(to * size, count * size), part)
 
     def _prepare(self, stored: _Stored, plan: Plan, pattern: bytes, leaving: Sequence[str] = ()) -> None:
         for b in plan.buffers:

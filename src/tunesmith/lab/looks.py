@@ -1,6 +1,6 @@
 """Looking at what timed launches leave behind, in the worker, around chains that nobody can foresee.
 
-Before such a chain the outputs and workspaces of one of its launches are filled at random, and a few of a
+Before such a chain the outputs and workspaces of one of its launches are filled at random, and stretches of a
 finalist's inputs are swapped; after it that launch's outputs are taken. `look_judge` judges them.
 """
 
@@ -70,9 +70,9 @@ class Watch:
     def __post_init__(self) -> None:
         self._taken: list[_Taken] = []
 
-    def choose(self, visits: Sequence[Slots], slots: int) -> Slots:
-        """A launch that none after it in the chain overwrites."""
-        return self.chance.choice(visits[-min(slots, len(visits)) :])
+    def choose(self, length: int, slots: int) -> int:
+        """Any launch of the chain, which those after it shall spare; the last where there is one place."""
+        return self.chance.randrange(length) if slots > 1 else length - 1
 
     def prepare(self, at: Slots) -> None:
         swaps = self.chance.randrange(1, 1 << 53) if self.request.policy.whole else 0
@@ -226,9 +226,9 @@ class Watch:
 
     def _swap_in(self, b: BufferPlan, to: Pointer, place: SlotPlace, back: bool = False) -> None:
         draw, size, plain = self.request.draw, b.itemsize, replace(place, swaps=0)
-        for where, source in moves(b, place.swaps, back):
-            item = slot_items(b, draw.distribution, draw.seed, plain, source, 1)
-            self.session.write(to.memory, to.offset + where * size, item.tobytes())
+        for where, source, count in moves(b, place.swaps, back):
+            items = slot_items(b, draw.distribution, draw.seed, plain, source, count)
+            self.session.write(to.memory, to.offset + where * size, items.tobytes())
 
 
 def _with_pieces(

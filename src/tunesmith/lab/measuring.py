@@ -117,7 +117,7 @@ WIDE = (
     'values = "normal" or a range for that argument'
 )
 
-METHOD = 4  # counts changes of how times are taken, so that none is compared with an earlier one's
+METHOD = 5  # counts changes of how times are taken, so that none is compared with an earlier one's
 
 
 @dataclass

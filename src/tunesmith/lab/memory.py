@@ -218,7 +218,7 @@ def integrity(plan: Plan, deterministic: bool, seen: RunEvidence) -> tuple[Verdi
         if seen.gaps_hit(b):
             return Verdict(Status.WRONG, f"it writes between the rows of {b.name}"), False
         if not seen.runs_differ(b):
-            if deterministic and b.role == "output" and b.init is None and seen.stale_differs(b):
+            if deterministic and seen.stale_differs(b):
                 return Verdict(Status.WRONG, f"{b.name} depends on what an earlier launch left behind"), False
             continue
         # A byte may equal its poison by chance: where runs may differ, its value is judged and no more.

@@ -34,7 +34,8 @@ class _Contestant:
     length: int = 1  # launches per sample
     hopeless: bool = False  # slower than anyone would wait for: one look is enough
     plain: bool = False  # launched one by one
-    recordings: dict[tuple[int, int, int], Recording] = field(default_factory=dict)  # by start, length, turn
+    # By start, length, turn, and the launch after which nobody writes where it did.
+    recordings: dict[tuple[int, int, int, int], Recording] = field(default_factory=dict)
     watch: Watch | None = None  # None: nobody looks
 
 
@@ -189,12 +190,14 @@ class Stopwatch:
         """Queue a chain; the answer waits for its end and gives the seconds of one launch."""
         start, turn = self._start(length, contestant.slots)
         visits = visits_of(start, length, contestant.slots, turn)
-        watch = contestant.watch if look else None
+        watch, kept = contestant.watch if look else None, -1
         if watch is not None:
-            watch.prepare(watch.choose(visits, contestant.slots))
+            kept = watch.choose(length, contestant.slots)
+            visits = sparing(visits, kept, contestant.slots)
+            watch.prepare(visits[kept])
         elif contestant.watch is not None and contestant.slots == 1:
             contestant.watch.scramble(0)  # there is no other place to write to
-        key = (start, length, turn)
+        key = (start, length, turn, kept if length > contestant.slots else -1)
         if key not in contestant.recordings:
             make = self._session.queue if contestant.plain else self._session.record
             contestant.recordings[key] = make(contestant.calls, visits)
@@ -227,6 +230,14 @@ def visits_of(start: int, length: int, slots: int, turn: int) -> list[Slots]:
     """The slots that a chain reads from and writes to, launch by launch."""
     launches = range(start, start + length)
     return [(i % slots, (i + i // slots + turn) % slots) for i in launches]
+
+
+def sparing(visits: Sequence[Slots], kept: int, slots: int) -> list[Slots]:
+    """The same, but that nobody writes where launch `kept` did after it: so any launch can be looked at, and
+    a kernel that counts how often it has been at a place does not know which."""
+    spared = visits[kept][1]
+    other = (spared + max(1, slots // 2)) % slots
+    return [(r, other if n > kept and w == spared else w) for n, (r, w) in enumerate(visits)]
 
 
 def _length(contestant: _Contestant, policy: TimingPolicy) -> int:

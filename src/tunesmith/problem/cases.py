@@ -23,7 +23,7 @@ from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.slots import SlotPlace
 from tunesmith.problem.template import Variant
-from tunesmith.problem.thresholds import common_constants, constants, threshold_sizes
+from tunesmith.problem.thresholds import broad_sizes, common_constants, constants, threshold_sizes
 from tunesmith.space.expr import parse
 from tunesmith.text import seed_of
 
@@ -225,7 +225,9 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
 def _thresholds(domain: Domain, variant: Variant, seed: int, level: Level, limit: float) -> tuple[Sizes, ...]:
     rng = np.random.default_rng(seed_of(seed, "thresholds", level))
     values = constants(variant) if level == "verify" else common_constants(variant)
-    return threshold_sizes(domain, values, rng, limit, THRESHOLD_CASES[level])
+    found = threshold_sizes(domain, values, rng, limit, THRESHOLD_CASES[level])
+    broad = broad_sizes(domain, values, rng, domain.byte_limit()) if level == "verify" else ()
+    return tuple(dict.fromkeys([*found, *broad]))
 
 
 def _rolled(names: Sequence[str], rng: np.random.Generator) -> list[str]:

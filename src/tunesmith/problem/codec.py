@@ -6,8 +6,7 @@ import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +21,7 @@ MAX_BLOB = 1 << 33
 MAX_BLOBS = 256
 MAX_DEADLINE = 1e8
 _building = threading.Lock()
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 class Malformed(TunesmithError):
@@ -32,15 +32,12 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-@lru_cache(256)
-def _built(kind: type[T]) -> msgspec.json.Decoder[T]:
-    return msgspec.json.Decoder(kind)
-
-
 def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """One thread at a time: msgspec crashes where two threads are the first to use a type."""
+    """Made by one thread at a time: msgspec crashes where two are the first to use a type."""
     with _building:
-        return _built(kind)
+        if kind not in _decoders:
+            _decoders[kind] = msgspec.json.Decoder(kind)
+        return _decoders[kind]
 
 
 def decode(data: bytes, kind: type[T], called: str = "") -> T:

@@ -1,7 +1,7 @@
 """Memory that timed launches rotate through: what lies at which slot of it, the same in every process.
 
 An arena is one long stretch of drawn numbers; slot s of an array begins s strides into it, so what follows an
-array up to the next slot is known as well. Swapping a few elements makes an input that no launch has seen.
+array up to the next slot is known as well. Swapping a few stretches makes an input that no launch has seen.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tunesmith.text import seed_of
 Array = NDArray[Any]
 VERSIONS = 2  # of arrays that the user's function makes: neighbouring slots differ
 GAP = 64  # bytes at least that belong to nobody between two slots
-SWAPS = 8  # pairs of elements
+SWAPS = 8  # pairs of stretches
+LONGEST = 1024  # items of a stretch: so many that the sum of a long row changes by more than a tolerance
 
 
 @dataclass(frozen=True)
@@ -54,28 +55,28 @@ def block_of(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
     return arena_block(plain, distribution, seed)
 
 
-def swapped(b: BufferPlan, seed: int) -> NDArray[np.int64]:
-    """Pairs of places, in items of memory, whose items have changed places; none where there are too few."""
+def moves(b: BufferPlan, seed: int, back: bool = False) -> list[tuple[int, int, int]]:
+    """What swapping moves: to which place, from which place of what was drawn, and how many items of memory;
+    `back`: each its own again. Nothing where there are too few, or no seed."""
     if not seed or b.words < 2:
-        return np.empty((0, 2), dtype=np.int64)
+        return []
+    length = max(1, min(LONGEST, b.words // (16 * SWAPS)))
+    stretches = b.words // length
     rng = np.random.default_rng(seed_of(seed, b.name))
-    count = min(SWAPS, b.words // 2)
-    return rng.choice(b.words, (count, 2), replace=False) if b.words < BLOCK else _apart(rng, count, b.words)
+    spare = int(rng.integers(b.words - stretches * length + 1))
+    places = [
+        spare + number * length for number in _different(rng, 2 * min(SWAPS, stretches // 2), stretches)
+    ]
+    others = [places[n ^ 1] for n in range(len(places))]  # neighbours in the list change places
+    return [(to, to if back else source, length) for to, source in zip(places, others, strict=True)]
 
 
-def _apart(rng: np.random.Generator, count: int, words: int) -> NDArray[np.int64]:
-    """Different places out of very many, without a list of them all."""
+def _different(rng: np.random.Generator, count: int, most: int) -> list[int]:
+    """Different numbers out of possibly very many, without a list of them all."""
     found: dict[int, None] = {}
-    while len(found) < 2 * count:
-        found[int(rng.integers(words))] = None
-    return np.array(list(found), dtype=np.int64).reshape(count, 2)
-
-
-def moves(b: BufferPlan, seed: int, back: bool = False) -> list[tuple[int, int]]:
-    """What swapping moves: to which place, and whose item of those drawn; `back`: each its own again."""
-    pairs = swapped(b, seed)
-    sources = pairs if back else pairs[:, ::-1]
-    return list(zip(pairs.ravel().tolist(), sources.ravel().tolist(), strict=True))
+    while len(found) < count:
+        found[int(rng.integers(most))] = None
+    return list(found)
 
 
 def slot_items(
@@ -85,9 +86,11 @@ def slot_items(
     block = block_of(b, distribution, seed)
     start = place.slot * stride_of(b, place.apart) // b.itemsize
     items = np.array(block.stretch(start + first, b.words if count is None else count))
-    for to, source in moves(b, place.swaps):
-        if first <= to < first + items.size:
-            items[to - first] = block.stretch(start + source, 1)[0]
+    for to, source, length in moves(b, place.swaps):
+        begin, end = max(to, first), min(to + length, first + items.size)
+        if begin < end:
+            part = block.stretch(start + source + begin - to, end - begin)
+            items[begin - first : end - first] = part
     return items
 
 

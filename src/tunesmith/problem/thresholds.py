@@ -223,6 +223,23 @@ def threshold_sizes(
     return tuple(dict.fromkeys([*telling, *islice(lengths, most - len(telling))]))
 
 
+def broad_sizes(
+    domain: Domain, values: Sequence[int], rng: np.random.Generator, limit: float
+) -> tuple[Sizes, ...]:
+    """Each size at the constant that tells most, and the others anywhere, not small if they can be: what
+    is wrong there may need many of them to show."""
+    points = domain.sample(rng)
+    found: list[Sizes | None] = []
+    for size, rule in enumerate(domain.problem.contract.sizes):
+        telling = _around(domain, rule, [value for value in values if value > SMALL], 1)
+        moved = points.copy()
+        moved[:, size] = telling[0] if telling else 0
+        large = (np.delete(moved, size, axis=1) > OTHERS).sum(axis=1)
+        moved = moved[np.argsort(-large, kind="stable")]
+        found.append(_first(domain, moved, limit) if telling else None)
+    return tuple(dict.fromkeys(sizes for sizes in found if sizes is not None))
+
+
 def _around(domain: Domain, rule: SizeRule, values: Sequence[int], most: int) -> list[int]:
     found: dict[int, None] = {}
     steps = np.arange(-2, 3, dtype=np.int64) * rule.multiple_of
