@@ -137,16 +137,17 @@ def test_fields_that_a_later_version_adds_are_ignored() -> None:
     assert decode(encode(outcome), Outcome) == outcome
 
 
-def test_a_type_that_several_threads_are_the_first_to_read() -> None:
+def test_what_was_made_ready_several_threads_may_read_at_once() -> None:
     """In a process of its own: what goes wrong there is a crash."""
     text = """
 import sys, threading
 from dataclasses import make_dataclass
-from tunesmith.problem.codec import decode
+from tunesmith.problem.codec import decode, make_ready
 sys.setswitchinterval(1e-7)
 for number in range(300):
     inner = make_dataclass(f"Inner{number}", [(f"a{i}", int) for i in range(20)])
     kind = make_dataclass(f"Outer{number}", [("x", tuple[inner, ...]), ("y", dict[str, inner])])
+    make_ready([kind])
     start = threading.Barrier(4)
     read = lambda: (start.wait(), decode(b'{"x": [], "y": {}}', kind))
     threads = [threading.Thread(target=read) for _ in range(4)]

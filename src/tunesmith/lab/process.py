@@ -17,7 +17,14 @@ from typing import IO
 from tunesmith.backends.messages import REPLY_TYPES, Built, Failed, Reply, Request
 from tunesmith.errors import TunesmithError
 from tunesmith.lab.fork_server import ChildProcess, start_command
-from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.problem.codec import (
+    Malformed,
+    decode_tagged,
+    encode_tagged,
+    frame_parts,
+    make_ready,
+    read_frame,
+)
 from tunesmith.run.config import secrets
 from tunesmith.run.files import check_room, explained
 from tunesmith.text import cut, redacted
@@ -37,6 +44,9 @@ class WorkerReplaced(Exception):
     """The worker that was meant died between two requests; nothing was asked of the new one."""
 
 
+_making_ready = threading.Lock()
+
+
 class WorkerProcess:
     """Started by a command on first use, so that the same protocol reaches a device anywhere."""
 
@@ -47,6 +57,8 @@ class WorkerProcess:
         folder: Path | None = None,
         start: Callable[..., ChildProcess] = start_command,
     ) -> None:
+        with _making_ready:
+            make_ready(REPLY_TYPES.values())
         self._command = list(command)
         self._start_process = start
         self._folder = folder  # where it starts: not among the user's files

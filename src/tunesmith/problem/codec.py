@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,7 +19,6 @@ MAX_JSON = 1 << 26
 MAX_BLOB = 1 << 33
 MAX_BLOBS = 256
 MAX_DEADLINE = 1e8
-_building = threading.Lock()
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
@@ -32,19 +30,19 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Made by one thread at a time: msgspec crashes where two are the first to use a type."""
-    with _building:
+def make_ready(kinds: Iterable[type]) -> None:
+    """Before several threads read them: msgspec crashes where two are the first to use a type."""
+    for kind in kinds:
         if kind not in _decoders:
             _decoders[kind] = msgspec.json.Decoder(kind)
-        return _decoders[kind]
 
 
 def decode(data: bytes, kind: type[T], called: str = "") -> T:
     """Events and messages alone: they hold plans and texts, never an expression, which has no way back.
     `called` is what people call it, where its type says nothing to them."""
     try:
-        return _decoder(kind).decode(data)
+        ready: msgspec.json.Decoder[T] | None = _decoders.get(kind)
+        return ready.decode(data) if ready else msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not a {called or kind.__name__}: {error}") from error
 
@@ -57,6 +55,9 @@ def encode_tagged(value: object) -> bytes:
 class _Tagged(msgspec.Struct):
     type: str
     value: msgspec.Raw
+
+
+make_ready([_Tagged])
 
 
 def decode_tagged(data: bytes, types: Mapping[str, type[T]]) -> T:
