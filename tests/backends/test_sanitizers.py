@@ -202,6 +202,14 @@ def test_what_oclgrind_cannot_interpret_is_no_fault_of_the_kernel() -> None:
     assert len(opencl.read("oclgrind", UNSUPPORTED + OUTSIDE)) == 1
 
 
+def test_what_oclgrind_says_of_uninitialised_values_is_believed_with_care() -> None:
+    (unwritten,), (outside,) = (opencl.read("oclgrind", text) for text in (UNWRITTEN, OUTSIDE))
+    assert (opencl.confirm(unwritten), opencl.confirm(outside)) == (opencl.OPTIMISED, "")
+    assert opencl.imagines(unwritten, "float16 v = exp(w);")
+    assert not opencl.imagines(outside, "float16 v = exp(w);")
+    assert not opencl.imagines(unwritten, "float8 v = exp(w); half16 h;")
+
+
 def test_several_findings_stay_apart() -> None:
     kinds = [found.kind for found in opencl.read("oclgrind", RACE + OUTSIDE + UNWRITTEN + DIVERGENT)]
     assert len(kinds) == len(set(kinds)) == 4

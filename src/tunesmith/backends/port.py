@@ -301,8 +301,10 @@ class SanitizerKind:
     read: Callable[[str, str], tuple[SanitizerFinding, ...]]  # tool, and what it wrote into the log
     nbytes: int  # of a case, at most, where the contract has any so small
     unable: Callable[[str], str] = lambda _log: ""  # what it met that it cannot judge
-    # The tool that must find such a fault too, where this one is known to imagine some; empty: none.
+    # The tool that must find such a fault too, where this one is known to imagine some; empty: none. And
+    # whether it imagines them in such a source however one looks.
     confirm: Callable[[SanitizerFinding], str] = lambda _finding: ""
+    imagines: Callable[[SanitizerFinding, str], bool] = lambda _finding, _source: False
     own_device: bool = False  # what it watches is built there, from source
     sockets: bool = False  # it speaks over the network with what it watches
 

@@ -182,13 +182,14 @@ class Sanitizing:
     def _confirmed(
         self, code: BuiltCode, runs: Sequence[BareRun], findings: tuple[SanitizerFinding, ...]
     ) -> tuple[SanitizerFinding, ...]:
-        """Those that need a second look are doubted where it finds nothing of the kind."""
+        """Those that the tool may imagine are doubted, or need another that finds such a fault too."""
         assert isinstance(self._tools, SanitizerTools)
-        confirm = self._tools.kind.confirm
-        others = tuple(dict.fromkeys(filter(None, map(confirm, findings))))
+        kind, confirm = self._tools.kind, self._tools.kind.confirm
+        doubted = {finding for finding in findings if kind.imagines(finding, code.unit.source)}
+        others = tuple(dict.fromkeys(confirm(f) for f in findings if f not in doubted and confirm(f)))
         watched = self._tools.watch(code, self._device, runs, others) if others else []
-        agreed = {one.tool for one in watched if any(confirm(f) == one.tool for f in one.findings)}
-        return tuple(replace(f, doubted=bool(confirm(f)) and confirm(f) not in agreed) for f in findings)
+        agreed = {"", *(one.tool for one in watched if any(confirm(f) == one.tool for f in one.findings))}
+        return tuple(replace(f, doubted=f in doubted or confirm(f) not in agreed) for f in findings)
 
     def _shared(self, cases: tuple[Case, ...]) -> tuple[SanitizerFinding, ...]:
         """What the original has at the same cases. Where it cannot be launched nothing is shared."""
