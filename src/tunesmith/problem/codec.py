@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -33,9 +33,19 @@ def decode(data: bytes, kind: type[T], called: str = "") -> T:
     """Events and messages alone: they hold plans and texts, never an expression, which has no way back.
     `called` is what people call it, where its type says nothing to them."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        found: T = _decoder(kind).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not a {called or kind.__name__}: {error}") from error
+    return found
+
+
+_DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # one for each type: to make one takes longer
+
+
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    if kind not in _DECODERS:
+        _DECODERS[kind] = msgspec.json.Decoder(kind)
+    return _DECODERS[kind]
 
 
 def encode_tagged(value: object) -> bytes:
