@@ -332,6 +332,7 @@ needs_oclgrind = pytest.mark.skipif(shutil.which("oclgrind") is None, reason="oc
 
 
 @needs_opencl
+@pytest.mark.long
 @needs_oclgrind
 class TestOclgrind:
     @pytest.mark.parametrize("what", CL_BODIES)

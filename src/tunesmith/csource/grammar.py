@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.lex import Token, layout, squeeze
+from tunesmith.csource.lex import Token, closing_angle, layout, squeeze
 from tunesmith.csource.nodes import INDICES, Language, Unreadable
 from tunesmith.csource.types import PRIMITIVE, is_builtin_type
 
@@ -43,7 +43,6 @@ _BEFORE_CAST = frozenset({"and", "or", "not", "return", "sizeof", "case", "else"
 _IN_TYPES = OPENCL_WORDS.keys() | {"const", "volatile", "struct", "typename", "restrict", "__restrict__"}
 _AFTER_DECLARED = frozenset({"=", ";", ",", ")", "["})
 _AFTER_NAME = frozenset({"=", ";", "(", "{", "[", ","})
-_NO_TEMPLATE_INSIDE = frozenset({"&&", "||", ";", "{", "}", "?", "=", "+=", "-=", "!", "==", "!="})
 _AFTER_TEMPLATE = frozenset({"(", "::", "{", ">", ",", ")", ";", "&", "*", ">>", "..."})
 
 
@@ -169,34 +168,6 @@ def _template_name(tokens: Sequence[Token], at: int) -> set[str]:
         if token.text in ("{", ";"):
             break
     return set()
-
-
-_DEEPEST_TEMPLATE = 16  # templates within templates
-_ROUND = {"(": 1, "[": 1, ")": -1, "]": -1}
-_ANGLE = {"<": 1, ">": -1, ">>": -2}
-_TELLING = frozenset((*_ROUND, *_ANGLE, *_NO_TEMPLATE_INSIDE))
-
-
-def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
-    """Where the "<" at `at` closes if what is between can be template arguments."""
-    depth, round_ = 0, 0
-    for end in range(at, min(at + 120, len(tokens))):
-        text = tokens[end].text
-        if text not in _TELLING:
-            continue
-        round_ += _ROUND.get(text, 0)
-        if round_ < 0:
-            return None
-        if round_:
-            continue
-        if text in _NO_TEMPLATE_INSIDE and not (text == "=" and tokens[at - 1].text == "template"):
-            return None
-        depth += _ANGLE.get(text, 0)
-        if depth > _DEEPEST_TEMPLATE:
-            return None
-        if depth <= 0:
-            return end if depth == 0 else None  # a < b >> c shifts
-    return None
 
 
 def grammar_text(tokens: Sequence[Token], language: str, known: Known) -> GrammarText:

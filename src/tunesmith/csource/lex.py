@@ -246,6 +246,35 @@ def split_at(mark: str, words: Iterable[W]) -> list[list[W]]:
     return parts
 
 
+_NO_TEMPLATE_INSIDE = frozenset({"&&", "||", ";", "{", "}", "?", "=", "+=", "-=", "!", "==", "!="})
+_DEEPEST_TEMPLATE = 16  # templates within templates
+_ROUND = {"(": 1, "[": 1, ")": -1, "]": -1}
+_ANGLE = {"<": 1, ">": -1, ">>": -2}
+_TELLING = frozenset((*_ROUND, *_ANGLE, *_NO_TEMPLATE_INSIDE))
+
+
+def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
+    """Where the "<" at `at` closes if what is between can be template arguments."""
+    depth, round_ = 0, 0
+    for end in range(at, min(at + 120, len(tokens))):
+        text = tokens[end].text
+        if text not in _TELLING:
+            continue
+        round_ += _ROUND.get(text, 0)
+        if round_ < 0:
+            return None
+        if round_:
+            continue
+        if text in _NO_TEMPLATE_INSIDE and not (text == "=" and tokens[at - 1].text == "template"):
+            return None
+        depth += _ANGLE.get(text, 0)
+        if depth > _DEEPEST_TEMPLATE:
+            return None
+        if depth <= 0:
+            return end if depth == 0 else None  # a < b >> c shifts
+    return None
+
+
 def layout(tokens: Iterable[Token], first_line: int | None = None) -> str:
     """The words as text, each on its own line number counted from `first_line` (or the first word's)."""
     pieces: list[str] = []

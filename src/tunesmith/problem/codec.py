@@ -19,7 +19,6 @@ MAX_JSON = 1 << 26
 MAX_BLOB = 1 << 33
 MAX_BLOBS = 256
 MAX_DEADLINE = 1e8
-_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 
 
 class Malformed(TunesmithError):
@@ -30,21 +29,29 @@ def encode(value: object) -> bytes:
     return msgspec.json.encode(value)
 
 
-def make_ready(kinds: Iterable[type]) -> None:
-    """Before several threads read them: msgspec crashes where two are the first to use a type."""
-    for kind in kinds:
-        if kind not in _decoders:
-            _decoders[kind] = msgspec.json.Decoder(kind)
-
-
 def decode(data: bytes, kind: type[T], called: str = "") -> T:
     """Events and messages alone: they hold plans and texts, never an expression, which has no way back.
     `called` is what people call it, where its type says nothing to them."""
     try:
-        ready: msgspec.json.Decoder[T] | None = _decoders.get(kind)
-        return ready.decode(data) if ready else msgspec.json.decode(data, type=kind)
+        found: T = _decoder(kind).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"not a {called or kind.__name__}: {error}") from error
+    return found
+
+
+_DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}  # one for each type: to make one takes longer
+
+
+def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    if kind not in _DECODERS:
+        _DECODERS[kind] = msgspec.json.Decoder(kind)
+    return _DECODERS[kind]
+
+
+def make_ready(kinds: Iterable[type]) -> None:
+    """Before several threads read them: msgspec crashes where two are the first to use a type."""
+    for kind in kinds:
+        _decoder(kind)
 
 
 def encode_tagged(value: object) -> bytes:

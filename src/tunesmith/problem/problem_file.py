@@ -98,6 +98,9 @@ def _unfilled_lines(name: str, read: argument_tables.Read) -> list[str]:
     return [f"{name}:{number}: {line}" for number, line in marked]
 
 
+LONGEST_SOURCE = 4_000_000  # characters: more than any kernel has, and little enough to be looked through
+
+
 def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeader) -> Kernel:
     table = root.needed_table("kernel", "[kernel]", "add [kernel] with source and entry")
     if table is None:
@@ -109,6 +112,10 @@ def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeade
     text = argument_tables.read_file(table, "source", source, read) if source is not None else None
     if text is not None and not text.strip():
         table.fault("source", f"source {show(source)} is empty")
+    if text is not None and len(text) > LONGEST_SOURCE:
+        fault = f"source {show(source)} has {len(text):,} characters, at most {LONGEST_SOURCE:,} are read"
+        table.fault("source", fault, "leave out what is not the kernel's")
+        text = None
     language = _read_language(table, source)
     include = table.texts("include")
     key = "include" if "include" in table else "source"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tunesmith.csource.grammar import closing_angle
-from tunesmith.csource.lex import Token
+from tunesmith.csource.lex import Token, closing_angle
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.types import PRIMITIVE
 from tunesmith.problem.device_words import Refusal, UserWords, listed

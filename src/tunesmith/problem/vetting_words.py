@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tunesmith.csource.grammar import Known, closing_angle, known_names
-from tunesmith.csource.lex import MAX_WORDS, Token, deep_bracket, first_word, obstacle
+from tunesmith.csource.grammar import Known, known_names
+from tunesmith.csource.lex import MAX_WORDS, Token, closing_angle, deep_bracket, first_word, obstacle
 from tunesmith.csource.nodes import MAX_DEPTH, Language
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.types import PRIMITIVE

@@ -419,5 +419,7 @@ def decode_line(data: bytes) -> tuple[Recorded, str]:
     if kind is None:
         raise Malformed(f"unknown event {line.type!r}")
     # Earlier versions wrote `kept` for the digest of a long text; within a string its quotes are escaped.
-    event = bytes(line.event).replace(b'"kept":', b'"digest":')
+    event = bytes(line.event)
+    if b'"kept":' in event:
+        event = event.replace(b'"kept":', b'"digest":')
     return Recorded(line.number, line.at, decode(event, kind)), line.before

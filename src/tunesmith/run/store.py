@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import itertools
 import os
 import shlex
@@ -224,6 +225,19 @@ class FolderTexts:
         return self._folder.get(digest).decode(errors="surrogatepass")
 
 
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """While much is made that stays: asked after every few hundred objects, the collector of what is no
+    longer used would look at all of it again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 class FileJournal:
     """Append-only lines of JSON, each on disk before anyone acts on it; a torn last line is dropped.
 
@@ -244,7 +258,8 @@ class FileJournal:
         self._descriptor: int | None = None
 
     def read(self) -> Iterator[events.Recorded]:
-        records = list(self._records())
+        with uncollected():
+            records = list(self._records())
         self._number = len(records)
         self._elapsed = records[-1].at if records else 0.0
         self._start = self._clock()
@@ -290,7 +305,7 @@ class FileJournal:
         if fault is None or not chain.is_broken(fault.reason):
             fault = self._certified(lines, ended) or fault
         for record, _ in found:
-            if self._texts is not None:
+            if self._texts is not None and isinstance(record.event, events.Requested | events.Replied):
                 record = replace(record, event=events.with_long_texts(record.event, self._texts.get))
             if fault is not None and record.number >= fault.place:
                 record = replace(record, fault=fault.reason)

@@ -23,7 +23,7 @@ from tunesmith.run.events import Recorded, Started
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.plausible import fault_of, misfit
 from tunesmith.run.state import State, apply
-from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder
+from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, uncollected
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
@@ -265,10 +265,11 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
 def state_of(folder: RunFolder, records: Iterable[Recorded] | None = None) -> State:
     """As far as its journal goes, of which every event can be meant after those before it."""
     state = State()
-    for record in folder.journal().read() if records is None else records:
-        if (fault := fault_of(state, record)) is not None:
-            raise _implausible(folder, record, fault)
-        state = apply(state, record)
+    with uncollected():
+        for record in folder.journal().read() if records is None else records:
+            if (fault := fault_of(state, record)) is not None:
+                raise _implausible(folder, record, fault)
+            state = apply(state, record)
     return state
 
 
