@@ -98,6 +98,23 @@ def resume(folder: Path) -> None:
     assert (folder / "run" / "certificate.json").exists()
 
 
+def kill(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
+    """How many events the journal had when the process was killed."""
+    process = Begun(folder, *command)
+    wait_for_events(folder / "run", events, process)
+    time.sleep(pause)
+    process.kill()
+    assert wait_until_alone(folder) == []
+    return len(journal(folder / "run"))
+
+
+def kill_and_resume(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
+    written = kill(folder, command, events, pause)
+    if written:  # killed before it began: nothing to lose, nothing to resume
+        resume(folder)
+    return written
+
+
 def delivered(folder: Path) -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in (folder / "run" / "tuned").iterdir()}
 

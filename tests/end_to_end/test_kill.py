@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests.end_to_end.killing import (
     Command,
+    kill,
     kill_at_random,
     on_opencl,
     resume,
@@ -20,19 +20,9 @@ from tests.end_to_end.killing import (
     simulated,
 )
 from tests.opencl_here import needs_opencl
-from tests.running import Begun, facts, journal, tunesmith, wait_for_events, wait_until_alone
+from tests.running import facts, journal, tunesmith
 
 KILLS = 5  # of one simulated run, one after the other
-
-
-def kill(folder: Path, command: tuple[object, ...], events: int, pause: float) -> int:
-    """How many events the journal had when the process was killed."""
-    process = Begun(folder, *command)
-    wait_for_events(folder / "run", events, process)
-    time.sleep(pause)
-    process.kill()
-    assert wait_until_alone(folder) == []
-    return len(journal(folder / "run"))
 
 
 @pytest.mark.slow

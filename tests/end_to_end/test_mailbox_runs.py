@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end import tiny, written
-from tests.end_to_end.test_kill import kill_and_resume
+from tests.end_to_end.killing import kill_and_resume
 from tests.running import Ended, facts, journal, start, tunesmith
 from tests.talkers import file, plan
 from tests.wording import says

@@ -12,7 +12,7 @@ import pytest
 
 from tests.end_to_end import tiny, written
 from tests.end_to_end.asking import refused
-from tests.end_to_end.test_kill import kill_and_resume
+from tests.end_to_end.killing import kill_and_resume
 from tests.running import Ended, facts, journal, tunesmith
 from tests.wording import says
 

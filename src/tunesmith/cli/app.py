@@ -365,7 +365,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal can write µ
-    faulthandler.enable()  # should a library crash the process, it is known which
+    faulthandler.enable(2)  # should a library crash the process, it is known which
     end_when_asked()
     app(prog_name="tunesmith")
 

@@ -55,7 +55,7 @@ def draw_of(problem: Problem, case: Case) -> Draw:
 
 
 @dataclass(frozen=True)
-class _Question:
+class _CaseToRefer:
     case: Case
     digests: bool
     contested: frozenset[int]
@@ -72,8 +72,8 @@ class References:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(len(workers), thread_name_prefix="reference")
         self._lock = threading.Lock()
-        self._coming: dict[_Question, Future[Referred]] = {}
-        self._known: OrderedDict[_Question, Referred] = OrderedDict()
+        self._coming: dict[_CaseToRefer, Future[Referred]] = {}
+        self._known: OrderedDict[_CaseToRefer, Referred] = OrderedDict()
         self._contested: dict[Case, frozenset[int]] = {}
 
     def start(self) -> None:
@@ -115,10 +115,10 @@ class References:
                 drop_oldest(self._known, lambda referred: referred.nbytes, KNOWN_BYTES)
         return answer
 
-    def _question(self, case: Case, digests: bool) -> _Question:
-        return _Question(case, digests, self._contested.get(case, frozenset()))
+    def _question(self, case: Case, digests: bool) -> _CaseToRefer:
+        return _CaseToRefer(case, digests, self._contested.get(case, frozenset()))
 
-    def _start(self, question: _Question, plan: Plan) -> Referred | Future[Referred]:
+    def _start(self, question: _CaseToRefer, plan: Plan) -> Referred | Future[Referred]:
         with self._lock:
             if question in self._known:
                 self._known.move_to_end(question)
@@ -129,7 +129,7 @@ class References:
                 self._coming[question] = self._threads.submit(self._refer, question, plan)
             return self._coming[question]
 
-    def _refer(self, question: _Question, plan: Plan) -> Referred:
+    def _refer(self, question: _CaseToRefer, plan: Plan) -> Referred:
         case, accuracy = question.case, self._problem.accuracy
         rows = None if case.is_odd else self._rows(plan, case.seed)
         if rows is not None and question.contested:

@@ -136,7 +136,8 @@ class FakeSession(port.PlainSession):
     def __init__(self, device: Device) -> None:
         self._device = device
         self._allocated = 0
-        self._queued: dict[tuple[int, int], port.LaunchCall] = {}  # by what they write: not yet carried out
+        # Not yet carried out: by the memory they write, and where in it.
+        self._queued: dict[int, dict[int, port.LaunchCall]] = {}
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         return FakeKernel.read(unit)
@@ -150,6 +151,7 @@ class FakeSession(port.PlainSession):
 
     def release(self, memory: port.Memory) -> None:
         self._allocated -= memory.nbytes
+        self._queued.pop(id(memory), None)
 
     def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
         assert isinstance(memory, FakeMemory)
@@ -172,10 +174,10 @@ class FakeSession(port.PlainSession):
 
     def _carry_out(self, memory: port.Memory, offset: int, nbytes: int) -> None:
         """Whatever was to write there."""
-        for place, call in list(self._queued.items()):
-            pointer = pointers_of(call)[0]
-            if place[0] == id(memory) and place[1] < offset + nbytes and offset < place[1] + pointer.nbytes:
-                del self._queued[place]
+        queued = self._queued.get(id(memory), {})
+        for start, call in list(queued.items()):
+            if start < offset + nbytes and offset < start + pointers_of(call)[0].nbytes:
+                del queued[start]
                 execute(call)
 
     def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
@@ -184,7 +186,7 @@ class FakeSession(port.PlainSession):
         self.run(calls[:1])
         for call in calls[1:]:
             for pointer in pointers_of(call)[:1]:
-                self._queued[(id(pointer.memory), pointer.offset)] = call
+                self._queued.setdefault(id(pointer.memory), {})[pointer.offset] = call
         costs: dict[tuple[int, tuple[tuple[str, int], ...]], float] = {}
         total = 0.0
         for call in calls:
