@@ -50,6 +50,9 @@ class CaseJudge:
     _judged: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "apart"))
 
+    def close(self) -> None:
+        self._beside.shutdown(wait=False, cancel_futures=True)
+
     def forget(self) -> None:
         """All verdicts on candidates."""
         self._judged.clear()

@@ -274,6 +274,7 @@ class LocalLab:
         self._runner.close()
         self._clean.close()
         self._references.close()
+        self._cases.close()
         self._builders.close()
         # What was under way ends at once now: none of its workers answers any more.
         self._thread.shutdown(wait=True, cancel_futures=True)
