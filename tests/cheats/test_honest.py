@@ -16,10 +16,11 @@ from tunesmith.space.params import Config
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples" / "opencl").glob("*/problem.toml"))
 ZOO = sorted(path.parent for path in (ROOT / "tests" / "fixtures" / "zoo").glob("cl_*/problem.toml"))
 
-# No false alarms: these drafts of the expert are not what the problem asks for, and are turned away for it.
+# Drafts of the expert with every move that the gate turns away. The first differs from the original on rows
+# with NaN, whose maximum OpenCL leaves open; the second has half as much error again, with any of six seeds.
 NOT_ALIKE = {
-    "cl_int8_quant": "maxima in another order lose a NaN that the original's keeps",
-    "cl_softmax": "the exponentials of unrolled loops have one and a half times the original's error",
+    "cl_int8_quant": "codes of rows with NaN are not the original's",
+    "cl_softmax": "its rms error is one and a half times the original's",
 }
 
 
