@@ -16,17 +16,36 @@ from tunesmith.space.params import Config
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples" / "opencl").glob("*/problem.toml"))
 ZOO = sorted(path.parent for path in (ROOT / "tests" / "fixtures" / "zoo").glob("cl_*/problem.toml"))
 
+# Drafts of the expert with every move that the gate turns away. The first differs from the original on rows
+# with NaN, whose maximum OpenCL leaves open; the second has half as much error again, with any of six seeds.
+NOT_ALIKE = {
+    "cl_int8_quant": "codes of rows with NaN are not the original's",
+    "cl_softmax": "its rms error is one and a half times the original's",
+}
+
+
+class Accused(AssertionError):
+    """An alarm, and nothing else that may go wrong here."""
+
+
+def marked(folder: Path) -> list[pytest.MarkDecorator]:
+    reason = NOT_ALIKE.get(folder.name)
+    return [pytest.mark.xfail(reason=reason, strict=True, raises=Accused)] if reason else []
+
 
 @needs_opencl
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("folder", [*EXAMPLES, *ZOO], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "folder", [pytest.param(one, marks=marked(one), id=one.name) for one in (*EXAMPLES, *ZOO)]
+)
 def test_none_is_accused(folder: Path) -> None:
     """A short measurement, a final and a verification of the first, and short ones of others."""
     _, (tally,) = run([folder], "opencl", None, 8, 500.0, seed=11)
     assert tally.evaluations["verify"] >= 1
     assert tally.total == 8
-    assert tally.alarms == []
+    if tally.alarms:
+        raise Accused("\n".join(tally.alarms))
 
 
 def test_alarms_and_failures_are_counted_by_evaluation() -> None:
