@@ -34,6 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[tunesmith.Run, list[t
     """One run for all tests that only look. What it begins with is not read a second time."""
     folder, heard = tmp_path_factory.mktemp("api"), list[tunesmith.ProgressUpdate]()
     with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)  # where no earlier run lies
         patch.setattr(problems, "reload", lambda *_: pytest.fail("the problem is read twice"))
         done = tunesmith.tune(
             built(),
