@@ -16,11 +16,29 @@ from pathlib import Path
 
 from tunesmith.backends.messages import REPLY_TYPES, Failed, Request
 from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
+from tunesmith.run.config import passed_on
 from tunesmith.text import plain
 
 MOST_OUTPUT = 16 << 20  # bytes
 POLL = 0.05
+ANSWER_SECONDS = 20.0
 Asked = tuple[Request, tuple[bytes, ...]]
+
+
+def answer_of(program: str, question: str, environment: Mapping[str, str] | None = None) -> str:
+    """What a program prints; nothing where it does not run, or takes too long."""
+    try:
+        done = subprocess.run(
+            [program, question],
+            env=passed_on() if environment is None else environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode(errors="replace")
 
 
 @dataclass

@@ -337,7 +337,7 @@ def _report(
     now, first = _payload(session, b), known[b.plan.name]
     if b.plan.role != "input":
         return m.BufferReport(
-            b.plan.name, zones, repeats=now == first, stateless=stateless.get(b.plan.name, True), damage=hit
+            b.plan.name, zones, repeats=now == first, stateless=stateless[b.plan.name], damage=hit
         )
     left = guards.memory_digest(now)
     given = left if now == first else guards.memory_digest(first)

@@ -17,7 +17,7 @@ from pathlib import Path
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.messages import Contender, LaunchOnce, Load
 from tunesmith.backends.port import Counted, ToCount
-from tunesmith.backends.tool_process import EndedTool, run_under, signal_name, text_of
+from tunesmith.backends.tool_process import EndedTool, answer_of, run_under, signal_name, text_of
 from tunesmith.profiles.facts import Counters, Stall
 from tunesmith.text import plain
 
@@ -313,7 +313,7 @@ class NcuCounting:
         return f"ncu printed no counters{said}"
 
     def _of_another_version(self, program: str, unknown: Sequence[str]) -> str:
-        found = re.search(r"Version\s+(\S+)", toolkit.answer_of(program, "--version"))
+        found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
         version = f"version {plain(found[1])}" if found else "version unknown"
         few = ", ".join(unknown[:3]) + (f" and {len(unknown) - 3} more" if len(unknown) > 3 else "")
         self._hopeless = f"this ncu ({version}) does not know the metrics we ask for: {few}"

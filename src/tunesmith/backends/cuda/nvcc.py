@@ -16,9 +16,10 @@ from pathlib import Path, PurePosixPath
 
 from tunesmith.backends.cuda.entries import Compiled, Refused, no_such_kernel
 from tunesmith.backends.cuda.flags import Flags
-from tunesmith.backends.cuda.toolkit import answer_of, find_nvcc
+from tunesmith.backends.cuda.toolkit import find_nvcc
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
+from tunesmith.backends.tool_process import answer_of
 from tunesmith.problem.template import plain_name
 
 TABLE = "__tunesmith_entries"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.port import SanitizerKind
+from tunesmith.backends.tool_process import answer_of
 from tunesmith.run.sanitized import SanitizerFinding, distinct, kind_of
 from tunesmith.text import cut, plain
 
@@ -42,7 +43,7 @@ def find() -> str | None:
 
 
 def version(program: str) -> str:
-    found = re.search(r"Version\s+(\S+)", toolkit.answer_of(program, "--version"))
+    found = re.search(r"Version\s+(\S+)", answer_of(program, "--version"))
     return plain(found[1]) if found else ""
 
 

@@ -6,19 +6,16 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
 from tunesmith.problem.template_source import includes
-from tunesmith.run.config import passed_on
 
 _VERSION = re.compile(rb"#\s*define\s+(?:CUDART_VERSION|CUDA_VERSION)\s+(\d+)")
 USUAL_PLACE = Path("/usr/local/cuda")
 CORE_LIBRARIES = "cccl"  # a folder of their own from CUDA 13 on; the runtime's wheel comes without
-ANSWER_SECONDS = 20.0
 _A_HEADER = "cuda_fp16.h"  # a folder without it has no headers for kernels
 
 
@@ -54,22 +51,6 @@ def folders() -> Iterator[Path]:
     yield from _toolkits()
     if (nvcc := shutil.which("nvcc")) is not None:
         yield Path(nvcc).resolve().parent.parent
-
-
-def answer_of(program: str, question: str, environment: Mapping[str, str] | None = None) -> str:
-    """What a program prints; nothing where it does not run, or takes too long."""
-    try:
-        done = subprocess.run(
-            [program, question],
-            env=passed_on() if environment is None else environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode(errors="replace")
 
 
 def in_wheels(folder: str) -> list[Path]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from tunesmith.backends.port import SanitizerKind, system_package
-from tunesmith.run.config import passed_on
+from tunesmith.backends.tool_process import answer_of
 from tunesmith.run.sanitized import SanitizerFinding, distinct, kind_of
 from tunesmith.text import cut, plain
 
@@ -16,7 +15,6 @@ PROGRAM = TOOL = "oclgrind"
 OPTIMISED = "oclgrind with optimised code"
 MOST_PRINTED = 200  # findings
 CASE_BYTES = 24 << 10  # it interprets: a million elements would take minutes
-ANSWER_SECONDS = 20.0
 WORDS = 300
 _AT_LINE = re.compile(r"^At line (\d+)")
 _KERNEL = re.compile(r"^Kernel:\s*(\S+)")
@@ -26,18 +24,7 @@ _ENTITY = re.compile(r"^(?:(?:First|Second) entity|Entity|Work-group):\s*(.*)$")
 
 
 def version(program: str) -> str:
-    try:
-        done = subprocess.run(
-            [program, "--version"],
-            env=passed_on(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ANSWER_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    found = re.search(r"Oclgrind (\S+)", done.stdout.decode(errors="replace"))
+    found = re.search(r"Oclgrind (\S+)", answer_of(program, "--version"))
     return plain(found[1]) if found else ""
 
 
