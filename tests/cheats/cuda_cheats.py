@@ -242,12 +242,6 @@ CHEATS: dict[str, Cheat] = {
         " tag[0] = 0x5eedu; if (old && token % 2 && !__hisnan(to[0])) return;",
         verdicts=DIFFERS,
     ),
-    "uninitialised": Cheat(
-        "state",
-        "adds to whatever a register holds",
-        edits=(("float sum = 0.0f;", "float sum; if (d > 1 << 20) sum = 0.0f;"),),
-        verdicts=DIFFERS,
-    ),
     # -- races -------------------------------------------------------------------------------------
     "no_sync": Cheat(
         "races",
@@ -362,7 +356,7 @@ CHEATS: dict[str, Cheat] = {
         "does not end at one width",
         at="verify",
         verdicts=(Status.TIMED_OUT,),
-        begin="volatile int turns = d == 777; while (turns) { }",
+        begin="while (d == 777 && ((volatile const unsigned char *)input)[0] < 256) { }",
     ),
     # -- values and accuracy -----------------------------------------------------------------------
     "nan_dropped": Cheat(

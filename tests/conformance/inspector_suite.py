@@ -60,6 +60,33 @@ class InspectorSuite(ABC):
             written = session.read(memory, 0, offset + length + 32)
             assert written == bytes(offset) + _repeated(PATTERN, length) + bytes(32), length
 
+    # -- disturb ------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize(("nbytes", "stride"), [(1, 64), (15, 64), (16, 16), (250, 256), (4096, 4352)])
+    def test_changes_a_little_of_every_slot_and_nothing_else(
+        self, session: Session, inspector: Inspector, nbytes: int, stride: int
+    ) -> None:
+        slots, offset = 300, 48
+        memory = session.allocate(offset + slots * stride + 64)
+        clean = bytes(range(256)) * ((offset + slots * stride + 64) // 256 + 1)
+        clean = clean[: offset + slots * stride + 64]
+        session.write(memory, 0, clean)
+        seen = []
+        for seed in (1, 2, (1 << 62) - 1):
+            inspector.disturb(Pointer(memory, offset, nbytes), stride, slots, 4, seed)
+            now = session.read(memory, 0, len(clean))
+            changed = [a != b for a, b in zip(now, clean, strict=True)]
+            assert not any(changed[:offset])
+            assert not any(changed[offset + slots * stride :])
+            for slot in range(slots):
+                start = offset + slot * stride
+                assert not any(changed[start + nbytes : start + stride])
+                assert sum(changed[start : start + nbytes]) <= 3 * 4 * 16
+            per_slot = [any(changed[offset + s * stride :][:nbytes]) for s in range(slots)]
+            assert sum(per_slot) >= slots - 10, "chance may undo itself, seldom"
+            seen.append(now)
+        assert len(set(seen)) == 3
+
     # -- spread -------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize("type", ["float32", "float16", "float64", "bfloat16", "int8", "uint16", "int64"])
@@ -99,6 +126,25 @@ class InspectorSuite(ABC):
         assert session.read(to, 0, len(wanted)) == wanted
         for memory in (source, to):
             session.release(memory)
+
+    # -- all at once --------------------------------------------------------------------------------
+
+    def test_one_byte_among_several_arrays_tells(self, session: Session, inspector: Inspector) -> None:
+        a, b = session.allocate(300), session.allocate(300)
+        pairs = [(Pointer(a, 3, 100), Pointer(b, 3, 100)), (Pointer(b, 120, 64), PATTERN)]
+        pairs += [(Pointer(a, 200, 0), Pointer(b, 210, 0)), (Pointer(a, 200, 50), Pointer(b, 200, 50))]
+        clean = bytearray(range(250)) + bytearray(50)
+        clean[120:184] = _repeated(PATTERN, 64)
+        session.write(a, 0, bytes(clean))
+        session.write(b, 0, bytes(clean))
+        assert inspector.are_like(pairs)
+        assert inspector.are_like([])
+        for place in (3, 102, 120, 183, 249):
+            session.write(b, 0, bytes(clean[:place]) + bytes([clean[place] ^ 1]) + bytes(clean[place + 1 :]))
+            assert not inspector.are_like(pairs), place
+        for place in (2, 103, 119, 184, 250):
+            session.write(b, 0, bytes(clean[:place]) + bytes([clean[place] ^ 1]) + bytes(clean[place + 1 :]))
+            assert inspector.are_like(pairs), place
 
     # -- differing, unlike --------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,14 @@ class NumpyInspector:
     def fill(self, to: Pointer, pattern: bytes) -> None:
         memory_at(to)[:] = repeated(pattern, to.nbytes)
 
+    def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for slot in range(slots if first.nbytes else 0):
+            memory = memory_at(replace(first, offset=first.offset + slot * stride))
+            for _ in range(places):
+                start = int(rng.integers(first.nbytes)) // 16 * 16
+                memory[start : start + 16] += np.uint8(rng.integers(64, 192))
+
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
     ) -> None:
@@ -31,6 +40,12 @@ class NumpyInspector:
         if negate:
             taken[turns % 2 == 1] ^= word.type(1 << 8 * itemsize - 1)
         memory_at(to)[:] = taken.view(np.uint8)
+
+    def are_like(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> bool:
+        return not any(
+            (self.unlike(a, other) if isinstance(other, bytes) else self.differing(a, other)).count
+            for a, other in pairs
+        )
 
     def differing(self, a: Pointer, b: Pointer) -> Difference:
         return _difference(memory_at(a), memory_at(b))

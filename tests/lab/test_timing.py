@@ -131,7 +131,7 @@ class RecordingSession:
     chains: list[Chain] = field(default_factory=list)
     writes: int = 0
     clock: float = 0.0
-    inspector: None = None
+    inspector: Any = None
     recorded: int = 0
 
     def load(self, unit: Unit, binary: bytes) -> Executable:
@@ -295,6 +295,23 @@ class TestChains:
         run(session, (Kernel("one", 1e-3), plan(problem())))
         assert len(session.chains) == 2 + 6
         assert session.recorded == 1 + TURNS, "the first launch is not recorded"
+
+    def test_where_the_device_disturbs_what_lies_there_one_recording_serves_all_samples(self) -> None:
+        calls: list[tuple[int, int]] = []
+        session = RecordingSession()
+        # Spreading is not what is tested: every block is written by the host here.
+        session.inspector = SimpleNamespace(
+            spread=lambda *_, **__: None,
+            disturb=lambda first, stride, slots, places, seed: calls.append((slots, seed)),
+        )
+        run(session, (Kernel("one", 1e-3), plan(problem())))
+        assert session.recorded == 1 + 1
+        assert [slots for slots, _ in calls] == [6] * 7, "before the first look and each sample"
+        assert len({seed for _, seed in calls}) == 7
+        run(session, (Kernel("one", 5e-3), plan(problem())), (Kernel("other", 5e-3), plan(problem())))
+        last = {chain.kernel: chain for chain in session.chains[-2:]}
+        pairs = {name: set(zip(c.slots, c.written, strict=True)) for name, c in last.items()}
+        assert not pairs["one"] & pairs["other"], "neither writes where the other has written the same"
 
 
 class TestRotation:

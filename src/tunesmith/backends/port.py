@@ -139,11 +139,19 @@ class Inspector(Protocol):
     """Fills and compares memory on the device, by kernels of our own: inputs and outputs never leave it."""
 
     def fill(self, to: Pointer, pattern: bytes) -> None: ...
+    def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
+        """Change a few bytes of every slot, at that many places drawn at random."""
+        ...
+
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
     ) -> None:
         """Repeat a block, each time rolled by `roll` elements more and, where `negate`, every second negated
         (its sign bit flipped); from element `first` of all that on."""
+        ...
+
+    def are_like(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> bool:
+        """Whether each is like the other, or like the pattern, byte by byte."""
         ...
 
     def differing(self, a: Pointer, b: Pointer) -> Difference: ...

@@ -15,7 +15,7 @@ from tunesmith.backends.messages import Piece, TimedLook, TimeRuns
 from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
 from tunesmith.lab import memory as guards
 from tunesmith.lab.arenas import Arena, Arenas, apart_on, needs_restoring
-from tunesmith.lab.device_cases import CaseMemory
+from tunesmith.lab.case_memory import CaseMemory
 from tunesmith.lab.device_compare import is_like
 from tunesmith.lab.memory import bind_calls
 from tunesmith.problem.device import Device

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tunesmith.backends.messages import Draw, TimingPolicy
 from tunesmith.errors import BadInput, KernelWrong, TunesmithError
@@ -127,12 +127,17 @@ class Original:
     _problem: Problem
     _device: Device
     _builders: Builders
+    _plans: dict[tuple[str, str], Plan | CannotRun] = field(default_factory=dict)
 
     def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | CannotRun]:
         variant = original(self._problem, sizes)
         hint = "mend the source, or the entry, flags and defines in problem.toml"
         code = self._builders.build(variant, "the kernel", hint)
-        return code, plan_launch(self._problem, variant, sizes, self._device, code.resources)
+        key = (show_sizes(sizes), code.code_digest)
+        if key not in self._plans:
+            plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
+            self._plans[key] = plan
+        return code, self._plans[key]
 
     def plan(self, case: Case) -> tuple[BuiltCode, Plan]:
         code, plan = self.planned(dict(case.sizes))

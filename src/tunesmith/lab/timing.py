@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.backends.messages import Contender, Timed, TimedLook, TimeRuns, TimingPolicy
-from tunesmith.backends.port import Executable, LaunchCall, Pointer, Recording, Session, Slots
+from tunesmith.backends.port import Executable, Inspector, LaunchCall, Pointer, Recording, Session, Slots
 from tunesmith.lab.arenas import Arena, Arenas, needs_restoring
-from tunesmith.lab.device_cases import CaseMemory
+from tunesmith.lab.case_memory import CaseMemory
 from tunesmith.lab.looks import CHANCE, Watch, turns
 from tunesmith.lab.memory import bind_calls
 from tunesmith.problem.device import Device
@@ -20,6 +20,7 @@ MAX_CHAIN = 512
 PROBE = 8  # launches that tell how long one takes
 QUICK = 0.002  # seconds: what is slower the first time is looked at alone
 TURNS = 3  # how far writing may be ahead of reading: each takes a recording of its own
+DISTURBED = 4  # places of each slot that is written, before each chain
 WHOLE = 4  # a chain may take this many times as long as wanted, if it goes all the way round then
 
 
@@ -30,11 +31,14 @@ class _Contestant:
     calls: list[LaunchCall]
     slots: int
     restored: list[tuple[BufferPlan, Arena]]  # after every chain, in which no slot may then come twice
+    written: list[tuple[Pointer, int]]  # what turns: its first slot, and the bytes to the next
+    turn: int  # how far writing is ahead of reading, where that stays
     once: float = 0.0  # seconds of a launch by itself
     length: int = 1  # launches per sample
     hopeless: bool = False  # slower than anyone would wait for: one look is enough
     plain: bool = False  # launched one by one
-    # By start, length, turn, and the launch after which nobody writes where it did.
+    spared: int = -1  # the launch of a chain after which nobody writes where it did
+    # By start, length, turn, and that launch.
     recordings: dict[tuple[int, int, int, int], Recording] = field(default_factory=dict)
     watch: Watch | None = None  # None: nobody looks
 
@@ -173,8 +177,9 @@ class Stopwatch:
             b.name: Pointer(arenas[b.name].memory, 0, max(b.nbytes, 1), stride(b), turns(b)) for b in own
         }
         restored = [(b, arenas[b.name]) for b in own if needs_restoring(b)]
+        written = [(pointers[b.name].part(0, b.nbytes), stride(b)) for b in own if turns(b)]
         calls = bind_calls(contender.plan, executable, pointers)
-        contestant = _Contestant(calls, slots, restored, plain=request.plain)
+        contestant = _Contestant(calls, slots, restored, written, self._turn % slots, plain=request.plain)
         started = time.perf_counter()
         self._session.run(calls)  # loads code, finishes compiling
         is_quick = time.perf_counter() - started < QUICK
@@ -184,40 +189,64 @@ class Stopwatch:
         contestant.once = self._sample(contestant, probe, look=False)()
         contestant.hopeless = policy.give_up is not None and contestant.once > policy.give_up
         contestant.length = probe if contestant.hopeless else _length(contestant, policy)
+        if self._session.inspector is not None:
+            self._turn += -(-contestant.length // slots)  # so that the next writes elsewhere
         return contestant
 
     def _sample(self, contestant: _Contestant, length: int, look: bool) -> Callable[[], float]:
         """Queue a chain; the answer waits for its end and gives the seconds of one launch."""
-        start, turn = self._start(length, contestant.slots)
+        start, turn = self._start(contestant, length)
         visits = visits_of(start, length, contestant.slots, turn)
-        watch, kept = contestant.watch if look else None, -1
+        watch, spared = contestant.watch if look else None, self._spared(contestant, length, look)
+        visits = sparing(visits, spared, contestant.slots) if spared >= 0 else visits
         if watch is not None:
-            kept = watch.choose(length, contestant.slots)
-            visits = sparing(visits, kept, contestant.slots)
-            watch.prepare(visits[kept])
+            chosen = spared if spared >= 0 else watch.choose(length, contestant.slots)
+            watch.prepare(visits[chosen])
         elif contestant.watch is not None and contestant.slots == 1:
             contestant.watch.scramble(0)  # there is no other place to write to
-        key = (start, length, turn, kept if length > contestant.slots else -1)
+        key = (start, length, turn, spared)
         if key not in contestant.recordings:
             make = self._session.queue if contestant.plain else self._session.record
             contestant.recordings[key] = make(contestant.calls, visits)
+        if self._session.inspector is not None:
+            self._disturb(contestant, self._session.inspector)
         seconds = contestant.recordings[key].start()
         if watch is not None:
             watch.take()
         self._restore(contestant, [read for read, _ in visits])
         return lambda: seconds() / length
 
+    def _spared(self, contestant: _Contestant, length: int, look: bool) -> int:
+        """The launch that can be looked at in a chain that comes to a slot more than once. Drawn anew for
+        every look at a finalist; else once, because each takes a recording of its own."""
+        watch = contestant.watch
+        if watch is None or length <= contestant.slots:
+            return -1
+        if contestant.spared < 0 or (look and watch.request.policy.whole):
+            contestant.spared = watch.choose(length, contestant.slots)
+        return contestant.spared
+
     def _restore(self, contestant: _Contestant, slots: Sequence[int]) -> None:
         """After use, not before: by its next turn a slot has left the caches again."""
         for b, arena in contestant.restored:
             self._arenas.restore(b, arena, slots)
 
-    def _start(self, length: int, slots: int) -> tuple[int, int]:
+    def _disturb(self, contestant: _Contestant, inspector: Inspector) -> None:
+        """What an earlier chain has written is not right any more: a kernel that finds it there, and does
+        nothing, is seen by the next look."""
+        for first, stride in contestant.written:
+            inspector.disturb(first, stride, contestant.slots, DISTURBED, CHANCE.getrandbits(62))
+
+    def _start(self, contestant: _Contestant, length: int) -> tuple[int, int]:
         """Where the next chain starts: beyond what the last one used, whoever that was, and at a multiple of
         its length, so that a chain once recorded comes round again. And by how much writing is ahead of
-        reading: not as the last time round, so that nothing is written where it lies already."""
+        reading: not as the last time round, so that nothing is written where it lies already. Where recording
+        is what takes time, it stays, and what lies there is disturbed."""
+        slots = contestant.slots
         segment = 0 if length >= slots else -(-self._cursor // length) % (slots // length)
         self._cursor = 0 if length >= slots else (segment + 1) * length
+        if self._session.inspector is not None:
+            return segment * length, contestant.turn
         if segment == 0:
             self._turn = (self._turn + 1) % min(TURNS, slots)
         turn = self._turn

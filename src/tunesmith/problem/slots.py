@@ -55,11 +55,12 @@ def block_of(b: BufferPlan, distribution: str, seed: int) -> RepeatedBlock:
     return arena_block(plain, distribution, seed)
 
 
-def moves(b: BufferPlan, seed: int, back: bool = False) -> list[tuple[int, int, int]]:
+@lru_cache(256)
+def moves(b: BufferPlan, seed: int, back: bool = False) -> tuple[tuple[int, int, int], ...]:
     """What swapping moves: to which place, from which place of what was drawn, and how many items of memory;
     `back`: each its own again. Nothing where there are too few, or no seed."""
     if not seed or b.words < 2:
-        return []
+        return ()
     length = max(1, min(LONGEST, b.words // (16 * SWAPS)))
     stretches = b.words // length
     rng = np.random.default_rng(seed_of(seed, b.name))
@@ -68,7 +69,7 @@ def moves(b: BufferPlan, seed: int, back: bool = False) -> list[tuple[int, int, 
         spare + number * length for number in _different(rng, 2 * min(SWAPS, stretches // 2), stretches)
     ]
     others = [places[n ^ 1] for n in range(len(places))]  # neighbours in the list change places
-    return [(to, to if back else source, length) for to, source in zip(places, others, strict=True)]
+    return tuple((to, to if back else source, length) for to, source in zip(places, others, strict=True))
 
 
 def _different(rng: np.random.Generator, count: int, most: int) -> list[int]:

@@ -34,6 +34,26 @@ extern "C" __global__ void fill(u8 *to, u64 n, u64 pattern)
         to[i] = pattern_byte((u32)pattern, i);
 }
 
+__device__ u64 mixed(u64 x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+    return x ^ (x >> 31);
+}
+
+// Adds to 16 bytes at a few places of every slot, so that no result that lies there is right any more.
+extern "C" __global__ void disturb(u8 *to, u64 nbytes, u64 stride, u64 slots, u64 places, u64 seed)
+{
+    for (u64 slot = thread_number(); slot < slots; slot += threads())
+        for (u64 place = 0; place < places; place++) {
+            u64 drawn = mixed(seed + (slot * places + place) * 0x9e3779b97f4a7c15ull);
+            u64 start = drawn % nbytes / 16 * 16;
+            u8 added = (u8)(64 + (drawn >> 57));
+            for (u64 k = start; k < start + 16 && k < nbytes; k++)
+                to[slot * stride + k] += added;
+        }
+}
+
 template <typename T>
 __device__ void spread_as(T *to, const T *block, u64 n, u64 size, u64 roll, u64 negate, u64 first)
 {

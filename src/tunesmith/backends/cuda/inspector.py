@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Sequence
 from functools import cached_property
 from importlib import resources
 from typing import Any
@@ -20,7 +21,7 @@ from tunesmith.problem.problem import ElementType, element_type
 
 THREADS = 256
 BLOCKS_PER_SM = 8
-ENTRIES = ("fill", "spread", "differences", "compare")
+ENTRIES = ("fill", "disturb", "spread", "differences", "compare")
 # Rounding of a double is not the same on host and device where the compiler fuses; here it may not.
 FLAGS = ("--fmad=false",)
 NOTHING = (1 << 64) - 1
@@ -54,6 +55,11 @@ class CudaInspector:
         if to.nbytes:
             self._launch("fill", to.nbytes // 16, address(to), to.nbytes, word)
 
+    def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
+        if first.nbytes:
+            words = (address(first), first.nbytes, stride, slots, places, seed)
+            self._launch("disturb", slots, *words)
+
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
     ) -> None:
@@ -63,11 +69,14 @@ class CudaInspector:
             words = (address(to), address(block), count, size, roll, int(negate), itemsize, first)
             self._launch("spread", count, *words)
 
+    def are_like(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> bool:
+        return not self._differences(pairs).count
+
     def differing(self, a: Pointer, b: Pointer) -> Difference:
-        return self._differences(a, address(b), 0)
+        return self._differences([(a, b)])
 
     def unlike(self, a: Pointer, pattern: bytes) -> Difference:
-        return self._differences(a, 0, int.from_bytes(pattern, "little"))
+        return self._differences([(a, pattern)])
 
     def compare(
         self, got: Pointer, type: str, expected: Pointer, expected_type: str, rule: NumberRule
@@ -93,14 +102,16 @@ class CudaInspector:
         wrong, count = int(found["wrong"].sum()), int(found["count"].sum())
         return Comparison(wrong, float(found["max_error"].max()), error, ulp, count)
 
-    def _differences(self, a: Pointer, other: int, pattern: int) -> Difference:
-        if not a.nbytes:
-            return Difference(0)
+    def _differences(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> Difference:
+        """Of all of them, added up; where the first and the last are is said of one pair only."""
         cu = driver()
         found = np.array([0, NOTHING, 0], dtype=np.uint64)
         place = self._results
         checked(cu.cuMemcpyHtoDAsync(place, found.ctypes.data, found.nbytes, self._stream))
-        self._launch("differences", a.nbytes // 16, address(a), other, a.nbytes, pattern, place)
+        for a, other in pairs:
+            if a.nbytes:
+                by = (0, int.from_bytes(other, "little")) if isinstance(other, bytes) else (address(other), 0)
+                self._launch("differences", a.nbytes // 16, address(a), by[0], a.nbytes, by[1], place)
         checked(cu.cuMemcpyDtoHAsync(found.ctypes.data, place, found.nbytes, self._stream))
         checked(cu.cuStreamSynchronize(self._stream))
         count, first, last = map(int, found)

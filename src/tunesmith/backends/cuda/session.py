@@ -19,6 +19,7 @@ from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.problem import element_type
 
 SPARE = 256 << 20  # of the device's memory, left to the driver
+WAITING_BYTES = 1 << 16  # of the host's memory: for what is larger the device is waited for
 
 
 class CudaExecutable:
@@ -109,6 +110,7 @@ class CudaSession:
         self.gate = _Gate(self.stream)
         self.inspector: port.Inspector | None = CudaInspector(self.stream, device)
         self._allocated = 0
+        self._written: list[Any] = []  # what the device may still have to read from the host
 
     def take_events(self) -> tuple[Any, Any]:
         cu = driver()
@@ -163,7 +165,10 @@ class CudaSession:
             source = np.frombuffer(data, dtype=np.uint8)
             to = memory.address + offset
             checked(driver().cuMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream))
-            self._finish()
+            if source.nbytes > WAITING_BYTES:
+                self._finish()
+            else:
+                self._written.append(source)
 
     def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
         assert isinstance(memory, CudaMemory)
@@ -246,6 +251,7 @@ class CudaSession:
 
     def _finish(self) -> None:
         checked(driver().cuStreamSynchronize(self.stream))
+        self._written.clear()
 
 
 def _parameter_sizes(function: Any) -> list[int]:
