@@ -25,10 +25,11 @@ from tunesmith.problem.cases import (
     verify_cases,
 )
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
+from tunesmith.problem.plan import CannotRun, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
 from tunesmith.run.events import CaseSeen, ReplacedCase
+from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
 SPARES = 2
@@ -41,6 +42,7 @@ NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this conf
 class CaseJudge:
     _problem: Problem
     _device: Device
+    _plans: measuring.LaunchPlans
     _oracle: DeviceOracle | HostOracle
     _runners: Sequence[Runner]  # of the processes in which the original may fail
     _seed: int
@@ -48,6 +50,7 @@ class CaseJudge:
     _unfit: dict[Case, Verdict] = field(default_factory=dict)
     _unfit_values: set[str] = field(default_factory=set)
     _judged: dict[tuple[str, str, str], Verdict] = field(default_factory=dict)
+    _smoke: dict[tuple[str, Config | None], tuple[Case, ...]] = field(default_factory=dict)
     _beside: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "apart"))
 
     def close(self) -> None:
@@ -83,8 +86,7 @@ class CaseJudge:
         """A case that the original itself fails judges nobody, unless it fails all with ordinary values."""
         examined: list[Examined] = []
         failed = NO_CASES
-        sizes = [dict(case.sizes) for case in cases]
-        plans = [plan_launch(self._problem, variant, s, self._device, code.resources) for s in sizes]
+        plans = [self._plans.plan(variant, dict(case.sizes), code) for case in cases]
         # Up to the first that cannot be launched, where all ends.
         both = list(zip(cases, plans, strict=True))
         launched = [case for case, _ in takewhile(lambda one: isinstance(one[1], Plan), both)]
@@ -172,14 +174,22 @@ class CaseJudge:
 
     def _is_out_of_reach(self, code: BuiltCode, variant: Variant, case: Case) -> bool:
         """Whether a case beyond the workloads takes more than the device has: no dispatch goes so far."""
-        plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
+        plan = self._plans.plan(variant, dict(case.sizes), code)
         beyond = misfit(self._problem, ExtraCase(case.sizes, case.distribution)) is not None
         return beyond and isinstance(plan, CannotRun) and plan.status is Status.OVER_LIMITS
+
+    def think_ahead(self, code: BuiltCode, variant: Variant) -> None:
+        """What a search will ask, before it does."""
+        for case in self.of_level("smoke", variant):
+            self._plans.plan(variant, dict(case.sizes), code)
 
     def of_level(self, level: str, variant: Variant) -> tuple[Case, ...]:
         seed = self._seed
         if level == "smoke":
-            return smoke_cases(self._problem, variant, self._device, seed)
+            key = (variant.digest, variant.config)
+            if key not in self._smoke:
+                self._smoke[key] = smoke_cases(self._problem, variant, self._device, seed)
+            return self._smoke[key]
         added = self._extra_cases(variant, seed, self.extra)
         return tuple(dict.fromkeys((*full_cases(self._problem, variant, self._device, seed), *added)))
 

@@ -28,7 +28,7 @@ from tunesmith.problem.cases import (
     reach,
 )
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch
+from tunesmith.problem.plan import CannotRun, Plan, Status
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template, ToBuild, Variant, builds_of, original
 from tunesmith.run.events import (
@@ -92,7 +92,8 @@ class LocalLab:
         self._policies = measuring.policies_of(device)
         how_many, compiler = settings.builders, settings.compiler
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
-        self._original = Original(problem, device, self._builders)
+        self._plans = measuring.LaunchPlans(problem, device)
+        self._original = Original(problem, self._builders, self._plans)
         askers = 1 if device.is_host else min(REFERENCE_WORKERS, settings.builders)
         self._references = references = References(problem, [spawn("reference") for _ in range(askers)])
         self._sanitizing = Sanitizing(problem, device, self._original, sanitizers)
@@ -105,10 +106,11 @@ class LocalLab:
         apart = (problem, device, references, self._clean, self._original.plan)
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         both = (self._runner, self._clean)
-        self._cases = CaseJudge(problem, device, self._oracle, both, self._seed, tuple(extra))
+        self._cases = CaseJudge(problem, device, self._plans, self._oracle, both, self._seed, tuple(extra))
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
+        self._ahead = ThreadPoolExecutor(1, thread_name_prefix="ahead")
         self._evaluations: deque[Future[Outcome]] = deque()
         self._built: set[int] = set()  # trials that were built while nothing was timed, on a CPU
         self._surveyor = BuildSurveyor(problem, device, self._builders)
@@ -181,6 +183,7 @@ class LocalLab:
         self._prepared[trial] = self._prepare(trial)
         if not self._device.is_host:
             self._start_builds(trial)
+            self._ahead.submit(self._think_ahead, trial)
             # One after the other, while the loop thinks: what the first has taught the next one knows.
             self._evaluations.append(self._thread.submit(self._evaluate, trial))
 
@@ -277,6 +280,7 @@ class LocalLab:
         self._cases.close()
         self._builders.close()
         # What was under way ends at once now: none of its workers answers any more.
+        self._ahead.shutdown(wait=True, cancel_futures=True)
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._sanitizing.close()
 
@@ -300,6 +304,16 @@ class LocalLab:
         outcome = replace(outcome, busy=self._runner.busy - busy)
         self.remember(outcome)
         return outcome
+
+    def _think_ahead(self, trial: Trial) -> None:
+        """While the device is busy with another: what follows from the build alone. What fails fails again
+        when it is asked for."""
+        for item in self._prepare(trial) if trial.config is not None else ():
+            code = self._builders.start(item.variant).result()
+            if isinstance(code, BuiltCode):
+                self._cases.think_ahead(code, item.variant)
+                for workload in item.workloads:
+                    self._plan(item.variant, workload, code)
 
     def _evaluate_variant(self, trial: Trial, item: ToBuild, code: BuiltCode) -> list[Result]:
         results: dict[str, Result] = {}
@@ -346,7 +360,7 @@ class LocalLab:
         return [self._builders.start(item.variant) for item in self._prepare(trial)]
 
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
-        return plan_launch(self._problem, variant, workload.as_dict(), self._device, code.resources)
+        return self._plans.plan(variant, workload.as_dict(), code)
 
 
 def _outcome(

@@ -4,7 +4,8 @@ in the lab; and times: its own, a candidate's alone, and in alternation for fina
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.backends.messages import Draw, TimingPolicy
@@ -16,7 +17,7 @@ from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, necessary_traffic, plan_launch, show_sizes
 from tunesmith.problem.problem import Problem, Workload
-from tunesmith.problem.template import original
+from tunesmith.problem.template import Variant, original
 from tunesmith.run.outcome import Outcome, Result, Timing
 from tunesmith.run.ports import ResultCache
 from tunesmith.text import digest_of, seed_of
@@ -117,7 +118,27 @@ WIDE = (
     'values = "normal" or a range for that argument'
 )
 
+PLANS = 4096  # that are kept
 METHOD = 5  # counts changes of how times are taken, so that none is compared with an earlier one's
+
+
+@dataclass
+class LaunchPlans:
+    """How kernels are launched at sizes. Planned once each: ahead of time where there is time."""
+
+    _problem: Problem
+    _device: Device
+    _known: OrderedDict[tuple[object, ...], Plan | CannotRun] = field(default_factory=OrderedDict)
+
+    def plan(self, variant: Variant, sizes: Mapping[str, int], code: BuiltCode) -> Plan | CannotRun:
+        key = (variant.digest, variant.config, code.code_digest, tuple(sorted(sizes.items())))
+        found = self._known.get(key)
+        if found is None:
+            found = plan_launch(self._problem, variant, dict(sizes), self._device, code.resources)
+            self._known[key] = found
+            while len(self._known) > PLANS:
+                self._known.popitem(last=False)
+        return found
 
 
 @dataclass
@@ -125,19 +146,14 @@ class Original:
     """The original kernel in the lab: built and planned as it is."""
 
     _problem: Problem
-    _device: Device
     _builders: Builders
-    _plans: dict[tuple[str, str], Plan | CannotRun] = field(default_factory=dict)
+    _plans: LaunchPlans
 
     def planned(self, sizes: dict[str, int]) -> tuple[BuiltCode, Plan | CannotRun]:
         variant = original(self._problem, sizes)
         hint = "mend the source, or the entry, flags and defines in problem.toml"
         code = self._builders.build(variant, "the kernel", hint)
-        key = (show_sizes(sizes), code.code_digest)
-        if key not in self._plans:
-            plan = plan_launch(self._problem, variant, sizes, self._device, code.resources)
-            self._plans[key] = plan
-        return code, self._plans[key]
+        return code, self._plans.plan(variant, sizes, code)
 
     def plan(self, case: Case) -> tuple[BuiltCode, Plan]:
         code, plan = self.planned(dict(case.sizes))

@@ -42,6 +42,7 @@ class GuardedLayout:
     total: int
 
 
+@lru_cache(1024)
 def guarded(nbytes: int, align: int) -> GuardedLayout:
     offset = (GUARD // (2 * align) + 1) * 2 * align + align
     # An empty array still gets a byte, because no driver allocates or binds nothing.

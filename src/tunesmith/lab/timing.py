@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tunesmith.backends.messages import Contender, Timed, TimedLook, TimeRuns, TimingPolicy
 from tunesmith.backends.port import Executable, Inspector, LaunchCall, Pointer, Recording, Session, Slots
@@ -196,9 +197,8 @@ class Stopwatch:
     def _sample(self, contestant: _Contestant, length: int, look: bool) -> Callable[[], float]:
         """Queue a chain; the answer waits for its end and gives the seconds of one launch."""
         start, turn = self._start(contestant, length)
-        visits = visits_of(start, length, contestant.slots, turn)
         watch, spared = contestant.watch if look else None, self._spared(contestant, length, look)
-        visits = sparing(visits, spared, contestant.slots) if spared >= 0 else visits
+        visits = visits_of(start, length, contestant.slots, turn, spared)
         if watch is not None:
             chosen = spared if spared >= 0 else watch.choose(length, contestant.slots)
             watch.prepare(visits[chosen])
@@ -213,7 +213,8 @@ class Stopwatch:
         seconds = contestant.recordings[key].start()
         if watch is not None:
             watch.take()
-        self._restore(contestant, [read for read, _ in visits])
+        if contestant.restored:
+            self._restore(contestant, [read for read, _ in visits])
         return lambda: seconds() / length
 
     def _spared(self, contestant: _Contestant, length: int, look: bool) -> int:
@@ -255,18 +256,20 @@ class Stopwatch:
         return segment * length, turn
 
 
-def visits_of(start: int, length: int, slots: int, turn: int) -> list[Slots]:
+@lru_cache(256)
+def visits_of(start: int, length: int, slots: int, turn: int, spared: int = -1) -> tuple[Slots, ...]:
     """The slots that a chain reads from and writes to, launch by launch."""
     launches = range(start, start + length)
-    return [(i % slots, (i + i // slots + turn) % slots) for i in launches]
+    visits = tuple((i % slots, (i + i // slots + turn) % slots) for i in launches)
+    return visits if spared < 0 else sparing(visits, spared, slots)
 
 
-def sparing(visits: Sequence[Slots], kept: int, slots: int) -> list[Slots]:
+def sparing(visits: Sequence[Slots], kept: int, slots: int) -> tuple[Slots, ...]:
     """The same, but that nobody writes where launch `kept` did after it: so any launch can be looked at, and
     a kernel that counts how often it has been at a place does not know which."""
     spared = visits[kept][1]
     other = (spared + max(1, slots // 2)) % slots
-    return [(r, other if n > kept and w == spared else w) for n, (r, w) in enumerate(visits)]
+    return tuple((r, other if n > kept and w == spared else w) for n, (r, w) in enumerate(visits))
 
 
 def _length(contestant: _Contestant, policy: TimingPolicy) -> int:

@@ -44,11 +44,26 @@ def address(pointer: Pointer) -> int:
     return pointer.memory.address + pointer.offset
 
 
+class LaunchWords:
+    """The arguments of a kernel, each 8 bytes wide, and their addresses. A launch copies them."""
+
+    def __init__(self, words: Sequence[int | float]) -> None:
+        self._format = struct.Struct("<" + "".join("d" if isinstance(word, float) else "q" for word in words))
+        self._values = np.zeros(len(words), dtype=np.uint64)
+        self._addresses = self._values.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
+        self._pointers = int(self._addresses.ctypes.data)
+
+    def hold(self, words: Sequence[int | float]) -> int:
+        self._format.pack_into(self._values.data, 0, *words)
+        return self._pointers
+
+
 class CudaInspector:
     def __init__(self, stream: Any, device: Device) -> None:
         self._stream = stream
         self._device = device
         self._blocks = BLOCKS_PER_SM * device.limits.sms
+        self._arguments: dict[str, LaunchWords] = {}
 
     def fill(self, to: Pointer, pattern: bytes) -> None:
         word = int.from_bytes(pattern, "little")
@@ -91,7 +106,7 @@ class CudaInspector:
         words = (
             *(address(got), address(expected), count, kind, KINDS[element.kind], element.bytes),
             *(element.mantissa, element.min_exponent, int(element.name in WITHOUT_INFINITY)),
-            *(*_range(element), float(rule.rtol), float(rule.atol), float(rule.ulps)),
+            *(*map(float, _range(element)), float(rule.rtol), float(rule.atol), float(rule.ulps)),
             *(-1.0 if rule.cap is None else float(rule.cap), int(rule.add_ulps), self._results),
         )
         blocks = self._launch("compare", count, *words)
@@ -119,11 +134,10 @@ class CudaInspector:
 
     def _launch(self, entry: str, work: int, *words: int | float) -> int:
         blocks = max(1, min(self._blocks, -(-work // THREADS)))
-        packed = struct.pack(f"<{len(words)}q", *map(_word, words))
-        values = np.frombuffer(packed, dtype=np.uint64)
-        where = values.ctypes.data + 8 * np.arange(len(words), dtype=np.uint64)
+        if entry not in self._arguments:
+            self._arguments[entry] = LaunchWords(words)
         shape = (blocks, 1, 1, THREADS, 1, 1, 0)
-        pointers = int(where.ctypes.data)
+        pointers = self._arguments[entry].hold(words)
         checked(driver().cuLaunchKernel(self._functions[entry], *shape, self._stream, pointers, 0))
         return blocks
 
@@ -153,9 +167,3 @@ def _range(element: ElementType) -> tuple[float, float, float, float]:
     # The host rounds to types that NumPy lacks through float32, and so twice.
     doubt = 2.0**-20 if element.extension else 0.0
     return halfway * (1 - doubt), halfway * (1 + doubt), *ends
-
-
-def _word(value: int | float) -> int:
-    if isinstance(value, float):
-        return int(struct.unpack("<q", struct.pack("<d", value))[0])
-    return value - (1 << 64) if value >> 63 > 0 else value

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.backends.cuda.devices import checked, clocks_of, driver, is_throttled
@@ -285,13 +286,17 @@ class CudaTable:
 
     def __init__(self, call: port.LaunchCall, slots: Sequence[Slots]) -> None:
         base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
-        steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
-        sides = [int(a.turns) if isinstance(a, port.Pointer) else 0 for a in call.args]
-        moved = np.array(slots, dtype=np.uint64).reshape(-1, 2)[:, sides] * steps
-        self.values = np.ascontiguousarray(base + moved)  # row by row, whatever NumPy made of the columns
+        self.values = base if slots is HERE else _rotated(base, call, slots)
         self.addresses = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
         self.pointers = int(self.addresses.ctypes.data)
         self.row = 8 * len(call.args)
+
+
+def _rotated(base: NDArray[np.uint64], call: port.LaunchCall, slots: Sequence[Slots]) -> NDArray[np.uint64]:
+    steps = np.array([a.stride if isinstance(a, port.Pointer) else 0 for a in call.args], dtype=np.uint64)
+    sides = [int(a.turns) if isinstance(a, port.Pointer) else 0 for a in call.args]
+    moved = np.array(slots, dtype=np.uint64).reshape(-1, 2)[:, sides] * steps
+    return np.ascontiguousarray(base + moved)  # row by row, whatever NumPy made of the columns
 
 
 def _bits(arg: object) -> int:
