@@ -114,11 +114,12 @@ __device__ __forceinline__ __nv_bfloat162 larger(__nv_bfloat162 most, unsigned t
 // x / by. With its reciprocal at hand that is a product and a correction: the remainder is exact in one fma.
 // For values of 8 bits and the scales made of them every such quotient is the division's own, to the last bit.
 // (A product below the range of floats needs an |x| far below the scale, and is 0 as a code in any case.)
+// By an infinite scale the product with 0 is the quotient already, and has no remainder.
 __device__ __forceinline__ float divide(float x, float by, float inverse)
 {
 #if DIVIDE
     const float q = x * inverse;
-    return fmaf(fmaf(-q, by, x), inverse, q);
+    return isinf(by) ? q : fmaf(fmaf(-q, by, x), inverse, q);
 #else
     return x / by;
 #endif
@@ -129,24 +130,29 @@ __device__ __forceinline__ float inverse_of(float x)
 #if DIVIDE
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return fmaf(fmaf(-x, y, 1.0f), y, y);
+    return isinf(x) ? y : fmaf(fmaf(-x, y, 1.0f), y, y);
 #else
     return 0.0f;
 #endif
 }
 
-// Two values to two codes; the conversion itself holds them within the largest one, 448.
-__device__ __forceinline__ unsigned codes(unsigned two, float scale, float inverse)
+// What is not a number becomes the smallest one.
+__device__ __forceinline__ float clamped(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
+
+// Two values to two codes.
+__device__ __forceinline__ unsigned codes(unsigned two, float scale, float inverse, float least, float most)
 {
     const float low = divide(__uint_as_float(two << 16), scale, inverse);
     const float high = divide(__uint_as_float(two & 0xffff0000u), scale, inverse);
-    return __nv_cvt_float2_to_fp8x2(make_float2(low, high), __NV_SATFINITE, __NV_E4M3);
+    const float2 both = make_float2(clamped(low, least, most), clamped(high, least, most));
+    return __nv_cvt_float2_to_fp8x2(both, __NV_SATFINITE, __NV_E4M3);
 }
 
-__device__ __forceinline__ uint2 codes(uint4 pack, float scale, float inverse)
+__device__ __forceinline__ uint2 codes(uint4 pack, float scale, float inverse, float least, float most)
 {
-    return make_uint2(codes(pack.x, scale, inverse) | codes(pack.y, scale, inverse) << 16,
-                      codes(pack.z, scale, inverse) | codes(pack.w, scale, inverse) << 16);
+    return make_uint2(
+        codes(pack.x, scale, inverse, least, most) | codes(pack.y, scale, inverse, least, most) << 16,
+        codes(pack.z, scale, inverse, least, most) | codes(pack.w, scale, inverse, least, most) << 16);
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
@@ -187,16 +193,16 @@ per_token_group_quant(const __nv_bfloat16 *__restrict__ input,
         const int group = first + g * TEAMS;
         if (group >= num_groups)
             return;
-        const float scale = divide(absmax[g], FP8_MAX, 1.0f / FP8_MAX);
+        const float scale = isinf(absmax[g]) ? absmax[g] : divide(absmax[g], FP8_MAX, 1.0f / FP8_MAX);
         const float inverse = inverse_of(scale);
         if (lane == 0)
             output_s[group] = scale;
         uint2 *to = reinterpret_cast<uint2 *>(output_q) + static_cast<size_t>(group) * GROUP_PACKS;
 #pragma unroll
         for (int p = 0; p < PACKS; p += 1 + WIDE) {
-            const uint2 q = codes(x[g][p], scale, inverse);
+            const uint2 q = codes(x[g][p], scale, inverse, fp8_min, fp8_max);
 #if WIDE
-            const uint2 next = codes(x[g][p + 1], scale, inverse);
+            const uint2 next = codes(x[g][p + 1], scale, inverse, fp8_min, fp8_max);
             store(reinterpret_cast<uint4 *>(to + place(lane, p)), make_uint4(q.x, q.y, next.x, next.y));
 #else
             store(to + place(lane, p), q);
