@@ -144,15 +144,26 @@ def wait_for_events(
         time.sleep(0.005)
 
 
+# What a judge quotes of the values of cases, which are drawn for each run alone.
+QUOTED = re.compile(
+    r"(\] is|, expected|: off by|, allowed is|elements is|largest error|original's)"
+    r" -?(?:[0-9.]+(?:e[-+][0-9]+)?|inf|nan)"
+)
+
+
 def facts(run: Path) -> list[tuple[str, Any]]:
-    """A run's events without what depends on the clock, or is drawn for this run alone."""
+    """A run's events without what depends on the clock, or is drawn for this run alone. Long texts that stand
+    beside the journal are in them."""
     drawn = {"Started": {"salt"}, "Verified": {"seed", "cases", "replaced", "reach", "seen"}}
 
-    def timeless(value: Any, name: str = "") -> Any:
+    def timeless(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: timeless(v, k) for k, v in value.items() if k not in ("seconds", "busy")}
-        if isinstance(value, str) and name == "detail":  # values of cases are drawn for this run alone
-            return re.sub(r"-?[0-9.]+(e[-+][0-9]+)?", "#", value)
+            if value.get("digest") and value.get("text") == "":
+                text = (run / "objects" / value["digest"]).read_text()
+                value = {**value, "text": text, "digest": ""}
+            return {k: timeless(v) for k, v in value.items() if k not in ("seconds", "busy")}
+        if isinstance(value, str):
+            return QUOTED.sub(r"\1 #", value)
         return [timeless(v) for v in value] if isinstance(value, list) else value
 
     return [

@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from tests.end_to_end.replaying import events_of, replayed
@@ -132,10 +133,16 @@ def statuses(run: Path) -> dict[str, list[str]]:
     return found
 
 
+def difference(found: list[tuple[str, object]], expected: list[tuple[str, object]]) -> str:
+    """The first event that is another one, as both have it; empty where all are the same."""
+    pairs = enumerate(zip_longest(found, expected))
+    return next((f"event {n} is {a}, expected {b}" for n, (a, b) in pairs if a != b), "")
+
+
 def same_events(folder: Path, whole: Path) -> str:
     """Empty: as the unbroken run. Of a simulated device everything is the same."""
-    if facts(folder / "run") != facts(whole / "run"):
-        return "its events differ"
+    if differs := difference(facts(folder / "run"), facts(whole / "run")):
+        return f"its events differ: {differs}"
     if delivered(folder) != delivered(whole):
         return "its kernels differ"
     return ", ".join(leftovers(folder))

@@ -109,9 +109,9 @@ def test_a_launch_with_far_more_than_the_kernel_uses_is_reported_everywhere(tmp_
     assert note in ended.err.splitlines()[0]
     assert note in ended.out
     assert note in (tmp_path / "run" / "report.md").read_text()
-    assert json.loads((tmp_path / "run" / "report.json").read_text())["notes"] == [
-        line.removeprefix("note: ")
-    ]
+    launch, workers = json.loads((tmp_path / "run" / "report.json").read_text())["notes"]
+    assert launch == line.removeprefix("note: ")
+    assert workers.startswith("workers are sandboxed (")
     assert note in tunesmith(tmp_path, "report", "run").out
 
 
@@ -254,7 +254,7 @@ class TestResume:
         ended = tunesmith(tmp_path, "resume", "my run", "--json")
         process.send_signal(signal.SIGCONT)
         assert ended.code == 2
-        says(ended.err, "my run:", "another process", "run folder")
+        says(ended.err, "my run:", f"process {process.pid} is working", "run folder")
         says(ended.json["hint"], "wait", "--out")
         self.interrupt(tmp_path, process, signal.SIGINT)
         assert not (tmp_path / "my run" / "scratch").exists()

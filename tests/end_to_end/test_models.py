@@ -11,6 +11,7 @@ import pytest
 
 from tests.end_to_end import tiny, written
 from tests.models.openai_server import Answer, Server, serving
+from tests.opencl_here import needs_opencl
 from tests.running import Ended, journal, tunesmith
 from tests.talkers import file, plan
 from tests.wording import says
@@ -123,7 +124,6 @@ HOSTILE: dict[str, tuple[str | Answer, str]] = {
     "undeclared parameter": (file(BAD_DEFAULT), "FAR"),
     "wrong kernel": (file(written.WIDE.replace('fault = "0"', 'fault = "2"')), "it is wrong"),
     "hangs": (file(written.WIDE.replace('fault = "0"', 'fault = "5"')), "it is timed_out"),
-    "host code": (file(written.WIDE + "int main() { return 0; }\n"), "host code"),
     "system file": (file(written.WIDE + '#include "/etc/passwd"\n'), "is not among the original's"),
     "changed signature": (file(written.WIDE.replace('"x", "n"]', '"x"]')), "takes 2 arguments, 3 are given"),
     "2 MB": ("```\n" + "x" * (2 << 20) + "\n```\n", "the reply is longer than"),
@@ -141,6 +141,29 @@ def test_a_bad_reply_goes_back_in_words_and_the_next_one_wins(name: str, tmp_pat
     assert words in second
     assert won(tmp_path)
     untouched(tmp_path)
+
+
+@needs_opencl
+@pytest.mark.slow
+@pytest.mark.long
+def test_host_code_goes_back_in_words_and_the_next_reply_is_searched(tmp_path: Path) -> None:
+    """In a real compiler's language: of the simulated one nothing is compiled, and no word is judged."""
+    tiny.opencl(tmp_path / "problem")
+    (tmp_path / "problem" / "template.cl").unlink()
+    bad = file(tiny.TEMPLATE + "int main() { return 0; }\n")
+    with serving(answering(bad, file(tiny.TEMPLATE))) as server:
+        roles = ",".join(f"{role}=openai:test-model@{server.url}" for role in ("planner", "author"))
+        ended = tunesmith(tmp_path, *COMMAND, "--model", roles, "--evals", 2)
+    assert ended.code == 0, ended.err
+    first, second = author_requests(server)
+    assert "main is host code" not in first
+    assert "main is host code" in second
+    events = [(line["type"], line["event"]) for line in journal(tmp_path / "run")]
+    (rejected,) = [event for kind, event in events if kind == "Rejected"]
+    assert "main is host code" in rejected["reason"]
+    assert rejected["trials"] == [], "nobody ran it"
+    assert [event["candidate"] for kind, event in events if kind == "Searched"] == ["2"]
+    assert {p.name for p in (tmp_path / "problem").iterdir()} == {"problem.toml", "kernel.cl", "reference.py"}
 
 
 def test_an_instruction_hidden_in_a_comment_gains_nothing(tmp_path: Path) -> None:

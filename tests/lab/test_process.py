@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,6 +41,7 @@ from tunesmith.lab.fork_server import (
     worker_command,
 )
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.problem.codec import frame_parts
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.template import original
@@ -187,6 +189,31 @@ class TestDeadline:
         )
         with pytest.raises(WorkerTimedOut):
             worker.request(ListDevices(), deadline=0.5)
+
+    @pytest.mark.parametrize(("stood_still", "took"), [(0.0, 1.0), (30.0, 31.0)])
+    def test_while_the_machine_stands_still_none_passes(
+        self, stood_still: float, took: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now, pauses = [0.0], [stood_still]
+
+        def wait(_r: object, _w: object, _x: object, seconds: float) -> tuple[list[int], ...]:
+            now[0] += seconds + (pauses.pop() if pauses else 0.0)
+            return [], [], []
+
+        monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        monkeypatch.setattr(process, "select", SimpleNamespace(select=wait))
+        assert not process.Patience(1.0).waits_for(to_read=[0])
+        assert now[0] == pytest.approx(took, abs=2 * process.MOMENT)
+
+    def test_a_worker_that_answers_in_crumbs(self, make: Callable[..., WorkerProcess]) -> None:
+        size = 1_000_000
+        head = frame_parts(bytes(size))[0][:-size]
+        crumbs = f"import os, time\nos.write(1, {head!r})\nwhile os.write(1, b' '): time.sleep(0.005)"
+        worker = make(sys.executable, "-c", crumbs)
+        start = time.monotonic()
+        with pytest.raises(WorkerTimedOut):
+            worker.request(ListDevices(), deadline=0.5)
+        assert 0.5 <= time.monotonic() - start < 10
 
     def test_an_interrupt_kills_the_worker(
         self, worker: WorkerProcess, monkeypatch: pytest.MonkeyPatch

@@ -240,11 +240,16 @@ class TestOrder:
         assert timed.clocks == ()
         assert [len(s) for s in timed.samples] == [6]
 
-    def test_ends_early_when_it_takes_long_but_not_too_early(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(("kind", "rounds"), [("cpu", POLICY.min_rounds), ("simulated", POLICY.rounds)])
+    def test_ends_early_when_it_takes_long_but_not_too_early(
+        self, kind: str, rounds: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Of a simulated device the host's clock says nothing, and all its runs are alike."""
         session = RecordingSession()
         monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: session.clock))
-        timed = run(session, (Kernel("slow", 1.0), plan(problem())), policy=replace(POLICY, max_seconds=0.5))
-        assert [len(s) for s in timed.samples] == [POLICY.min_rounds]
+        policy, device = replace(POLICY, max_seconds=0.5), replace(small_device(), kind=kind)
+        timed = run(session, (Kernel("slow", 1.0), plan(problem())), policy=policy, device=device)
+        assert [len(s) for s in timed.samples] == [rounds]
 
     @pytest.mark.parametrize("hopeless", [0, 1])
     def test_one_look_at_the_hopeless(self, hopeless: int) -> None:

@@ -85,6 +85,13 @@ def test_a_finished_run() -> None:
     assert report.tuned == ("tuned/dispatch.json",)
 
 
+@pytest.mark.parametrize("found", [1.0, Status.WRONG], ids=["gains nothing", "fell"])
+def test_cases_of_what_is_not_delivered_prove_nothing(found: float | Status) -> None:
+    report = build_report(PROBLEM, finished(*FOUND, verified(A, {"small": found, "wide": found})))
+    assert report.general is None
+    assert report.verified_cases == 0
+
+
 def test_before_and_after_were_timed_in_alternation() -> None:
     """Not the baseline of long ago: the device may have been slower then."""
     events = [*SPAN, Stopped("enough")]

@@ -82,9 +82,9 @@ def test_a_configuration_of_a_run_stands_beside_its_original_and_its_winner(tmp_
     assert not any("were not checked" in note for note in same.json["notes"])
     said = "BLOCK=7 is not in its domain: allowed are 32, 64, 128, 256"
     refused(quickly(tmp_path, "profile", "run", "--config", "BLOCK=7"), 2, said, "template.fake")
-    for flag in ("--backend", "--device"):
-        named = quickly(tmp_path, "profile", "run", flag, "fake")
-        refused(named, 2, f"a run has its own template, backend and device: {flag}")
+    for name in ("backend", "device"):
+        named = quickly(tmp_path, "profile", "run", f"--{name}", "fake")
+        refused(named, 2, f"a run has its own template, backend and device: {name} goes with a problem")
     # Where they come from a file or the environment they are for other commands.
     (tmp_path / "tunesmith.toml").write_text('backend = "fake"\n')
     assert tunesmith(tmp_path, "profile", "run", "--json").code == 0

@@ -30,6 +30,7 @@ from tunesmith.run.files import check_room, explained
 from tunesmith.text import cut, redacted
 
 STDERR_BYTES = 1 << 16
+MOMENT = 0.1  # seconds
 
 
 class WorkerDied(Exception):
@@ -42,6 +43,28 @@ class WorkerTimedOut(Exception):
 
 class WorkerReplaced(Exception):
     """The worker that was meant died between two requests; nothing was asked of the new one."""
+
+
+class Patience:
+    """The seconds that a worker has. Where this process itself did not run for a while, because the machine
+    stood still, that counts as a moment: the worker did not run either, and has done nothing wrong."""
+
+    def __init__(self, seconds: float) -> None:
+        self._left = seconds
+        self._seen = time.monotonic()
+
+    def waits_for(self, to_read: Sequence[int] = (), to_write: Sequence[int] = ()) -> bool:
+        """Until one of them is ready; false when the seconds are over."""
+        while True:
+            ready = select.select(to_read, to_write, [], max(0.0, min(self._left, MOMENT)))
+            now = time.monotonic()
+            is_over = self._left <= 0.0
+            self._left -= min(now - self._seen, 2 * MOMENT)
+            self._seen = now
+            if any(ready):
+                return True
+            if is_over:
+                return False
 
 
 _making_ready = threading.Lock()
@@ -78,11 +101,11 @@ class WorkerProcess:
         self.ensure_started()  # one that died since the last reply died of nothing in this request
         if generation is not None and generation != self.generation:
             raise WorkerReplaced
-        end = time.monotonic() + deadline
+        patience = Patience(deadline)
         try:
             for part in frame_parts(encode_tagged(request), blobs, deadline):
-                self._write(part, end)
-            frame = read_frame(lambda n: self._read(n, end))
+                self._write(part, patience)
+            frame = read_frame(lambda n: self._read(n, patience))
             if frame is None:
                 raise WorkerDied(self._post_mortem())
             reply = decode_tagged(frame.json, REPLY_TYPES)
@@ -167,22 +190,20 @@ class WorkerProcess:
             self._stderr += data
             del self._stderr[:-STDERR_BYTES]
 
-    def _write(self, data: bytes, end: float) -> None:
+    def _write(self, data: bytes, patience: Patience) -> None:
         descriptor = self._streams[0].fileno()
         view = memoryview(data)
         while view:
-            _, ready, _ = select.select([], [descriptor], [], max(0.0, end - time.monotonic()))
-            if not ready:
+            if not patience.waits_for(to_write=[descriptor]):
                 raise WorkerTimedOut("the worker did not take the request in time")
             with contextlib.suppress(BlockingIOError):
                 view = view[os.write(descriptor, view[: 1 << 20]) :]
 
-    def _read(self, size: int, end: float) -> bytes:
+    def _read(self, size: int, patience: Patience) -> bytes:
         descriptor = self._streams[1].fileno()
         data = bytearray()
         while len(data) < size:
-            ready, _, _ = select.select([descriptor], [], [], max(0.0, end - time.monotonic()))
-            if not ready:
+            if not patience.waits_for(to_read=[descriptor]):
                 raise WorkerTimedOut("the deadline passed")
             try:
                 chunk = os.read(descriptor, min(size - len(data), 1 << 20))

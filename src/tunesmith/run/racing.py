@@ -84,6 +84,11 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     return Winners(choice.general if gains else None, tuple(picks), _reach(problem, state, choice.general))
 
 
+def verified_cases(state: State, choice: Winners) -> int:
+    """On which what is delivered was right: cases of one that fell, or gained nothing, prove nothing."""
+    return sum(v.cases for v in state.verified if v.outcome.trial.config in choice.configs())
+
+
 def _reach(problem: Problem, state: State, config: Config | None) -> tuple[tuple[str, int], ...]:
     """The largest sizes and arrays that were verified, as far as the contract promises larger ones."""
     furthest: dict[str, int] = {}

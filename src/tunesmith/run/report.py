@@ -15,7 +15,7 @@ from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.prior import best_config
-from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_choice
+from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_cases, verified_choice
 from tunesmith.run.rounds import ChainEnd, History, RoundReport, best_scores, chain_end, ratio, round_reports
 from tunesmith.run.sanitized import notes_beside, told
 from tunesmith.run.state import State, protections
@@ -237,7 +237,7 @@ def build_report(
         general=choice.general.as_dict() if choice.general else None,
         evaluations={status.value: n for status in Status if (n := measured[status])},
         space=_space(state),
-        verified_cases=0 if state.unproven else sum(v.cases for v in state.verified),
+        verified_cases=0 if state.unproven else verified_cases(state, choice),
         failures=_failures(state),
         digests=_digests(problem, state),
         versions=dict(started.versions),
