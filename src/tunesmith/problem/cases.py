@@ -86,8 +86,8 @@ class Case:
 
 
 def smoke_cases(problem: Problem, variant: Variant, device: Device, seed: int) -> tuple[Case, ...]:
-    """A few small cases before any timing; empty when no legal size was found. One is of special numbers: what
-    does not treat them as the original does wins nowhere, so that none of it need be searched."""
+    """A few small cases before any timing; empty when no legal size was found. One is of special numbers:
+    what does not treat them as the original does wins nowhere, and need not be searched."""
     domain = domain_of(problem, variant, device)
     small = _smoke_sizes(domain)
     pairs = [(sizes, "normal") for sizes in small]
