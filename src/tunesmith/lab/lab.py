@@ -96,7 +96,7 @@ class LocalLab:
         self._original = Original(problem, self._builders, self._plans)
         askers = 1 if device.is_host else min(REFERENCE_WORKERS, settings.builders)
         self._references = references = References(problem, [spawn("reference") for _ in range(askers)])
-        self._sanitizing = Sanitizing(problem, device, self._original, sanitizers)
+        self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers)
         self._gated: set[str] = set()  # templates whose first trial at the gate sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
         looks = LookJudge(problem, references, self._clean, measuring.original_deadline)

@@ -19,12 +19,12 @@ from tunesmith.backends.port import BackendKind, SanitizerKind
 from tunesmith.backends.tool_process import EndedTool, run_under, signal_name
 from tunesmith.errors import BadInput
 from tunesmith.lab.fork_server import worker_command
-from tunesmith.lab.measuring import Original
+from tunesmith.lab.measuring import LaunchPlans, Original
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.runner import BuiltCode
 from tunesmith.problem.cases import Case, watched_cases
 from tunesmith.problem.device import Device
-from tunesmith.problem.plan import CannotRun, Plan, Status, plan_launch, show_sizes
+from tunesmith.problem.plan import CannotRun, Plan, Status, show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
 from tunesmith.run.config import secrets
@@ -128,6 +128,7 @@ class Sanitizing:
 
     _problem: Problem
     _device: Device
+    _plans: LaunchPlans
     _original: Original
     _tools: SanitizerTools | str
     _of_original: dict[tuple[Case, ...], tuple[SanitizerFinding, ...]] = field(default_factory=dict)
@@ -160,7 +161,7 @@ class Sanitizing:
         nbytes = self._tools.kind.nbytes
         planned: dict[Case, Plan] = {}
         for case in watched_cases(self._problem, variant, self._device, seed, nbytes):
-            plan = plan_launch(self._problem, variant, dict(case.sizes), self._device, code.resources)
+            plan = self._plans.plan(variant, dict(case.sizes), code)
             if not isinstance(plan, CannotRun):
                 planned[case] = plan
         if not planned:

@@ -119,6 +119,8 @@ class CudaInspector:
 
     def _differences(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> Difference:
         """Of all of them, added up; where the first and the last are is said of one pair only."""
+        if not any(a.nbytes for a, _ in pairs):
+            return Difference(0)
         cu = driver()
         found = np.array([0, NOTHING, 0], dtype=np.uint64)
         place = self._results
