@@ -74,9 +74,9 @@ class Judges:
     def check_request(self, kernel: str, case: Case, name: str) -> CheckCase:
         return CheckCase(name, kernel, self.plan(case), case.compares_errors)
 
-    def runner(self) -> Runner:
-        worker = InProcessWorker("device", lambda: PythonBackend(self.kernels), self.log)
-        return Runner(worker, self.gpu)  # type: ignore[arg-type]
+    def runner(self, spare: bool = False) -> Runner:
+        workers = [InProcessWorker("device", lambda: PythonBackend(self.kernels), self.log) for _ in range(2)]
+        return Runner(workers[0], self.gpu, workers[1] if spare else None)  # type: ignore[arg-type]
 
     def on_the_host(self) -> HostOracle:
         return HostOracle(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import astuple
 from itertools import count
@@ -18,10 +19,19 @@ from tests.lab.numpy_inspector import InspectingBackend
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
 from tunesmith.backends.fake import FAULTS
-from tunesmith.backends.messages import CheckCase, CheckCases, Judged, Refer, RunCase, StoreCase, TimeRuns
+from tunesmith.backends.messages import (
+    CheckCase,
+    CheckCases,
+    Judged,
+    Open,
+    Refer,
+    RunCase,
+    StoreCase,
+    TimeRuns,
+)
 from tunesmith.backends.port import LaunchFailed
 from tunesmith.errors import BadInput, KernelWrong
-from tunesmith.lab import oracles, references
+from tunesmith.lab import device_cases, oracles, references
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
@@ -310,6 +320,42 @@ class TestWorkers:
         runner.restart()
         assert oracle.examine(judges.code("right"), several).ok
         assert self.counts(judges) == (2 * len(several), 2 * len(several), len(several))
+
+    def test_cases_that_gave_way_to_others_are_stored_again_when_judged_apart(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A device has room for so many, and the kernel is as right as before."""
+        judges = self.judges(wrong=then(TWICE, add(1, 0)))
+        runs, apart = judges.on_the_device(), judges.on_the_device()
+        several = self.several(judges)
+        monkeypatch.setattr(device_cases, "MEMORY_SHARE", 3000 / judges.gpu.limits.memory)
+        for item in several:
+            runs.establish(item.case)
+            apart.establish(item.case)
+        judges.log.clear()
+        assert runs.examine_apart(judges.code("right"), several, apart).ok
+        assert len(judges.log.of(StoreCase)) > len(several), "few gave way"
+        assert runs.examine_apart(judges.code("wrong"), several, apart).status is Status.WRONG
+
+    def test_a_renewed_worker_is_another_with_the_device_open(self) -> None:
+        """All that the last one knew is sent again, and nothing that it did is left."""
+        judges = self.judges()
+        runner = judges.runner(spare=True)
+        oracle = judges.on_the_device(runner)
+        oracle.establish(a_case())
+        before = runner.generation
+        with ThreadPoolExecutor(1) as thread:
+            runner.prepare_spare(thread)
+            runner.wait_for_spare()
+        assert len(judges.log.of(Open)) == 1
+        assert runner.generation == before
+        runner.renew()
+        assert runner.generation != before
+        assert isinstance(oracle.establish(a_case()), float)
+        assert self.examine(judges, oracle, "right").ok
+        assert self.counts(judges) == (2, 1, 1)
+        runner.renew()  # with no spare prepared the worker itself starts again
+        assert self.examine(judges, oracle, "right").ok
 
     def several(self, judges: Judges) -> list[Examined]:
         cases = [a_case(rows=8, d=d) for d in (8, 16, 24, 32)]

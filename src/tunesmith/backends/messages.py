@@ -81,6 +81,13 @@ class Load:
 
 
 @dataclass(frozen=True)
+class Open:
+    """Have a device ready for what is loaded next. Reply: Done or Failed."""
+
+    device: Device
+
+
+@dataclass(frozen=True)
 class RunCase:
     """Run twice from the same inputs into differently poisoned outputs. Reply: Ran; blobs: outputs."""
 
@@ -214,7 +221,7 @@ class Refer:
 OfDevice = (
     RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll
 )  # what needs loaded code
-Request = TellProtection | ListDevices | Build | Load | LaunchOnce | RunBare | Refer | OfDevice
+Request = TellProtection | ListDevices | Build | Open | Load | LaunchOnce | RunBare | Refer | OfDevice
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
 

@@ -82,6 +82,9 @@ class Bench:
                 case m.Build():
                     binary = self._build(request.unit, request.device)
                     return m.Built(binary.code_digest, binary.resources, binary.log), (binary.data,)
+                case m.Open():
+                    self._make_ready(request.device)
+                    return m.Done(), ()
                 case m.Load():
                     self._load(request, blobs[0])
                     return m.Done(), ()
@@ -120,14 +123,27 @@ class Bench:
             raise BuildFailed(f"{unit.path} is not the text that was vetted")
         return self._backend.build(unit, device)
 
+    def _open(self, device: Device) -> Session:
+        if self._session is not None and self._device == device:
+            return self._session
+        session = self._session = self._opened(device)
+        self._device = device
+        self._executables.clear()
+        self._stopwatch = Stopwatch(session, device)
+        inspector = session.inspector
+        self._cases = StoredCases(session, inspector, device) if inspector else None
+        return session
+
+    def _make_ready(self, device: Device) -> None:
+        session = self._open(device)
+        if session.inspector is not None:  # it is built when it is first used
+            memory = session.allocate(guards.POISON_PERIOD)
+            session.inspector.fill(port.Pointer(memory, 0, guards.POISON_PERIOD), guards.PATTERN)
+            session.release(memory)
+
     def _load(self, request: m.Load, binary: bytes) -> None:
-        if self._session is None or self._device != request.device:
-            self._session, self._device = self._opened(request.device), request.device
-            self._executables.clear()
-            self._stopwatch = Stopwatch(self._session, request.device)
-            inspector = self._session.inspector
-            self._cases = StoredCases(self._session, inspector, request.device) if inspector else None
-        self._executables[request.code_digest] = self._session.load(request.unit, binary)
+        session = self._open(request.device)
+        self._executables[request.code_digest] = session.load(request.unit, binary)
 
     def _opened(self, device: Device) -> Session:
         """It was listed when the run began: whatever keeps it from being opened, it is gone."""

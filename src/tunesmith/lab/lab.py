@@ -88,7 +88,7 @@ class LocalLab:
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
-        self._runner = Runner(spawn("device"), device)
+        self._runner = Runner(spawn("device"), device, spawn("device") if device.inspects else None)
         self._policies = measuring.policies_of(device)
         how_many, compiler = settings.builders, settings.compiler
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
@@ -205,11 +205,12 @@ class LocalLab:
     def verify(self, trial: Trial) -> Verified:
         """Everything again from the delivered source: fresh processes, seeds and sizes."""
         self._builders.forget()
-        self._runner.restart()
+        self._runner.renew()
         if self._verify_seed is None or not self._device.inspects:
             self._clean.restart()  # on a device, where no candidate's outputs come from it, for all winners
         if self._device.inspects:
             self._runner.start()  # while the source is built
+            self._runner.prepare_spare(self._ahead)
         self._cases.forget()
         started = time.perf_counter()
         results: list[Result] = []
@@ -236,6 +237,7 @@ class LocalLab:
                 with self._cases.telling_errors(self._apart) as errors:
                     verdict = self._cases.judge(code, item.variant, cases, self._apart)
                 sanitized.append(watched())  # before anything is timed
+                self._runner.wait_for_spare()
                 if verdict is NO_CASES and replaced:
                     words = f"the original itself fails: {replaced[-1].reason}"
                     verdict = Verdict(Status.INFEASIBLE, words)

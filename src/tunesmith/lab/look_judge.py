@@ -23,6 +23,7 @@ from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem, Workload, element_type
 from tunesmith.problem.slots import SlotPlace, after_slot, slot_items
 
+GARBLED = Verdict(Status.CRASHED, "the worker garbled what it saw")
 OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
 
 Array = NDArray[Any]
@@ -63,21 +64,27 @@ class LookJudge:
         pieces = (*look.pieces, *look.originals)
         ends = list(accumulate(piece.nbytes for piece in pieces))
         if (ends[-1] if ends else 0) != len(blob):
-            return Verdict(Status.CRASHED, "the worker garbled what it saw")
+            return GARBLED
         sent = [(piece, blob[end - piece.nbytes : end]) for piece, end in zip(pieces, ends, strict=True)]
         seen, theirs = sent[: len(look.pieces)], sent[len(look.pieces) :]
         if harm := self._harm(plan, draw, look, seen):
             return Verdict(Status.WRONG, harm)
         case = Case(plan.sizes, draw.distribution, draw.seed, "full", place=look.place)
-        own = {piece.name: guards.as_array(plan.buffer(piece.name), blob) for piece, blob in theirs}
         for b in plan.compared():
             items = _items(b, [(piece, blob) for piece, blob in seen if piece.name == b.name])
             if items is None:
                 continue
-            others = own if look.originals else self._outputs(case, *original, draw)
-            if others is None:
-                return RIGHT  # the original fails on this: it judges nobody
-            if reason := self._wrong(case, original[1], b, items, others[b.name]):
+            if look.originals:
+                own = _items(b, [(piece, blob) for piece, blob in theirs if piece.name == b.name])
+                if own is None or not np.array_equal(own.places, items.places):
+                    return GARBLED
+                others = own.values
+            else:
+                outputs = self._outputs(case, *original, draw)
+                if outputs is None:
+                    return RIGHT  # the original fails on this: it judges nobody
+                others = items.of(outputs[b.name])
+            if reason := self._wrong(case, original[1], b, items, others):
                 return Verdict(Status.WRONG, reason)
         return RIGHT
 
@@ -108,15 +115,16 @@ class LookJudge:
         self._known.move_to_end(case)
         return self._known[case]
 
-    def _wrong(self, case: Case, plan: Plan, b: BufferPlan, items: SeenItems, other: Array) -> str | None:
+    def _wrong(self, case: Case, plan: Plan, b: BufferPlan, items: SeenItems, others: Array) -> str | None:
+        """`others`: the same items as the original has them."""
         accuracy = self._problem.accuracy
         doubtful = np.arange(items.places.size)
         reason: str | None = "only the reference can tell"
         if not accuracy.baseline_may_fail:
-            reason = judge_against_original(items.buffer, items.values, items.of(other))
+            reason = judge_against_original(items.buffer, items.values, others)
             if reason is None or accuracy.reference is None:
                 return reason
-            doubtful = unlike_original(items.buffer, items.values, items.of(other))
+            doubtful = unlike_original(items.buffer, items.values, others)
         if accuracy.reference is None or not doubtful.size:
             return reason
         return self._by_reference(case, plan, b, items, doubtful, reason)

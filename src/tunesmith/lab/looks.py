@@ -16,7 +16,7 @@ from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slo
 from tunesmith.lab import memory as guards
 from tunesmith.lab.arenas import Arena, Arenas, apart_on, needs_restoring
 from tunesmith.lab.case_memory import CaseMemory
-from tunesmith.lab.device_compare import is_like
+from tunesmith.lab.device_compare import is_like, unlike_spans
 from tunesmith.lab.memory import bind_calls
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Plan
@@ -163,17 +163,25 @@ class Watch:
                 inspector.fill(own, guards.PATTERN)
         self.session.run(bind_calls(plan, self.original, pointers))
         pieces: list[Piece] = []
-        originals: list[Piece] = []
         data: list[bytes] = []
         for name, (number, b) in outputs.items():
             seen, own = self._seen(number, self.arenas.stride(b)).part(0, b.nbytes), pointers[name]
             if not is_like(inspector, b, seen, own):
-                pieces.append(Piece(name, 0, b.nbytes))
-                data.append(self.scratch.read(seen))
-                originals.append(Piece(name, 0, b.nbytes))
-        data += [self.scratch.read(pointers[piece.name]) for piece in originals]
-        look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(originals))
+                unlike = self._unlike(inspector, b, seen, own)
+                pieces += unlike
+                data += [self.scratch.read(seen.part(piece.start, piece.nbytes)) for piece in unlike]
+        data += [self.scratch.read(pointers[p.name].part(p.start, p.nbytes)) for p in pieces]
+        look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(pieces))
         return _with_pieces(look, data, self._hit_gaps(taken))
+
+    def _unlike(self, inspector: Inspector, b: BufferPlan, seen: Pointer, own: Pointer) -> list[Piece]:
+        """Where the host must tell; of codes it counts how many differ, in all of them."""
+        if b.in_c_order and b.packed == 1 and b.extent == b.count and b.compare != "codes":
+            spans, is_all = unlike_spans(inspector, b, seen, own)
+            if is_all:
+                size = b.itemsize
+                return [Piece(b.name, first * size, (end - first) * size) for first, end in spans]
+        return [Piece(b.name, 0, b.nbytes)]
 
     def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """Where an input is not what was drawn, at its ends and at some places."""

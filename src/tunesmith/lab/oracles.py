@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS, References, draw_of
-from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Runner
+from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Generation, Runner
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
 from tunesmith.problem.compare import (
     ErrorStats,
@@ -242,12 +243,18 @@ class HostOracle(CaseOracle):
 
 
 MOVED_BYTES = 1 << 26  # of one case's outputs, from one process to another
+NO_ROOM = Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
+
+
+def is_moved(plan: Plan) -> bool:
+    """Whether a process where no candidate ran judges the outputs too."""
+    return sum(b.nbytes for b in plan.compared()) <= MOVED_BYTES
 
 
 @dataclass
 class _Established:
     seconds: float
-    generation: int  # of the worker that has it
+    generation: Generation  # of the worker that has it
 
 
 @dataclass
@@ -301,14 +308,11 @@ class DeviceOracle(CaseOracle):
         """The same outputs once more, judged in a process where no candidate ever ran; but for those that are
         too large to be moved."""
         for c in cases:
-            if sum(b.nbytes for b in c.plan.compared()) > MOVED_BYTES:
+            if not is_moved(c.plan):
                 continue
-            request = self._request(c.case, code, c.plan)
-            found = self._runner.check_and_send(code, request, c.deadline)
+            found = self._of_stored(c.case, partial(self._sent, c, code))
             if isinstance(found, Verdict):
                 return found
-            if found is None:
-                return Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
             judged, outputs = found
             verdict = judge.judged(c, outputs) if judged.status is Status.OK else _verdict(judged, c.case)
             if not verdict.ok:
@@ -324,7 +328,8 @@ class DeviceOracle(CaseOracle):
         while True:
             if isinstance(self.establish(at.case), Verdict):
                 return RIGHT  # the original fails here, and did not there: it judges nobody
-            found = self._runner.judge_outputs(request, outputs, at.deadline)
+            ask = partial(self._runner.judge_outputs, request, outputs, at.deadline)
+            found = self._of_stored(at.case, ask)
             if isinstance(found, Verdict):
                 return found
             self._note(at.case, found)
@@ -361,15 +366,23 @@ class DeviceOracle(CaseOracle):
 
     def _check(self, at: Examined, code: BuiltCode) -> Judged | Verdict:
         request = self._request(at.case, code, at.plan)
-        judged = self._runner.check(code, request, at.deadline)
-        if judged is None:
-            stored = self._store(at.case)
-            if isinstance(stored, Verdict):
-                return Verdict(stored.status, f"the original itself fails: {stored.detail}")
-            judged = self._runner.check(code, request, at.deadline)
+        judged = self._of_stored(at.case, partial(self._runner.check, code, request, at.deadline))
         if isinstance(judged, Judged):
             self._note(at.case, judged)
-        return judged or Verdict(Status.OVER_LIMITS, "the device has no room to keep the case")
+        return judged
+
+    def _sent(self, at: Examined, code: BuiltCode) -> tuple[Judged, tuple[bytes, ...]] | Verdict | None:
+        return self._runner.check_and_send(code, self._request(at.case, code, at.plan), at.deadline)
+
+    def _of_stored(self, case: Case, ask: Callable[[], R | Verdict | None]) -> R | Verdict:
+        """Once more, with the case stored anew, where the device had to make room for others."""
+        found = ask()
+        if found is None:
+            stored = self._store(case)
+            if isinstance(stored, Verdict):
+                return Verdict(stored.status, f"the original itself fails: {stored.detail}")
+            found = ask()
+        return NO_ROOM if found is None else found
 
     def _request(self, case: Case, code: BuiltCode, plan: Plan) -> CheckCase:
         tells = self.errors is not None

@@ -9,7 +9,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -231,19 +232,27 @@ class RaceRun:
     blobs: tuple[bytes, ...]
 
 
+Generation = tuple[int, int]
+
+
 class Runner:
-    def __init__(self, worker: WorkerProcess, device: Device) -> None:
+    """Asks one worker; with a `spare`, another has the device open when the first is renewed."""
+
+    def __init__(self, worker: WorkerProcess, device: Device, spare: WorkerProcess | None = None) -> None:
         self._worker = worker
+        self._spare = spare
+        self._renewals = 0
+        self._opening: Future[None] | None = None
         self._device = device
         self._loaded: set[str] = set()
         self._generation = 0
         self.busy = 0.0  # seconds the device has spent in kernels, as far as the workers said
 
     @property
-    def generation(self) -> int:
+    def generation(self) -> Generation:
         """Changes when a worker was replaced, and so has forgotten everything."""
         self._worker.ensure_started()
-        return self._worker.generation
+        return self._renewals, self._worker.generation
 
     def run(self, code: BuiltCode, plan: Plan, draw: m.Draw, deadline: float) -> CaseRun | Verdict:
         reply = self._ask_loaded(m.Ran, [code], m.RunCase(code.code_digest, plan, draw), deadline)
@@ -280,9 +289,12 @@ class Runner:
 
     def judge_outputs(
         self, request: m.JudgeOutputs, outputs: tuple[bytes, ...], deadline: float
-    ) -> m.Judged | Verdict:
+    ) -> m.Judged | Verdict | None:
+        """None: the device has no such case, or no longer."""
         reply = self._ask_loaded(m.Judged, [], request, deadline, outputs)
-        return reply if isinstance(reply, Verdict) else reply[0]
+        if isinstance(reply, Verdict):
+            return None if reply is FORGOTTEN else reply
+        return reply[0]
 
     def check_all(
         self, code: BuiltCode, requests: Sequence[m.CheckCase], deadline: float
@@ -348,8 +360,32 @@ class Runner:
     def restart(self) -> None:
         self._worker.kill()
 
+    def renew(self) -> None:
+        """End the worker; the spare, where it is ready, takes its place."""
+        self._worker.kill()
+        if self._spare is not None and self._opening is not None:
+            self.wait_for_spare()
+            self._worker, self._spare, self._opening = self._spare, self._worker, None
+            self._renewals += 1
+            self._generation = 0
+
+    def prepare_spare(self, thread: Executor) -> None:
+        if self._spare is not None and self._opening is None:
+            self._opening = thread.submit(self._open_spare, self._spare)
+
+    def wait_for_spare(self) -> None:
+        """Until it is ready: nothing may be timed beside it."""
+        if self._opening is not None:
+            self._opening.result()
+
+    def _open_spare(self, spare: WorkerProcess) -> None:
+        with suppress(WorkerDied, WorkerTimedOut):  # when it is needed it is started again, and says why
+            spare.request(m.Open(self._device), deadline=LOAD_SECONDS)
+
     def close(self) -> None:
         self._worker.close()
+        if self._spare is not None:
+            self._spare.close()
 
     def _ask_loaded(
         self,

@@ -46,6 +46,7 @@ EDGE_CASES = 17
 FRESH_CASES = 8
 THRESHOLD_CASES = {"full": 6, "verify": 10}
 ODD_BYTES = 4 << 20
+ODD_BYTES_AT_MOST = 16 << 20  # with these values the reference is asked for every row
 LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
 HUGE = 1 << 31  # elements or bytes of one array: on a GPU one case goes beyond
 HUGE_SHARE = 0.15  # of a device's memory: inputs, outputs and what they are compared with lie there together
@@ -146,11 +147,13 @@ def verify_cases(
     little = [sizes for sizes in places if domain.bytes(_point(sizes))[0] <= ODD_BYTES] or small
     little.sort(key=lambda sizes: -min(value for _, value in sizes))  # a few elements show little
     around = _thresholds(domain, variant, seed, "verify", _most(domain, device))
-    alone = [name for name in odd if name not in plain[: len(around)]]
+    roomy = [domain.bytes(_point(sizes))[0] > ODD_BYTES_AT_MOST for sizes in around]
+    there = ["normal" if large else plain[i % len(plain)] for i, large in enumerate(roomy)]
+    alone = [name for name in odd if name not in there]
     pairs = [
         *((sizes, names[i % len(names)]) for i, sizes in enumerate(places)),
         *((little[i % min(3, len(little))], name) for i, name in enumerate(alone) if little),
-        *((sizes, plain[i % len(plain)]) for i, sizes in enumerate(around)),
+        *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),
     ]
     return _cases(domain, pairs, seed, "verify")
