@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import count
 from typing import Any
 
@@ -356,6 +356,25 @@ class TestWorkers:
         assert self.counts(judges) == (2, 1, 1)
         runner.renew()  # with no spare prepared the worker itself starts again
         assert self.examine(judges, oracle, "right").ok
+
+    def test_at_a_verification_linked_inputs_are_made_once(self) -> None:
+        """And sent to all who need them, the same that each would have made."""
+        inputs = "import numpy as np\ndef make(rng, rows, d):\n    return {'x': rng.normal(size=(rows, d))}\n"
+        judges = Judges(scale_problem(inputs=inputs), {"original": TWICE, "right": TWICE})
+        sent = []
+        for level in ("full", "verify"):
+            case = replace(a_case(), level=level)
+            oracle = judges.on_the_device()
+            assert isinstance(oracle.establish(case), float)
+            assert oracle.examine(judges.code("right"), [Examined(case, judges.plan(case), SECONDS)]).ok
+            (stored,) = judges.log.of(StoreCase)
+            assert isinstance(stored.reply, Judged)
+            sent.append((stored.request.inputs, stored.reply.input_digests))
+            judges.log.clear()
+        (none, made), (names, given) = sent
+        assert (none, names) == ((), ("x",))
+        assert made == given
+        assert made
 
     def several(self, judges: Judges) -> list[Examined]:
         cases = [a_case(rows=8, d=d) for d in (8, 16, 24, 32)]

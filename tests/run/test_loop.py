@@ -182,7 +182,7 @@ class FakeLab:
         self.evaluated.append(trial)
         return self._outcome(trial, self.cost)
 
-    def verify(self, trial: Trial) -> Verified:
+    def verify(self, trial: Trial, _later: Sequence[Trial] = ()) -> Verified:
         self.proven.append(trial)
         return Verified(self._outcome(trial, self.verdict), cases=5)
 

@@ -108,7 +108,7 @@ class ExpectedArray:
 @dataclass(frozen=True)
 class StoreCase:
     """Lay out a case on the device, run the original on it, and keep all that is needed to judge others.
-    Blobs: `expected`. Reply: Judged, for the original."""
+    Blobs: `expected`, then `inputs`. Reply: Judged, for the original."""
 
     case: str
     code_digest: str
@@ -120,6 +120,7 @@ class StoreCase:
     deterministic: bool
     may_fail: bool
     odd: bool = False  # candidates are held to the original's behaviour as well as to `expected`
+    inputs: tuple[str, ...] = ()  # those the user's function made elsewhere; empty: it is called
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,8 @@ class TimeAll:
 
 @dataclass(frozen=True)
 class Refer:
-    """Draw the inputs and compute the reference in float64. Reply: Expected; blobs: float64 outputs."""
+    """Draw the inputs and compute the reference in float64. Reply: Expected; blobs: float64 outputs, then the
+    inputs that the user's function makes, where they are wanted."""
 
     reference: PythonFunction | None
     plan: Plan
@@ -216,6 +218,7 @@ class Refer:
     independent: str | None
     independent_arrays: tuple[str, ...]  # arrays whose first axis is that size
     digests: bool = True  # of every input; else only of those that the user's function makes
+    sends_inputs: bool = False
 
 
 OfDevice = (
@@ -326,6 +329,7 @@ class Expected:
     input_digests: tuple[tuple[str, str], ...]
     gap_digests: tuple[tuple[str, str], ...]  # of in-place arrays: the memory between strided elements
     arrays: tuple[ExpectedArray, ...]
+    inputs: tuple[str, ...] = ()  # that were sent
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ class LocalLab:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="ahead")
         self._evaluations: deque[Future[Outcome]] = deque()
+        self._built_afresh: set[Config | None] = set()  # for verifications that are still to come
         self._built: set[int] = set()  # trials that were built while nothing was timed, on a CPU
         self._surveyor = BuildSurveyor(problem, device, self._builders)
         self._prepared: dict[Trial, tuple[ToBuild, ...]] = {}
@@ -202,9 +203,10 @@ class LocalLab:
         self._prepared.pop(trial, None)
         return outcome
 
-    def verify(self, trial: Trial) -> Verified:
+    def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
         """Everything again from the delivered source: fresh processes, seeds and sizes."""
-        self._builders.forget()
+        if trial.config not in self._built_afresh:
+            self._builders.forget()
         self._runner.renew()
         if self._verify_seed is None or not self._device.inspects:
             self._clean.restart()  # on a device, where no candidate's outputs come from it, for all winners
@@ -225,6 +227,10 @@ class LocalLab:
         prepared = self._prepare(trial)
         # Side by side: both are built anew, and neither compiler has been started yet.
         self._builders.start(original(self._problem, prepared[0].workloads[0].as_dict()))
+        if self._device.inspects:  # on a CPU builds would disturb what is timed
+            for other in (trial, *later):
+                self._start_builds(other)
+            self._built_afresh = {other.config for other in later}
         for item in prepared:
             code = self._builders.start(item.variant).result()
             cases: list[Case] = []

@@ -400,7 +400,7 @@ class DeviceOracle(CaseOracle):
         launch = (code.code_digest, plan, draw_of(self._problem, case))
         expected = (referred.answer.arrays, rows, tuple(sorted(referred.sampled)))
         rules = (accuracy.deterministic, accuracy.baseline_may_fail, case.is_odd)
-        request = StoreCase(_name(case), *launch, *expected, *rules)
+        request = StoreCase(_name(case), *launch, *expected, *rules, referred.answer.inputs)
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = measuring.original_deadline(plan)
         deadline += measuring.INPUT_SECONDS if self._problem.inputs is not None else 0.0

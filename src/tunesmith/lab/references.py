@@ -140,7 +140,9 @@ class References:
         # Too large to be computed whole: there candidates are held to the original alone.
         huge = rows is None and max(b.count for b in plan.buffers) > UNREFERRED_ABOVE
         own = (None if huge else accuracy.reference, plan, draw_of(self._problem, case), asked)
-        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), question.digests)
+        # Winners share them. In a search both processes make their own: who makes others each time is caught.
+        sends = case.level == "verify" and not question.digests
+        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), question.digests, sends)
         functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
         path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"
         where = show_sizes(dict(case.sizes))
@@ -272,8 +274,10 @@ def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
     linked = linked_inputs(plan, draw)
     inputs = draw_inputs(plan, draw, linked) if request.digests else linked
     digests, gaps = _digests(plan, inputs)
+    sent = tuple(linked) if request.sends_inputs else ()
+    memory = tuple(linked[name].tobytes() for name in sent)
     if request.reference is None:
-        return Expected(digests, gaps, ()), ()
+        return Expected(digests, gaps, (), sent), memory
     offered: dict[str, Any] = dict(plan.sizes)
     if request.rows and request.independent:
         offered[request.independent] = len(request.rows)
@@ -300,7 +304,7 @@ def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
         kind = ("uint64" if array.dtype.kind == "u" else "int64") if exact else "float64"
         arrays.append(ExpectedArray(buffer.name, kind, shape))
         blobs.append(array.astype(kind).tobytes())
-    return Expected(digests, gaps, tuple(arrays)), tuple(blobs)
+    return Expected(digests, gaps, tuple(arrays), sent), (*blobs, *memory)
 
 
 def _elements(buffer: BufferPlan, memory: Array | None, request: Refer) -> Array:

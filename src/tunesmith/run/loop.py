@@ -245,11 +245,15 @@ class Loop:
         if entered := heat(self.problem, state):
             self._ask([c for c, _ in entered], "long", "finalist", [names for _, names in entered])
             return
+        trials: list[Trial] = []
         for config, workloads in unverified(self.problem, state):
-            self.listener.note(f"verifying {config.label} in a fresh process")
-            trial = Trial(state.next_trial, config, workloads, "long", "finalist", self._digest(config))
+            if not trials:
+                self.listener.note(f"verifying {config.label} in a fresh process")
             self._admit(config)
-            self._append(self.lab.verify(trial))
+            digest = self._digest(config)
+            trials.append(Trial(state.next_trial, config, workloads, "long", "finalist", digest))
+        if trials:
+            self._append(self.lab.verify(trials[0], trials[1:]))
             return
         if self._profile_winner():
             return
