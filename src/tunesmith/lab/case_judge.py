@@ -33,7 +33,7 @@ from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
 SPARES = 2
-AHEAD = 4  # cases whose references are computed while one is tried
+AHEAD, FAR_AHEAD = 4, 12  # cases whose references are computed while one is tried: on a CPU, beside a GPU
 UNFIT_VALUES = Verdict(Status.CRASHED, "the original crashed on such values, or did not end, elsewhere")
 NO_CASES = Verdict(Status.INFEASIBLE, "no size of the contract lies in this configuration's domain")
 
@@ -168,7 +168,8 @@ class CaseJudge:
     def prepare(self, cases: Sequence[Case], first: int) -> None:
         """The references of the next ones are computed meanwhile; what cannot be launched says so in its
         turn."""
-        for case in cases[first : first + AHEAD]:
+        ahead = AHEAD if self._device.is_host else FAR_AHEAD
+        for case in cases[first : first + ahead]:
             if case not in self._unfit and case.distribution not in self._unfit_values:
                 with suppress(BadInput):
                     self._oracle.prepare(case)

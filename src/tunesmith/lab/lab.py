@@ -49,7 +49,7 @@ from tunesmith.text import seed_of
 
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
-REFERENCE_WORKERS = 4
+REFERENCE_WORKERS = 6
 
 
 @dataclass(frozen=True)

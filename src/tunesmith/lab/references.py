@@ -31,7 +31,7 @@ SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators a
 UNREFERRED_ABOVE = 1 << 30
 SAMPLED_ROWS = 48
 KNOWN_BYTES = 1 << 30  # of answers, for when they are asked for again
-PREPARED = 8  # answers that wait to be asked for
+PREPARED = 16  # answers that wait to be asked for
 CONTESTED_ROWS = 64  # so many more of a case, where a candidate and the original differ
 USER_CODE_HINT = "mend the function named in problem.toml"
 
