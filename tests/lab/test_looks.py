@@ -1,0 +1,67 @@
+"""Looks at timed launches on a device that judges for itself: what travels, and what the host makes of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.lab.kept_scenarios import TWICE, add
+from tests.lab.labs import scale_problem
+from tests.lab.oracles import SECONDS, Judges, a_case
+from tests.lab.python_kernels import Kernel, then
+from tunesmith.backends.messages import Draw, Piece, TimingPolicy
+from tunesmith.lab import device_compare
+from tunesmith.lab.look_judge import LookJudge
+from tunesmith.lab.memory import Verdict
+from tunesmith.lab.runner import Race, RaceRun
+from tunesmith.problem.plan import Status
+
+POLICY = TimingPolicy(rounds=3, min_rounds=3, chain_seconds=1e-6, max_seconds=1.0, looks=1, whole=True)
+OFF = add(np.float32(0.01), 100)  # further than both being right explains
+
+
+def look(original: Kernel, candidate: Kernel) -> tuple[RaceRun, Verdict]:
+    judges = Judges(scale_problem(), {"original": original, "candidate": candidate})
+    plan, draw = judges.plan(a_case()), Draw("normal", 1)
+    own = (judges.code("original"), plan)
+    race = Race((own, (judges.code("candidate"), plan)), draw, POLICY, False, original=own)
+    runner = judges.runner()
+    run = runner.time(race, SECONDS)
+    assert isinstance(run, RaceRun), run
+    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    return run, judge.judge(judges.problem.workloads[0], plan, race, run)
+
+
+@pytest.fixture(autouse=True)
+def _short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_compare, "SPAN", 16)
+
+
+def test_nothing_travels_of_what_is_alike() -> None:
+    run, verdict = look(TWICE, TWICE)
+    assert verdict.ok
+    assert run.blobs == (b"",)
+
+
+def test_of_what_may_be_unlike_a_stretch_travels_and_the_reference_convicts() -> None:
+    run, verdict = look(TWICE, then(TWICE, OFF))
+    (seen,) = run.timed.looks
+    assert seen.pieces == seen.originals == (Piece("out", 96 * 4, 16 * 4),)
+    assert len(run.blobs[0]) == 2 * 16 * 4
+    assert verdict.status is Status.WRONG
+    assert "when it was timed at small: out" in verdict.detail
+
+
+def test_or_acquits_where_the_original_is_the_one_that_is_off() -> None:
+    run, verdict = look(then(TWICE, OFF), TWICE)
+    assert run.timed.looks[0].pieces == (Piece("out", 96 * 4, 16 * 4),)
+    assert verdict.ok
+
+
+def test_all_travels_where_too_much_is_unlike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_compare, "SPANS", 1)
+    run, verdict = look(TWICE, then(TWICE, then(OFF, add(np.float32(0.01), 300))))
+    nbytes = 24 * 32 * 4
+    assert run.timed.looks[0].pieces == (Piece("out", 0, nbytes),)
+    assert len(run.blobs[0]) == 2 * nbytes
+    assert verdict.status is Status.WRONG
