@@ -88,7 +88,7 @@ class LocalLab:
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
-        self._runner = Runner(spawn("device"), device, spawn("device") if device.inspects else None)
+        self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None)
         self._policies = measuring.policies_of(device)
         how_many, compiler = settings.builders, settings.compiler
         self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
