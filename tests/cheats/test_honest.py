@@ -16,36 +16,21 @@ from tunesmith.space.params import Config
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples" / "opencl").glob("*/problem.toml"))
 ZOO = sorted(path.parent for path in (ROOT / "tests" / "fixtures" / "zoo").glob("cl_*/problem.toml"))
 
-# Drafts of the expert with every move that the gate turns away. The first differs from the original on rows
-# with NaN, whose maximum OpenCL leaves open; the second has half as much error again, with any of six seeds.
-NOT_ALIKE = {
-    "cl_int8_quant": "codes of rows with NaN are not the original's",
-    "cl_softmax": "its rms error is one and a half times the original's",
-}
-
-
-class Accused(AssertionError):
-    """An alarm, and nothing else that may go wrong here."""
-
-
-def marked(folder: Path) -> list[pytest.MarkDecorator]:
-    reason = NOT_ALIKE.get(folder.name)
-    return [pytest.mark.xfail(reason=reason, strict=True, raises=Accused)] if reason else []
+# Of a draft with every move, a configuration that adds 32,000 numbers in one lane: half as much error again.
+LESS_EXACT = "cl_softmax"
 
 
 @needs_opencl
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "folder", [pytest.param(one, marks=marked(one), id=one.name) for one in (*EXAMPLES, *ZOO)]
-)
+@pytest.mark.parametrize("folder", [*EXAMPLES, *ZOO], ids=lambda folder: folder.name)
 def test_none_is_accused(folder: Path) -> None:
     """A short measurement, a final and a verification of the first, and short ones of others."""
     _, (tally,) = run([folder], "opencl", None, 8, 500.0, seed=11)
     assert tally.evaluations["verify"] >= 1
     assert tally.total == 8
-    if tally.alarms:
-        raise Accused("\n".join(tally.alarms))
+    alarms = [alarm for alarm in tally.alarms if folder.name != LESS_EXACT or "the rms error" not in alarm]
+    assert not alarms, "\n".join(alarms)
 
 
 def test_alarms_and_failures_are_counted_by_evaluation() -> None:

@@ -464,6 +464,24 @@ def test_an_original_off_the_reference_allows_as_much_twice_and_no_more() -> Non
     assert odd([99.0, 90.0, 100.0, 100.0], expected, [0.0, 100.0, 100.0, 100.0], rtol=1e-3) is not None
 
 
+def test_no_integer_is_wrong_where_there_is_no_number() -> None:
+    plan = buffer("int8", (2,), compare="codes")
+    exact, original = np.array([math.nan, 7.0]), np.array([-128, 7], dtype=np.int8)
+    assert judge_odd(plan, np.array([0, 7], dtype=np.int8), exact, original) is None
+    assert judge_odd(plan, np.array([0, 9], dtype=np.int8), exact, original) is not None
+
+
+def test_what_a_language_leaves_open_for_nan_judges_nobody_where_the_original_lost_it() -> None:
+    exact, original = np.array([math.nan, math.nan, 2.0]), np.array([3.0, math.nan, 2.0], dtype=np.float32)
+    plan = buffer("float32", (3,))
+    for got in ([5.0, math.nan, 2.0], [3.0, 0.0, 2.0]):
+        out = np.array(got, dtype=np.float32)
+        assert judge_odd(plan, out, exact, original) is not None
+        assert judge_odd(plan, out, exact, original, leaves_nan_open=True) is None
+        assert judge_odd(plan, out + np.float32(1), exact, original, leaves_nan_open=True) is not None
+        assert judge_odd(plan, out, exact, exact.astype(np.float32), leaves_nan_open=True) is not None
+
+
 def test_odd_integers_are_equal_to_one_of_the_two() -> None:
     plan = buffer("int32", (2,))
     exact, original = np.array([5, 7]), np.array([5, 8], dtype=np.int32)

@@ -8,10 +8,11 @@ anew.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS, References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Generation, Runner
+from tunesmith.problem import languages
 from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
 from tunesmith.problem.compare import (
     ErrorStats,
@@ -87,6 +89,13 @@ class HostOracle(CaseOracle):
     _clean: Runner  # where the original runs, and nothing else
     _known: OrderedDict[Case, Expectation | Verdict] = field(default_factory=OrderedDict)
 
+    @cached_property
+    def _leaves_nan_open(self) -> bool:
+        """Whether what the original makes of NaN may depend on the order of its operations."""
+        kernel = self._problem.kernel
+        names = languages.named(kernel.language).open_for_nan
+        return any(re.search(rf"\b{name}\s*\(", kernel.text) for name in names)
+
     def establish(self, case: Case) -> float | Verdict:
         """Seconds the original takes on the case; a Verdict when it fails there."""
         expected = self.expectation(case)
@@ -133,9 +142,8 @@ class HostOracle(CaseOracle):
             comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
             got = guards.as_array(buffer, data)
             if case.is_odd:
-                reason = judge_odd(
-                    buffer, got, expected.arrays.get(buffer.name), expected.original[buffer.name]
-                )
+                both = expected.arrays.get(buffer.name), expected.original[buffer.name]
+                reason = judge_odd(buffer, got, *both, self._leaves_nan_open)
                 if reason:
                     return Verdict(Status.WRONG, f"{case.where}: {reason}")
                 continue

@@ -31,6 +31,7 @@ class SourceLanguage:
     allowed_flags: str = ""  # the same, in words
     example: str = ".cu"  # the ending of the examples that models are shown
     assumed: Device | None = None  # that its kernels are read and written for where no backend runs them
+    open_for_nan: tuple[str, ...] = ()  # functions whose result for NaN is any implementation's own
     is_c_family: bool = True  # can be read as code; else only the backend's own author reads its kernels
 
 
@@ -60,6 +61,7 @@ OPENCL = SourceLanguage(
     flags=r"-cl-[\w-]+(?:=[\w.{}]+)?",
     allowed_flags="those that begin with -cl-",
     example=".cl",
+    open_for_nan=("max", "min"),
 )
 # Of the simulated device, for tests and offline trials.
 FAKE = SourceLanguage(
