@@ -46,11 +46,14 @@ PADDED = {"shape": (2, 3), "strides": (5, 1), "extent": 8}
 
 
 @pytest.mark.parametrize("align", [1, 4, 16, 128, 4096, 65536])
+@pytest.mark.parametrize("is_even", [False, True])
 @pytest.mark.parametrize("nbytes", [0, 1, 1000])
-def test_a_payload_is_aligned_as_promised_and_no_better(nbytes: int, align: int) -> None:
-    layout = guards.guarded(nbytes, align)
+def test_a_payload_is_aligned_as_promised_and_half_of_them_no_better(
+    nbytes: int, align: int, is_even: bool
+) -> None:
+    layout = guards.guarded(nbytes, align, is_even)
     assert layout.offset % align == 0
-    assert layout.offset % (2 * align) != 0
+    assert (layout.offset % (2 * align) == 0) is is_even
     assert layout.offset >= guards.GUARD
     assert layout.total - layout.offset - nbytes >= guards.GUARD
 

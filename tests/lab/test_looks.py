@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 
 from tests.lab.kept_scenarios import TWICE, add
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, a_case
-from tests.lab.python_kernels import Kernel, then
-from tunesmith.backends.messages import Draw, Piece, TimingPolicy
+from tests.lab.python_kernels import Argument, Kernel, then
+from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
+from tunesmith.backends.port import LaunchFailed
 from tunesmith.lab import device_compare
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun
 from tunesmith.problem.plan import Status
+from tunesmith.problem.slots import SlotPlace
 
 POLICY = TimingPolicy(rounds=3, min_rounds=3, chain_seconds=1e-6, max_seconds=1.0, looks=1, whole=True)
 OFF = add(np.float32(0.01), 100)  # further than both being right explains
 
 
-def look(original: Kernel, candidate: Kernel) -> tuple[RaceRun, Verdict]:
-    judges = Judges(scale_problem(), {"original": original, "candidate": candidate})
-    plan, draw = judges.plan(a_case()), Draw("normal", 1)
+def look(original: Kernel, candidate: Kernel, inputs: str | None = None) -> tuple[RaceRun, Verdict]:
+    judges = Judges(scale_problem(inputs=inputs), {"original": original, "candidate": candidate})
+    plan, draw = judges.plan(a_case()), Draw("normal", 1, judges.problem.inputs)
     own = (judges.code("original"), plan)
     race = Race((own, (judges.code("candidate"), plan)), draw, POLICY, False, original=own)
     runner = judges.runner()
@@ -65,3 +69,44 @@ def test_all_travels_where_too_much_is_unlike(monkeypatch: pytest.MonkeyPatch) -
     assert run.timed.looks[0].pieces == (Piece("out", 0, nbytes),)
     assert len(run.blobs[0]) == 2 * nbytes
     assert verdict.status is Status.WRONG
+
+
+def test_where_the_original_fails_at_every_look_nobody_is_cleared() -> None:
+    def fails(*_: object) -> None:
+        raise LaunchFailed("an illegal access")
+
+    judges = Judges(scale_problem(), {"original": fails})
+    plan, draw = judges.plan(a_case()), Draw("normal", 1)
+    own = (judges.code("original"), plan)
+    race = Race((own, own), draw, POLICY, False, original=own)
+    look = TimedLook(SlotPlace(0, 256), 0, (Piece("out", 0, plan.buffer("out").nbytes),))
+    run = RaceRun(Timed(((1.0,), (1.0,)), looks=(look,)), (bytes(plan.buffer("out").nbytes),))
+    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    verdict = judge.judge(judges.problem.workloads[0], plan, race, run)
+    assert verdict.status is Status.CRASHED
+    assert "cannot be compared, the original fails" in verdict.detail
+
+
+def test_an_input_changed_anywhere_is_seen_when_all_is_over() -> None:
+    """At a place that no look came to, once."""
+    launches = count()
+
+    def changes(_out: Argument, x: Argument) -> None:
+        if next(launches) == 3:
+            x.of("float32")[77] += 1
+
+    _, verdict = look(TWICE, then(TWICE, changes))
+    assert verdict.status is Status.WRONG
+    assert "it changes the input x" in verdict.detail
+
+
+def test_so_is_one_that_the_users_function_made() -> None:
+    inputs = "def make(rng, rows, d):\n    return {'x': rng.normal(size=(rows, d))}\n"
+
+    def changes(_out: Argument, x: Argument) -> None:
+        x.of("float32")[77] += 1
+
+    _, verdict = look(TWICE, then(TWICE, changes), inputs)
+    assert verdict.status is Status.WRONG
+    assert "it changes the input x" in verdict.detail
+    assert look(TWICE, TWICE, inputs)[1].ok

@@ -29,13 +29,25 @@ from tunesmith.problem.thresholds import broad_sizes, constants, reduced, thresh
     ],
 )
 def test_a_constant_of_the_text_is_found(text: str, value: int) -> None:
-    assert value in constants(replace(original(NORM), source=text, language="opencl"))
+    assert value in constants(replace(original(NORM), source=text, language="opencl")).values
 
 
 def test_constants_of_conditions_are_found_and_those_in_comparisons_come_first() -> None:
-    assert 777 in constants(variant(NORM, "d < 777 or d % 8 == 0"))
+    assert 777 in constants(variant(NORM, "d < 777 or d % 8 == 0")).values
     found = constants(replace(original(NORM), source="float x[731]; if (d < 529) x[0] = 1;"))
-    assert found.index(529) < found.index(731)
+    assert found.values.index(529) < found.values.index(731)
+    assert found.telling == 1
+
+
+@pytest.mark.parametrize("decoys", [0, 14, 40])
+def test_one_constant_among_many_is_tried_all_the_same(decoys: int) -> None:
+    """However many there are to draw the cases away from it."""
+    others = "".join(f"if (d == {33 + 2 * n}) sum += 0.0f;\n" for n in range(decoys))
+    wrong = "if (d >= 437 && d <= 445) sum = 0.0f;" + " sum = d == 437 ? sum : sum;" * 3
+    cheat = replace(original(NORM), source=others + wrong)
+    for seed in range(4):
+        sizes = [dict(case.sizes)["d"] for case in verify_cases(NORM, cheat, DEVICE, seed, ())]
+        assert any(437 <= d <= 445 for d in sizes), seed
 
 
 def test_sums_products_and_shifts_come_to_one_number_as_c_would_have_it() -> None:

@@ -36,6 +36,7 @@ class Arena:
     memory: Memory
     nbytes: int
     source: Memory | None
+    made: tuple[bytes, ...] = ()  # by the user's function: what its slots hold, in turn
 
 
 class Arenas:
@@ -70,6 +71,22 @@ class Arenas:
         stride = self.stride(b)
         place, nbytes = slots[0] * stride, len(slots) * stride
         self._session.copy(Pointer(arena.memory, place, nbytes), Pointer(arena.source, place, nbytes))
+
+    def first_change(self, b: BufferPlan, arena: Arena, draw: Draw) -> int | None:
+        """The byte of an input's arena that is the first not to be what was drawn. None: all is, or there is
+        no room to tell. Where the device compares for itself."""
+        inspector, whole = self._session.inspector, Pointer(arena.memory, 0, arena.nbytes)
+        assert inspector is not None
+        try:
+            fresh = self._session.allocate(max(1, arena.nbytes))
+        except OutOfMemory:
+            return None
+        try:
+            self._spread(b, Pointer(fresh, 0, arena.nbytes), block_of(b, draw.distribution, draw.seed))
+            found = inspector.differing(whole, Pointer(fresh, 0, arena.nbytes))
+        finally:
+            self._session.release(fresh)
+        return found.first if found.count else None
 
     def is_linked(self, b: BufferPlan, draw: Draw) -> bool:
         return draw.inputs is not None and b.name in self._linked.get(draw.inputs, ())
@@ -119,6 +136,8 @@ class Arenas:
                 fixed = [initial_payload(b, b"\0")] if b.init is not None else []
                 fixed = [one[b.name] for one in made] if is_linked else fixed
                 arena = self._arenas[key] = self._fill(b, needed, draw, fixed)
+                if is_linked and b.role == "input":
+                    arena.made = tuple(fixed)
             arenas[b.name] = arena
         return arenas
 

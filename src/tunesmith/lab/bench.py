@@ -267,7 +267,7 @@ class Bench:
         buffers: list[_GuardedBuffer] = []
         try:
             for number, item in enumerate(plan.buffers):
-                layout = guards.guarded(item.nbytes, max(item.align, device.limits.alignment))
+                layout = guards.layout_of(item, device.limits.alignment, request.draw.seed)
                 memory = session.allocate(layout.total)
                 before, after = zones = guards.zones(layout, number)
                 buffers.append(_GuardedBuffer(number, item, memory, layout, zones))

@@ -19,6 +19,7 @@ class CaseMemory:
     _session: Session
     _device: Device
     _arenas: dict[str, Memory] = field(default_factory=dict)
+    seed: int = 0  # of the case at hand
 
     def give_back(self) -> bool:
         """Release what cases use in turn, and whether there was any."""
@@ -39,7 +40,7 @@ class CaseMemory:
         return memory
 
     def layout(self, b: BufferPlan) -> guards.GuardedLayout:
-        return guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
+        return guards.layout_of(b, self._device.limits.alignment, self.seed)
 
     def work(self, b: BufferPlan) -> Pointer:
         layout = self.layout(b)

@@ -64,6 +64,7 @@ class StoredCases:
     def store(self, request: m.StoreCase, blobs: Sequence[bytes], executable: Executable) -> m.Judged:
         self._forget(request.case)
         stored = _Stored(request)
+        self._memory.seed = request.draw.seed
         self._cases[request.case] = stored  # at once, so that it is given back whatever happens
         try:
             digests = self._lay_out(stored, blobs)
@@ -82,6 +83,7 @@ class StoredCases:
         if stored is None:
             return None
         self._cases.move_to_end(request.case)
+        self._memory.seed = stored.request.draw.seed
         seconds = self._run_twice(stored, request.plan, executable)
         verdict, damage = self._integrity(stored, request.plan)
         contested: tuple[int, ...] = ()
@@ -101,6 +103,7 @@ class StoredCases:
         stored = self._cases.get(request.case)
         if stored is None:
             return None
+        self._memory.seed = stored.request.draw.seed
         for b, blob in zip(request.plan.compared(), blobs, strict=True):
             first = self._memory.first(b)
             self._session.write(first.memory, first.offset, blob)

@@ -42,6 +42,13 @@ class SeenItems:
         return found
 
 
+@dataclass(frozen=True)
+class Failing:
+    """The original's verdict on itself."""
+
+    verdict: Verdict
+
+
 @dataclass
 class LookJudge:
     _problem: Problem
@@ -51,16 +58,23 @@ class LookJudge:
     _known: OrderedDict[Case, dict[str, Array]] = field(default_factory=OrderedDict)
 
     def judge(self, workload: Workload, plan: Plan, race: Race, run: RaceRun) -> Verdict:
+        """A look at which the original itself fails judges nobody, but somebody must."""
         assert race.original is not None
+        found: list[Verdict | Failing] = []
         for look, blob in zip(run.timed.looks, run.blobs, strict=True):
             verdict = self._judge(plan, race.original, race.draw, look, blob)
-            if not verdict.ok:
+            found.append(verdict)
+            if isinstance(verdict, Verdict) and not verdict.ok:
                 return Verdict(verdict.status, f"when it was timed at {workload.name}: {verdict.detail}")
+        failing = [one for one in found if isinstance(one, Failing)]
+        if failing and len(failing) == len(found):
+            words = f"what was timed at {workload.name} cannot be compared, the original fails"
+            return Verdict(failing[0].verdict.status, f"{words}: {failing[0].verdict.detail}")
         return RIGHT
 
     def _judge(
         self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: TimedLook, blob: bytes
-    ) -> Verdict:
+    ) -> Verdict | Failing:
         pieces = (*look.pieces, *look.originals)
         ends = list(accumulate(piece.nbytes for piece in pieces))
         if (ends[-1] if ends else 0) != len(blob):
@@ -81,8 +95,8 @@ class LookJudge:
                 others = own.values
             else:
                 outputs = self._outputs(case, *original, draw)
-                if outputs is None:
-                    return RIGHT  # the original fails on this: it judges nobody
+                if isinstance(outputs, Failing):
+                    return outputs
                 others = items.of(outputs[b.name])
             if reason := self._wrong(case, original[1], b, items, others):
                 return Verdict(Status.WRONG, reason)
@@ -103,12 +117,16 @@ class LookJudge:
                     return f"it changes the input {b.name}"
         return ""
 
-    def _outputs(self, case: Case, code: BuiltCode, plan: Plan, draw: Draw) -> dict[str, Array] | None:
-        """The original's, from a process of its own; None where it fails there."""
+    def _outputs(self, case: Case, code: BuiltCode, plan: Plan, draw: Draw) -> dict[str, Array] | Failing:
+        """The original's, from a process of its own, and from another where it fails there."""
         if case not in self._known:
-            run = self._clean.run(code, plan, replace(draw, place=case.place), self._seconds(plan))
+            own = replace(draw, place=case.place)
+            run = self._clean.run(code, plan, own, self._seconds(plan))
             if isinstance(run, Verdict):
-                return None
+                self._clean.restart()
+                run = self._clean.run(code, plan, own, self._seconds(plan))
+            if isinstance(run, Verdict):
+                return Failing(run)
             compared = zip(plan.compared(), run.outputs, strict=True)
             self._known[case] = {b.name: guards.as_array(b, blob) for b, blob in compared}
             guards.drop_oldest(self._known, lambda known: sum(a.nbytes for a in known.values()), OUTPUT_BYTES)

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from tunesmith.backends.messages import Piece, TimedLook, TimeRuns
 from tunesmith.backends.port import Executable, Inspector, Pointer, Session, Slots
 from tunesmith.lab import memory as guards
@@ -113,6 +115,9 @@ class Watch:
         if self.session.inspector is None:
             for b in self._drawn("input"):
                 self._read(taken, b, taken.at[0], 2 * PIECE)
+            for piece, now in self._changed_made(taken):
+                taken.pieces.append(piece)
+                taken.data.append(now)
             self._undo(taken)
 
     def settle(self) -> tuple[tuple[TimedLook, ...], list[bytes]]:
@@ -185,7 +190,7 @@ class Watch:
 
     def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """Where an input is not what was drawn, at its ends and at some places."""
-        found: list[tuple[Piece, bytes]] = []
+        found = self._changed_made(taken)
         draw, place = self.request.draw, replace(taken.place, swaps=0)
         for b in self._drawn("input"):
             slot, count = self._slot(b, taken.at[0]), PIECES if self.request.policy.whole else 2
@@ -195,6 +200,37 @@ class Watch:
                 if now != slot_items(b, draw.distribution, draw.seed, place, *part).tobytes():
                     found.append((piece, now))
         return found
+
+    def _changed_made(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
+        """The same where the user's function made it: all of it, which is seldom much."""
+        found: list[tuple[Piece, bytes]] = []
+        for b in self.plan.buffers:
+            arena = self.laid_out[b.name]
+            if b.role != "input" or not arena.made:
+                continue
+            wanted, start = arena.made[taken.at[0] % len(arena.made)], taken.at[0] * self.arenas.stride(b)
+            now = self.session.read(arena.memory, start, b.nbytes)
+            if now != wanted:
+                differ = np.frombuffer(now, np.uint8) != np.frombuffer(wanted, np.uint8)
+                first = int(differ.argmax()) // b.itemsize * b.itemsize
+                found.append((Piece(b.name, first, b.itemsize), now[first : first + b.itemsize]))
+        return found
+
+    def inputs_changed(self) -> tuple[list[TimedLook], list[bytes]]:
+        """After all: a look where an input's memory, all of it, is not what was drawn."""
+        looks: list[TimedLook] = []
+        blobs: list[bytes] = []
+        for b in self._drawn("input"):
+            arena, stride = self.laid_out[b.name], self.arenas.stride(b)
+            first = self.arenas.first_change(b, arena, self.request.draw)
+            if first is None:
+                continue
+            slot, within = divmod(first, stride)
+            piece = Piece(b.name, within // b.itemsize * b.itemsize, b.itemsize)
+            piece = piece if within < b.nbytes else Piece(b.name, b.nbytes, stride - b.nbytes)
+            looks.append(TimedLook(SlotPlace(slot, apart_on(self.device)), slot, (piece,)))
+            blobs.append(self.session.read(arena.memory, slot * stride + piece.start, piece.nbytes))
+        return looks, blobs
 
     def _hit_gaps(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """What belongs to nobody, where it is not intact."""

@@ -35,15 +35,15 @@ class Policies:
 _QUEUED = Policies(
     baseline=TimingPolicy(rounds=9, min_rounds=5, chain_seconds=0.02, max_seconds=1.5),
     short=TimingPolicy(rounds=5, min_rounds=3, chain_seconds=0.01, max_seconds=0.4),
-    long=TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2, looks=1, whole=True),
-    verify=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0, looks=3, whole=True),
+    long=TimingPolicy(rounds=17, min_rounds=9, chain_seconds=0.015, max_seconds=1.2, looks=2, whole=True),
+    verify=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.02, max_seconds=2.0, looks=8, whole=True),
 )
 # Replayed by the device alone: samples agree within a per cent when they take a millisecond.
 _RECORDED = Policies(
     baseline=TimingPolicy(rounds=15, min_rounds=7, chain_seconds=0.003, max_seconds=1.0),
     short=TimingPolicy(rounds=6, min_rounds=4, chain_seconds=0.0006, max_seconds=0.1),
-    long=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.0015, max_seconds=0.5, looks=1, whole=True),
-    verify=TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.002, max_seconds=0.8, looks=3, whole=True),
+    long=TimingPolicy(rounds=25, min_rounds=11, chain_seconds=0.0015, max_seconds=0.5, looks=4, whole=True),
+    verify=TimingPolicy(rounds=31, min_rounds=15, chain_seconds=0.002, max_seconds=0.8, looks=12, whole=True),
 )
 
 

@@ -133,7 +133,7 @@ class HostOracle(CaseOracle):
         expected = self.expectation(case)
         if isinstance(expected, Verdict):
             return expected
-        verdict = self._integrity(plan, run, expected)
+        verdict = self._integrity(case, plan, run, expected)
         if not verdict.ok:
             return Verdict(verdict.status, f"{case.where}: {verdict.detail}")
         if self.errors is not None:
@@ -178,7 +178,7 @@ class HostOracle(CaseOracle):
         self._references.refuse_varying(inputs, {name: given.get(name, "") for name in read})
         outputs = {b.name: guards.as_array(b, d) for b, d in zip(plan.compared(), run.outputs, strict=True)}
         bare = Expectation(inputs, gaps, {}, rows, sampled, {}, {}, run.report.seconds)
-        verdict = self._integrity(plan, run, bare)
+        verdict = self._integrity(case, plan, run, bare)
         if not verdict.ok:
             return verdict
         errors: dict[str, ErrorStats] = {}
@@ -203,7 +203,7 @@ class HostOracle(CaseOracle):
                 found.append(output_errors(buffer.name, own, expected.errors[buffer.name]))
         return tuple(found)
 
-    def _integrity(self, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
+    def _integrity(self, case: Case, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
         reports = {r.name: r for r in run.report.buffers}
         outputs = dict(zip((b.name for b in plan.compared()), run.outputs, strict=True))
         for b in plan.buffers:
@@ -213,7 +213,7 @@ class HostOracle(CaseOracle):
                 return Verdict(Status.CRASHED, f"the worker garbled {b.name}")
 
         def damage(b: BufferPlan, number: int) -> str:
-            layout = guards.guarded(b.nbytes, max(b.align, self._device.limits.alignment))
+            layout = guards.layout_of(b, self._device.limits.alignment, case.seed)
             intact = reports[b.name].guard_digest == guards.zones_digest(layout, number)
             return "" if intact else reports[b.name].damage or "the guard zone changed"
 
@@ -334,8 +334,11 @@ class DeviceOracle(CaseOracle):
         tells = self.errors is not None
         request = JudgeOutputs(_name(at.case), at.plan, at.case.compares_errors, tells)
         while True:
-            if isinstance(self.establish(at.case), Verdict):
-                return RIGHT  # the original fails here, and did not there: it judges nobody
+            known = self.establish(at.case)
+            if isinstance(known, Verdict) and known.status is Status.WRONG:
+                return RIGHT  # the original is wrong here, and was not there: it judges nobody
+            if isinstance(known, Verdict):
+                return Verdict(known.status, f"{at.case.where}: it cannot be judged apart: {known.detail}")
             ask = partial(self._runner.judge_outputs, request, outputs, at.deadline)
             found = self._of_stored(at.case, ask)
             if isinstance(found, Verdict):

@@ -86,6 +86,11 @@ class Stopwatch:
                 break
             if rounds >= policy.min_rounds and self._spent(start) > policy.max_seconds:
                 break
+        watch = runners[-1].watch
+        if watch is not None and policy.whole and self._session.inspector is not None:
+            changed, blobs_of_changed = watch.inputs_changed()
+            looks += changed
+            blobs += blobs_of_changed
         busy = sum(sum(s) * r.length for s, r in zip(samples, runners, strict=True))
         clocks = self._session.clocks() if len(runners) > 1 else ()
         return Timed(tuple(map(tuple, samples)), discarded, busy, tuple(looks), clocks), blobs

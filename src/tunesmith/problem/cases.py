@@ -45,6 +45,7 @@ WATCHED_CASES = 3
 EDGE_CASES = 17
 FRESH_CASES = 8
 THRESHOLD_CASES = {"full": 6, "verify": 10}
+AROUND = 4  # cases for each constant: at it, below and above, and an array of such a length
 ODD_BYTES = 4 << 20
 ODD_BYTES_AT_MOST = 16 << 20  # with these values the reference is asked for every row
 LARGE_BYTES = 48 << 20  # of one case at verification on a CPU, beyond those that are tested anyway
@@ -231,9 +232,13 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
 
 def _thresholds(domain: Domain, variant: Variant, seed: int, level: Level, limit: float) -> tuple[Sizes, ...]:
     rng = np.random.default_rng(seed_of(seed, "thresholds", level))
-    values = constants(variant) if level == "verify" else common_constants(variant)
-    found = threshold_sizes(domain, values, rng, limit, THRESHOLD_CASES[level])
-    broad = broad_sizes(domain, values, rng, domain.byte_limit()) if level == "verify" else ()
+    if level != "verify":
+        known = common_constants(variant).values
+        return threshold_sizes(domain, known, rng, limit, THRESHOLD_CASES[level])
+    all_of = constants(variant, rng)
+    most = max(THRESHOLD_CASES[level], AROUND * all_of.telling)
+    found = threshold_sizes(domain, all_of.values, rng, limit, most)
+    broad = broad_sizes(domain, all_of.values, rng, domain.byte_limit())
     return tuple(dict.fromkeys([*found, *broad]))
 
 

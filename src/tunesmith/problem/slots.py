@@ -38,8 +38,9 @@ class SlotPlace:
 
 
 def stride_of(b: BufferPlan, apart: int) -> int:
+    """An odd number of alignments: slots begin at odd and even ones, as arrays do in checks."""
     align = max(b.align, apart, b.itemsize)
-    return -(-(b.nbytes + GAP) // align) * align
+    return (-(-(b.nbytes + GAP) // align) | 1) * align
 
 
 @lru_cache(8)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, zip_longest
 
@@ -56,8 +56,16 @@ _UNDONE: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def constants(variant: Variant) -> tuple[int, ...]:
-    """The most telling first."""
+@dataclass(frozen=True)
+class Constants:
+    """The most telling first; so many of them stand in comparisons and are tried by no other case."""
+
+    values: tuple[int, ...]
+    telling: int
+
+
+def constants(variant: Variant, rng: np.random.Generator | None = None) -> Constants:
+    """With `rng` nobody can foresee the order of equals, nor which are left out where there are too many."""
     exprs = [*variant.domain, *(e for launch in variant.launches for e in (*launch.grid, *launch.block))]
     compared, mentioned = Counter[int](), Counter[int]()
     for expr in exprs:
@@ -67,16 +75,22 @@ def constants(variant: Variant) -> tuple[int, ...]:
     compared.update(in_text[0])
     mentioned.update(in_text[1])
 
-    def rank(value: int) -> tuple[bool, int, int, int]:
+    found = sorted({value for value in (*compared, *mentioned) if 2 < value <= MOST})
+    order = dict(zip(found, rng.permutation(len(found)), strict=True)) if rng is not None else {}
+
+    def kind(value: int) -> int:
         plain = value <= SMALL or value & (value - 1) == 0 or value & (value + 1) == 0
-        kind = (2 if plain else 0) + (0 if value in compared else 1)
-        return value <= SMALL, kind, compared[value] + mentioned[value], value
+        return (2 if plain else 0) + (0 if value in compared else 1)
 
-    found = {value for value in (*compared, *mentioned) if 2 < value <= MOST}
-    return tuple(sorted(found, key=rank)[:MOST_CONSTANTS])
+    def rank(value: int) -> tuple[bool, int, int, int]:
+        often = 0 if order else compared[value] + mentioned[value]
+        return value <= SMALL, kind(value), often, int(order.get(value, value))
+
+    best = tuple(sorted(found, key=rank)[:MOST_CONSTANTS])
+    return Constants(best, sum(kind(value) == 0 for value in best))
 
 
-def common_constants(variant: Variant) -> tuple[int, ...]:
+def common_constants(variant: Variant) -> Constants:
     """Those of all configurations of a template: by what stands in its own text, before any value of a
     parameter is put in. They share what the reference says of such cases."""
     _, marker, text = variant.source.partition("\n#line 1 ")
