@@ -6,8 +6,7 @@ has() { command -v "$1" >/dev/null 2>&1; }
 ask() { "$@" </dev/null 2>/dev/null; }
 
 # The table. `pocl by`: `unpack`, scripts/pocl.sh unpacks it under .venv without root; `install`, the command is
-# printed. `seen`: whether `make demo` has been watched to work there; docs/setup.md says on which systems
-# (x86-64 only: `make demo` has not been seen on aarch64).
+# printed. `seen`: whether `make demo` has been watched to work there; docs/setup.md says on which systems.
 # A dash: nothing to install. apt-get's Python is looked for by version, because each release has one of its own.
 packages_table() {
     row apt-get  seen      python3-venv  binutils  pocl-opencl-icd  unpack  'apt-get install -y'

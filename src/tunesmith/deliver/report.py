@@ -112,7 +112,7 @@ def _notes(report: Report) -> list[str]:
 def _end(report: Report) -> str:
     """Why it ended, for the summary: what is said at length stands at the end of the story."""
     long = report.rounds and len(report.reason) > LONGEST_END
-    return "why it ended is told at the end of the story" if long else report.reason
+    return "why it ended is at the end of the story" if long else report.reason
 
 
 def _rounds(report: Report) -> list[str]:
@@ -200,8 +200,10 @@ def _tested(report: Report) -> list[str]:
         ends = ", ".join(f"{text} up to {most}" for text, most in report.reach)
         lines.append(f"The general configuration serves {cell(ends)}; beyond, untested, the original does.")
     lines += [sentence(cell(line, 600)) for line in report.sanitizers]
-    told = [f"- {_case(case)}, {cell(case.reason)}" for case in report.replaced]
-    return lines + (["", "Cases that the original itself fails, replaced:", "", *told, ""] if told else [])
+    replaced = [f"- {_case(case)}, {cell(case.reason)}" for case in report.replaced]
+    return lines + (
+        ["", "Cases that the original itself fails, replaced:", "", *replaced, ""] if replaced else []
+    )
 
 
 def _case(case: ExtraCase | ReplacedCase) -> str:

@@ -71,13 +71,13 @@ class CaseJudge:
     def telling_errors(self, apart: DeviceOracle | None) -> Iterator[ErrorsByCase]:
         """Filled by what is judged meanwhile. What is judged apart comes later, and counts."""
         found: ErrorsByCase = {}
-        told = [oracle for oracle in (self._oracle, apart) if oracle is not None]
-        for oracle in told:
+        asked = [oracle for oracle in (self._oracle, apart) if oracle is not None]
+        for oracle in asked:
             oracle.errors = found
         try:
             yield found
         finally:
-            for oracle in told:
+            for oracle in asked:
                 oracle.errors = None
 
     def judge(

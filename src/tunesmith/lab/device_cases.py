@@ -89,7 +89,7 @@ class StoredCases:
         contested: tuple[int, ...] = ()
         errors: tuple[OutputErrors, ...] = ()
         if verdict.ok:
-            errors = self._told(stored, request)
+            errors = self._wanted_errors(stored, request)
             verdict, contested = self._values(stored, request.plan, request.compares_errors)
         status, detail, busy = verdict.status, verdict.detail, self._busy
         return m.Judged(status, detail, seconds, busy, damage=damage, contested=contested, errors=errors)
@@ -107,11 +107,13 @@ class StoredCases:
         for b, blob in zip(request.plan.compared(), blobs, strict=True):
             first = self._memory.first(b)
             self._session.write(first.memory, first.offset, blob)
-        errors = self._told(stored, request)
+        errors = self._wanted_errors(stored, request)
         verdict, contested = self._values(stored, request.plan, request.compares_errors)
         return m.Judged(verdict.status, verdict.detail, contested=contested, errors=errors)
 
-    def _told(self, stored: _Stored, request: m.CheckCase | m.JudgeOutputs) -> tuple[OutputErrors, ...]:
+    def _wanted_errors(
+        self, stored: _Stored, request: m.CheckCase | m.JudgeOutputs
+    ) -> tuple[OutputErrors, ...]:
         """Before anything is compared with the original, which may overwrite what it has no say in."""
         compared = [b for b in request.plan.compared() if request.tells_errors and b.name in stored.errors]
         return tuple(

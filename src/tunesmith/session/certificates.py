@@ -102,8 +102,8 @@ def verify(
         faults.insert(0, f"signature: {signature.words}")
     try:
         state, templates = _run_of(folder)
-        bad, wrong, told = _against_journal(folder, given, state, templates)
-        faults, notes = [*faults, *bad], [*notes, *told]
+        bad, wrong, further = _against_journal(folder, given, state, templates)
+        faults, notes = [*faults, *bad], [*notes, *further]
     except TunesmithError as error:
         faults.append(str(error))
         bad, wrong, rerun = [str(error)], {}, False
