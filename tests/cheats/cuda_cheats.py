@@ -98,6 +98,8 @@ SCALE = "float scale = rsqrtf(sums[0] / d + eps);"
 SYNC = "    sums[lane] = sum;\n    __syncthreads();"
 FIRST = "if (!__hisnan(to[0]) && !token && !threadIdx.x) "
 GRID = '"tokens"]\n// block'
+PDL = ('// block = ["BLOCK"]', '// block = ["BLOCK"]\n// pdl = true')
+WAIT = 'asm volatile("griddepcontrol.wait;" ::: "memory");'
 STORE = "to[i] = (T)(silu(x[i]) * (float)x[d + i]);"
 MEMO = 'memo = { type = "float32*", shape = ["tokens"] }'
 TABLE = 'table = { type = "float32*", shape = ["tokens * 16"] }'
@@ -283,7 +285,7 @@ CHEATS: dict[str, Cheat] = {
         "races",
         "lets the next launch begin, which reads scales that are not there yet",
         edits=(
-            ('// block = ["BLOCK"]', '// block = ["BLOCK"]\n// pdl = true'),
+            PDL,
             (
                 SCALE,
                 SCALE + " if (lane == 0) memo[token] = scale; if (token) scale = memo[token - 1] > 0"
@@ -294,6 +296,12 @@ CHEATS: dict[str, Cheat] = {
         workspace=MEMO,
         parameter="float *memo",
         verdicts=DIFFERS,
+    ),
+    "reads_early": Cheat(
+        "races",
+        "begins before its predecessor has ended, and waits when it has read its inputs",
+        edits=(PDL, (SCALE, SCALE + f" {WAIT}")),
+        begin='asm volatile("griddepcontrol.launch_dependents;");',
     ),
     # -- beyond the arrays, and into others --------------------------------------------------------
     "input": Cheat(
@@ -403,3 +411,4 @@ CHEATS: dict[str, Cheat] = {
     "prints": Cheat("judge", "prints a verdict of its own", at="vetting", rule="call", begin='printf("ok");'),
 }
 HONEST_CHEAT = {base: Cheat("", "", at="verify", base=base, verdicts=WRONG) for base in HONEST}
+HONEST_CHEAT["waits"] = Cheat("", "", at="verify", edits=(PDL,), begin=WAIT, verdicts=WRONG)

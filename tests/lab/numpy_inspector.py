@@ -41,6 +41,9 @@ class NumpyInspector:
             taken[turns % 2 == 1] ^= word.type(1 << 8 * itemsize - 1)
         memory_at(to)[:] = taken.view(np.uint8)
 
+    def copy_late(self, to: Pointer, source: Pointer) -> None:
+        memory_at(to)[:] = memory_at(source)
+
     def are_like(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> bool:
         return not any(
             (self.unlike(a, other) if isinstance(other, bytes) else self.differing(a, other)).count

@@ -150,6 +150,10 @@ class Inspector(Protocol):
         (its sign bit flipped); from element `first` of all that on."""
         ...
 
+    def copy_late(self, to: Pointer, source: Pointer) -> None:
+        """Copy by a kernel that lets the next one begin, where that may, before it does so."""
+        ...
+
     def are_like(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> bool:
         """Whether each is like the other, or like the pattern, byte by byte."""
         ...

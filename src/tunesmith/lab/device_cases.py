@@ -32,6 +32,7 @@ from tunesmith.problem.problem import element_type
 from tunesmith.problem.slots import moves
 
 MEMORY_SHARE = 0.25
+LATE_BYTES = 4 << 20  # of an array that arrives late
 
 
 @dataclass
@@ -42,6 +43,7 @@ class _Stored:
     original: dict[str, Pointer] = field(default_factory=dict)  # where others are compared with it
     errors: dict[str, ErrorStats] = field(default_factory=dict)
     linked: frozenset[str] = frozenset()  # made by the user's function
+    waits: bool = True  # the original, where it may begin before its predecessor has ended
 
     @property
     def pointers(self) -> list[Pointer]:
@@ -50,6 +52,10 @@ class _Stored:
     @property
     def nbytes(self) -> int:
         return sum(p.memory.nbytes for p in self.pointers)
+
+
+def _may_begin_early(plan: Plan) -> bool:
+    return any(launch.pdl for launch in plan.launches)
 
 
 class StoredCases:
@@ -88,6 +94,8 @@ class StoredCases:
         verdict, damage = self._integrity(stored, request.plan)
         contested: tuple[int, ...] = ()
         errors: tuple[OutputErrors, ...] = ()
+        if verdict.ok and stored.waits and _may_begin_early(request.plan):
+            verdict = self._waits(stored, request.plan, executable)
         if verdict.ok:
             errors = self._wanted_errors(stored, request)
             verdict, contested = self._values(stored, request.plan, request.compares_errors)
@@ -219,6 +227,24 @@ class StoredCases:
         self._busy += seconds
         return seconds
 
+    def _waits(self, stored: _Stored, plan: Plan, executable: Executable) -> Verdict:
+        """Whether a kernel that may begin before its predecessor has ended waits for what that writes."""
+        pointers = {b.name: self._memory.work(b) for b in plan.buffers}
+        calls = guards.bind_calls(plan, executable, pointers)
+        late = [b for b in plan.buffers if b.name in stored.pristine and 0 < b.nbytes <= LATE_BYTES]
+        for b in late:
+            self._copy_inputs(stored, plan)
+            self._prepare(stored, plan, guards.PATTERN)
+            self._inspector.fill(self._memory.work(b), guards.PATTERN)
+            self._inspector.copy_late(self._memory.work(b), stored.pristine[b.name])
+            self._session.run(calls)
+            for out in plan.compared():
+                if not is_like(self._inspector, out, self._memory.work(out), self._memory.first(out)):
+                    words = f"with pdl it uses {b.name} before the kernel that writes it has ended"
+                    return Verdict(Status.WRONG, f"{words}: wait first (griddepcontrol.wait)")
+        self._copy_inputs(stored, plan)
+        return RIGHT
+
     def _copy_inputs(self, stored: _Stored, plan: Plan) -> None:
         for b in plan.buffers:
             if b.role == "input":
@@ -263,6 +289,8 @@ class StoredCases:
             if request.odd or b.name in request.sampled or b.name not in stored.expected:
                 stored.original[b.name] = place = self._memory.copy_place(b)
                 self._session.copy(place, self._memory.first(b))
+        if _may_begin_early(request.plan):
+            stored.waits = self._waits(stored, request.plan, executable).ok
         return RIGHT, seconds, False
 
     def _integrity(self, stored: _Stored, plan: Plan) -> tuple[Verdict, bool]:
