@@ -60,6 +60,18 @@ class InspectorSuite(ABC):
             written = session.read(memory, 0, offset + length + 32)
             assert written == bytes(offset) + _repeated(PATTERN, length) + bytes(32), length
 
+    # -- copy late ----------------------------------------------------------------------------------
+
+    def test_copies_late_what_it_is_pointed_to(self, session: Session, inspector: Inspector) -> None:
+        source, memory = session.allocate(LARGE), session.allocate(LARGE + 64)
+        data = np.random.default_rng(1).bytes(LARGE)
+        session.write(source, 0, data)
+        for offset, length in ((0, 0), (1, 1), (16, 4096), (3, LARGE)):
+            session.write(memory, 0, bytes(LARGE + 64))
+            inspector.copy_late(Pointer(memory, offset, length), Pointer(source, 0, length))
+            written = session.read(memory, 0, offset + length + 32)
+            assert written == bytes(offset) + data[:length] + bytes(32), length
+
     # -- disturb ------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize(("nbytes", "stride"), [(1, 64), (15, 64), (16, 16), (250, 256), (4096, 4352)])

@@ -54,22 +54,17 @@ extern "C" __global__ void disturb(u8 *to, u64 nbytes, u64 stride, u64 slots, u6
         }
 }
 
-__device__ u64 nanoseconds()
-{
-    u64 now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    return now;
-}
-
 // Lets the next kernel begin, if that one may, and copies a while later.
 extern "C" __global__ void copy_late(u8 *to, const u8 *from, u64 n, u64 delay)
 {
-#if __CUDA_ARCH__ >= 900
+#if __CUDA_ARCH__ >= 900 // no kernel begins early on others
+    u64 start, now;
     asm volatile("griddepcontrol.launch_dependents;");
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - start < delay);
 #endif
-    u64 start = nanoseconds();
-    while (nanoseconds() - start < delay)
-        ;
     for (u64 i = thread_number(); i < n; i += threads())
         to[i] = from[i];
 }
