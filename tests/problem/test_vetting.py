@@ -173,9 +173,9 @@ def test_flags_that_name_files_are_refused(flag: str) -> None:
 @pytest.mark.few(10)
 def test_no_text_takes_long(text: str, language: str) -> None:
     """Of the length that is looked at; what is found is another matter."""
-    began = time.perf_counter()
+    began = time.process_time()
     vet(text * ((256 << 10) // len(text)), "", language)
-    assert time.perf_counter() - began < 5.0
+    assert time.process_time() - began < 5.0
 
 
 def test_flags_that_shape_code_pass() -> None:
