@@ -30,7 +30,7 @@ from tunesmith.problem.template import Variant
 from tunesmith.run.config import secrets
 from tunesmith.run.protection import REQUIRED
 from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding, compared, distinct
-from tunesmith.text import plain, redacted
+from tunesmith.text import cut, plain, redacted
 
 SECONDS = 20.0  # for one tool and all cases; most take three
 MOST_OUTPUT = 4 << 20
@@ -95,7 +95,7 @@ class SanitizerTools:
             return f"the kernel does not run under {name}: {redacted(ended.reply, secrets())}"
         if not ended.replies:
             said = plain(f"{ended.log}\n{ended.stderr}").strip().splitlines() or ["it says nothing"]
-            last = redacted(said[-1].strip()[:300], secrets())
+            last = cut(redacted(said[-1].strip(), secrets()), 300)
             return f"{name} ended with exit status {ended.code} before the kernel ran: {last}"
         return ""
 

@@ -72,7 +72,7 @@ def write(
     digests = {name: sha256(data) for name, data in files.items()}
     made = certificate(templates.problem, state, templates, files[DISPATCH], digests, folder.journal_head())
     target, data = folder.path / CERTIFICATE, encode(made) + b"\n"
-    if not target.is_file() or target.read_bytes() != data:
+    if target.is_symlink() or not target.is_file() or target.read_bytes() != data:
         signing.unsign(target)
         folder.write(CERTIFICATE, data)
     if key is not None:
