@@ -38,7 +38,6 @@ class Cheat:
     rule: str = ""  # of the vetting, where that turns it away
     quick: bool = False  # in `make test`, for its kind
     tries: int = 1  # where one look shows it only by chance: a winner has eleven or more at a workload
-    escapes: str = ""  # why it is not caught, where that is known and not promised
 
 
 def text_of(honest: str, cheat: Cheat) -> str:

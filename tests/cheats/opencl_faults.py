@@ -64,7 +64,6 @@ FAULTS: dict[str, Cheat] = {
         "sizes",
         "is wrong where the width is a multiple of 97",
         at="verify",
-        escapes="few sizes, and those at its constants are right: trust.md does not promise to find it",
         edits=((SCALE, SCALE + " if (d % 97 == 0 && d > 200) scale = 0;"),),
     ),
     "odd_rows": Cheat(

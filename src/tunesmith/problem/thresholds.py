@@ -28,6 +28,7 @@ MOST = 1 << 40  # beyond it no size goes
 SMALL = 16  # edge cases have all around these
 MOST_CONSTANTS = 64
 MOST_PASSES = 64
+MOST_REMAINDERS = 8
 OTHERS = 64  # of a size that is not the one looked at, where its range allows
 
 Word = int | str
@@ -127,6 +128,7 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
     words = reduced([word for token in tokens if (word := _word(token)) is not None])
     compared: list[int] = []
     mentioned: list[int] = []
+    remainders: set[tuple[int, int]] = set()  # `n % 97 == 5`: 97 and 5
     for at, word in enumerate(words):
         if not isinstance(word, int):
             continue
@@ -134,20 +136,35 @@ def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]
             if _at(words, at + step) in _COMPARISONS:
                 compared.append(word)
                 compared += _undone(words, at + step, step, word)
+                remainders |= {
+                    (factor, word) for factor, sign in _factor(words, at + step, step) if sign == "%"
+                }
         if _at(words, at - 1) == ">>" and 0 <= word < 40:
             mentioned.append(1 << word)
         mentioned.append(word)
-    return tuple(compared), tuple(mentioned)
+    # Where both hold, `n % 97 == 5 && n > 200`: the first such number beyond the other.
+    both = [
+        (bound // modulus + 1) * modulus + rest
+        for modulus, rest in sorted(remainders)[:MOST_REMAINDERS]
+        for bound in sorted(set(compared))
+        if bound > modulus > rest >= 0
+    ]
+    return tuple(compared + both[:MOST_CONSTANTS]), tuple(mentioned)
 
 
 def _undone(words: Sequence[Word], at: int, step: int, value: int) -> Iterator[int]:
     """`n * 3 < 1584`: 528, where the comparison stands at this place and `value` on its other side."""
+    for factor, sign in _factor(words, at, step):
+        if 0 < factor <= (40 if sign in ("<<", ">>") else MOST):
+            yield _UNDONE[sign](value, factor)
+
+
+def _factor(words: Sequence[Word], at: int, step: int) -> Iterator[tuple[int, str]]:
+    """The 3 and the * of `n * 3 < 1584`."""
     far = 3 if step > 0 else -2 if _at(words, at - 1) == ")" else -1
     factor, sign = _at(words, at + far), _at(words, at + far - 1)
-    if not isinstance(factor, int) or not isinstance(sign, str) or sign not in _UNDONE:
-        return
-    if 0 < factor <= (40 if sign in ("<<", ">>") else MOST):
-        yield _UNDONE[sign](value, factor)
+    if isinstance(factor, int) and isinstance(sign, str) and sign in _UNDONE:
+        yield factor, sign
 
 
 def _at(words: Sequence[Word], place: int) -> Word | None:
