@@ -3,6 +3,8 @@
 SHELL = /bin/sh
 BIN = .venv/bin
 EXAMPLE = examples/opencl/rmsnorm
+# Hundreds of processes start here: none shall compile Python again that another has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint test-long gpu-test preflight clean
 

@@ -70,6 +70,9 @@ if ! is_installed; then
     printf '%s\n' "$inputs" "$wanted" >"$stamp"
 fi
 
+# Workers may write nowhere in this folder: what they import is compiled for them.
+.venv/bin/python -m compileall -q src || say "setup: src cannot be compiled here; every start takes longer"
+
 # ---- an OpenCL device ----
 
 # Asked in a process of its own: a broken driver may take it along.
