@@ -16,6 +16,8 @@ from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.preprocess import Reading, readings
 from tunesmith.problem import languages
 from tunesmith.problem.device_words import CUDA, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template, builds_of, users_texts
 from tunesmith.problem.vetting_items import states_of
 from tunesmith.problem.vetting_words import UnitWords, judge_unit
 
@@ -65,6 +67,15 @@ def vetted(
     except Refusal as refusal:
         return _at(refusal, moved)
     return _expanded(found) if is_c else source
+
+
+def foreign_fault(problem: Problem, template: Template) -> str | None:
+    """Why nothing may be built of a template that a stranger wrote: by its default, and its flags. Every
+    other configuration is vetted when it is built."""
+    variant = builds_of(problem, template, template.default)[0].variant
+    original, *headers = users_texts(problem)
+    found = vet(variant.source, original, variant.language, headers)
+    return str(found) if found is not None else vet_flags(template.flags, variant.language)
 
 
 def vet_flags(flags: Sequence[str], language: str) -> str | None:

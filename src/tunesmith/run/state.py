@@ -347,7 +347,8 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
             number = len(state.decided) - 1
-            new = Candidate(event.candidate, event.template, event.parent, drafted=event, round=number)
+            own = ev.with_author(event, state.started, state.under_way)
+            new = Candidate(event.candidate, event.template, event.parent, drafted=own, round=number)
             return _with(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
             declined = (*state.declined, (len(state.decided) - 1, event))
