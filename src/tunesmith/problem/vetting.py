@@ -18,7 +18,7 @@ from tunesmith.problem import languages
 from tunesmith.problem.device_words import CUDA, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, builds_of, users_texts
-from tunesmith.problem.vetting_items import states_of
+from tunesmith.problem.vetting_items import kept_by
 from tunesmith.problem.vetting_words import UnitWords, judge_unit
 
 _DIRECTIVES = listed("define undef if ifdef ifndef elif else endif pragma error warning line include")
@@ -113,7 +113,7 @@ def _user_words(original: str, headers: tuple[str, ...]) -> UserWords:
         ),
         pragmas=frozenset(" ".join(rest.split()) for word, rest in lines if word == "pragma"),
         text="\n".join(texts),
-        states=frozenset(states_of(tokens)),
+        states=frozenset(kept_by(headers)),
     )
 
 
