@@ -290,10 +290,26 @@ CHEATS: dict[str, Cheat] = {
                 " ? scale : -scale;",
             ),
         ),
-        begin='asm volatile("griddepcontrol.launch_dependents;");',
+        begin='asm volatile("griddepcontrol.wait;"); asm volatile("griddepcontrol.launch_dependents;");',
         workspace=MEMO,
         parameter="float *memo",
         verdicts=DIFFERS,
+    ),
+    "never_waits": Cheat(
+        "races",
+        "begins while the launch ahead, which may make its input, still runs, and never waits for it",
+        at="vetting",
+        rule="wait",
+        edits=(('// block = ["BLOCK"]', '// block = ["BLOCK"]\n// pdl = true'),),
+        begin='asm volatile("griddepcontrol.launch_dependents;");',
+    ),
+    "waits_late": Cheat(
+        "races",
+        "waits for the launch ahead when it has read its input",
+        at="vetting",
+        rule="wait",
+        edits=(('// block = ["BLOCK"]', '// block = ["BLOCK"]\n// pdl = true'),),
+        end="cudaGridDependencySynchronize();",
     ),
     # -- beyond the arrays, and into others --------------------------------------------------------
     "input": Cheat(

@@ -64,7 +64,9 @@ def test_the_honest_text_is_not(base: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CHEATS)
 def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> None:
     cheat = CHEATS[name]
-    refusal = vet(text(cheat).replace("BLOCK", "128"), problem(cheat.base).kernel.text, "cuda")
+    own, entry = text(cheat).replace("BLOCK", "128"), problem(cheat.base).kernel.entry
+    overlapping = [entry] if "// pdl = true" in own else []
+    refusal = vet(own, problem(cheat.base).kernel.text, "cuda", (), overlapping)
     assert (refusal.rule if refusal else "") == cheat.rule, refusal
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 Rule = Literal[
     "text", "directive", "include", "pragma", "attribute", "name", "call", "declaration", "assembler", "host",
-    "state", "clock", "pointer", "cache",
+    "state", "clock", "pointer", "cache", "wait",
 ]  # fmt: skip
 
 

@@ -2,8 +2,8 @@
 
 A pointer comes from an argument, an array or `&`, by steps and by casts of one to another. Of its bits only
 the lowest are asked for, where an alignment is tested; what is prefetched may be anywhere. C converts
-silently as well: what is initialised, assigned, handed over and returned is judged like a cast. Types are known as
-far as this takes: which layers of pointers and arrays there are, and whether a struct holds a pointer.
+silently as well: what is initialised, assigned, handed over and returned is judged like a cast. Types are
+known as far as this takes: which layers of pointers and arrays there are, and whether a struct holds one.
 """
 
 from __future__ import annotations
