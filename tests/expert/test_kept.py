@@ -8,7 +8,8 @@ from tests.samples import DEVICE, TEMPLATE, a_problem, config, outcome, state_of
 from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.run.events import UNKNOWN_AUTHOR, Admitted, Decided, Declined, Searched, Settings
+from tunesmith.run.authors import UNKNOWN_AUTHOR
+from tunesmith.run.events import Admitted, Decided, Declined, Searched, Settings
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.run.state import State

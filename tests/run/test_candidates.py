@@ -11,8 +11,9 @@ from tests.run.test_loop import MemoryTexts
 from tests.samples import DEVICE, TEMPLATE, a_problem, a_template, started, state_of
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode, encode
+from tunesmith.run.authors import UNKNOWN_AUTHOR, author_of
 from tunesmith.run.candidates import Templates, draft_name, inherited, rows_for
-from tunesmith.run.events import UNKNOWN_AUTHOR, Decided, Drafted
+from tunesmith.run.events import Decided, Drafted
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
 
@@ -86,7 +87,7 @@ def test_an_older_run_that_does_not_say_who_wrote_may_have_a_models(
     said: dict[str, object], first: str, beside: str
 ) -> None:
     own = replace(started(), **said)  # type: ignore[arg-type]
-    assert (own.author_of(""), own.author_of("2")) == (first, beside)
+    assert (author_of(own, ""), author_of(own, "2")) == (first, beside)
 
 
 def test_an_older_run_that_began_from_the_library_may_have_a_models() -> None:

@@ -25,8 +25,9 @@ from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template_file import parse_template
+from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import UNKNOWN_AUTHOR, Stopped
+from tunesmith.run.events import Stopped
 from tunesmith.run.library import (
     NAME,
     LibraryEntry,

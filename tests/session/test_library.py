@@ -13,8 +13,8 @@ from tests.run.test_library import OWN, an_entry
 from tests.samples import config
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
+from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import UNKNOWN_AUTHOR
 from tunesmith.session.library import LARGEST, Library, export, to_begin_from
 
 

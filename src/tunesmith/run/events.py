@@ -52,9 +52,7 @@ class Settings:
     ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
 
 
-TEMPLATE_HEADER = "template-header:"  # begins the name of a file: a header of the template that was given
 STORED = "library:"  # begins the name of a stored template, among the moves of a decision
-UNKNOWN_AUTHOR = "an unknown author"  # may have been a model: what it wrote is vetted as a model's is
 
 
 @dataclass(frozen=True)
@@ -75,16 +73,6 @@ class Started:
     # Templates given that a model once wrote: name, empty the first one's, -> author. None: an older run
     # that does not say.
     authors: tuple[tuple[str, str], ...] | None = None
-
-    def author_of(self, given: str) -> str:
-        """Who wrote a template that was given; empty: the user, or the expert. An older run that searches
-        again what a run or the library had does not say."""
-        if self.authors is not None:
-            return dict(self.authors).get(given, "")
-        is_users = not self.origin or self.origin.startswith("template ")
-        # No model has headers of its own.
-        is_users |= not given and any(name.startswith(TEMPLATE_HEADER) for name, _ in self.files)
-        return "" if is_users else UNKNOWN_AUTHOR
 
 
 @dataclass(frozen=True)
@@ -218,14 +206,6 @@ class Drafted:
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
     notes: tuple[str, ...] = ()
     author: str = ""  # the model that wrote it, however long ago; empty: the expert
-
-
-def with_author(drafted: Drafted, started: Started | None, decided: Decided | None) -> Drafted:
-    """Older runs lost the author of what they took from the library."""
-    is_old = started is not None and started.authors is None
-    if drafted.author or not is_old or decided is None or not decided.is_stored:
-        return drafted
-    return replace(drafted, author=UNKNOWN_AUTHOR)
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from tunesmith.csource.lex import without_comments
 from tunesmith.problem import languages
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template_file import guarded
+from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.candidates import Row, Templates
-from tunesmith.run.events import STORED, UNKNOWN_AUTHOR
+from tunesmith.run.events import STORED
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.ports import Tried
 from tunesmith.run.racing import sound_scores, verified_choice

@@ -17,9 +17,11 @@ from tunesmith.problem.problem_file import parse_problem, with_workloads
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
+from tunesmith.run.authors import TEMPLATE_HEADER as TEMPLATE_HEADER
+from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import is_broken
-from tunesmith.run.events import TEMPLATE_HEADER, Recorded, Started
+from tunesmith.run.events import Recorded, Started
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.plausible import fault_of, misfit
 from tunesmith.run.state import State, apply
@@ -260,7 +262,7 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
         return problem, None
     name = started.template.removeprefix(TEMPLATE)
     template = template_of(texts[started.template], name, problem, texts)
-    return problem, replace(template, is_foreign=bool(started.author_of("")))
+    return problem, replace(template, is_foreign=bool(author_of(started, "")))
 
 
 def state_of(folder: RunFolder, records: Iterable[Recorded] | None = None) -> State:
@@ -303,7 +305,7 @@ def templates_of(folder: RunFolder, state: State) -> Templates:
     assert state.started is not None, "a run that can be read has begun"
     files = state.started.files
     beside = {name.removeprefix(BESIDE): digest for name, digest in files if name.startswith(BESIDE)}
-    authors = {name: author for name in ("", *beside) if (author := state.started.author_of(name))}
+    authors = {name: author for name in ("", *beside) if (author := author_of(state.started, name))}
     return Templates(problem, state.device, given, FolderTexts(folder), beside, authors)
 
 

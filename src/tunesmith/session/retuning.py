@@ -18,6 +18,7 @@ from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
+from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import rows_for
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
@@ -268,7 +269,7 @@ def _author(state: State, candidate: str) -> str:
     """The model that wrote what has won, in that run or in one before it."""
     assert state.started is not None
     drafted = state.candidate(candidate).drafted
-    return drafted.author if drafted is not None else state.started.author_of(candidate)
+    return drafted.author if drafted is not None else author_of(state.started, candidate)
 
 
 def name_of(path: Path) -> str:
