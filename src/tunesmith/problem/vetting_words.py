@@ -67,7 +67,7 @@ class UnitWords:
     @classmethod
     def of(cls, tokens: tuple[Token, ...]) -> UnitWords:
         before = ["", *(token.text for token in tokens[:-1])]
-        pairs = zip(tokens, before, strict=True)
+        pairs = zip(tokens, before, strict=False)  # there may be none
         return cls(tuple([t.text if said == ">>" else _general(t) for t, said in pairs]), tokens)
 
 
