@@ -292,16 +292,26 @@ CHEATS: dict[str, Cheat] = {
                 " ? scale : -scale;",
             ),
         ),
-        begin='asm volatile("griddepcontrol.launch_dependents;");',
+        begin='asm volatile("griddepcontrol.wait;"); asm volatile("griddepcontrol.launch_dependents;");',
         workspace=MEMO,
         parameter="float *memo",
         verdicts=DIFFERS,
     ),
-    "reads_early": Cheat(
+    "never_waits": Cheat(
         "races",
-        "begins before its predecessor has ended, and waits when it has read its inputs",
-        edits=(PDL, (SCALE, SCALE + f" {WAIT}")),
+        "begins while the launch ahead, which may make its input, still runs, and never waits for it",
+        at="vetting",
+        rule="wait",
+        edits=(PDL,),
         begin='asm volatile("griddepcontrol.launch_dependents;");',
+    ),
+    "waits_late": Cheat(
+        "races",
+        "waits for the launch ahead when it has read its input",
+        at="vetting",
+        rule="wait",
+        edits=(PDL,),
+        end="cudaGridDependencySynchronize();",
     ),
     # -- beyond the arrays, and into others --------------------------------------------------------
     "input": Cheat(
@@ -412,3 +422,10 @@ CHEATS: dict[str, Cheat] = {
 }
 HONEST_CHEAT = {base: Cheat("", "", at="verify", base=base, verdicts=WRONG) for base in HONEST}
 HONEST_CHEAT["waits"] = Cheat("", "", at="verify", edits=(PDL,), begin=WAIT, verdicts=WRONG)
+# As a template of the user's, which nobody vets: what a model writes so is turned away.
+READS_EARLY = Cheat(
+    "races",
+    "begins before its predecessor has ended, and waits when it has read its inputs",
+    edits=(PDL, (SCALE, SCALE + f" {WAIT}")),
+    begin='asm volatile("griddepcontrol.launch_dependents;");',
+)

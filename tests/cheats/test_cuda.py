@@ -8,7 +8,7 @@ import pytest
 
 from tests.backends.cuda.builds import unit
 from tests.cheats.corpus import Cheat, text_of
-from tests.cheats.cuda_cheats import CHEATS, HONEST, HONEST_CHEAT, problem
+from tests.cheats.cuda_cheats import CHEATS, HONEST, HONEST_CHEAT, READS_EARLY, problem
 from tests.cuda_here import needs_nvrtc
 from tests.lab.labs import device_of, lab
 from tunesmith.backends.cuda.compile import build
@@ -53,6 +53,13 @@ def test_is_caught(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.gpu
+def test_what_reads_before_it_waits_is_caught_where_it_runs(tmp_path: Path) -> None:
+    found = results(READS_EARLY, tmp_path)
+    assert {r.status for r in found} == {Status.WRONG}
+    assert "with pdl it uses" in found[0].detail
+
+
+@pytest.mark.gpu
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("base", HONEST_CHEAT)
 def test_the_honest_text_is_not(base: str, tmp_path: Path) -> None:
@@ -64,7 +71,9 @@ def test_the_honest_text_is_not(base: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CHEATS)
 def test_vetting_turns_away_what_the_table_says_and_nothing_else(name: str) -> None:
     cheat = CHEATS[name]
-    refusal = vet(text(cheat).replace("BLOCK", "128"), problem(cheat.base).kernel.text, "cuda")
+    own, entry = text(cheat).replace("BLOCK", "128"), problem(cheat.base).kernel.entry
+    overlapping = [entry] if "// pdl = true" in own else []
+    refusal = vet(own, problem(cheat.base).kernel.text, "cuda", (), overlapping)
     assert (refusal.rule if refusal else "") == cheat.rule, refusal
 
 

@@ -194,7 +194,10 @@ TWO = (
 #endif
 extern __shared__ float scratch[];
 __global__ void first(float* part, const float* x, int rows) { scratch[threadIdx.x] = x[0]; part[0] = VEC; }
-__global__ void second(float* again, const float* part, long long d, const float* x) {}
+__global__ void second(float* again, const float* part, long long d, const float* x)
+{
+    cudaGridDependencySynchronize();
+}
 """
 )
 

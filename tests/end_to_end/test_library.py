@@ -79,6 +79,36 @@ def test_an_entry_is_retuned_without_any_of_its_files(filled: tuple[Path, str], 
     refused(quickly(tmp_path, "retune", name, "--problem", tiny.opencl(tmp_path / "other")), "another kernel")
 
 
+HOSTILE = "#include </etc/passwd>\n"  # what a template of a model's must not have
+
+
+@pytest.mark.parametrize("author", ["a model", ""])
+def test_what_a_model_wrote_is_vetted_again_whoever_searches_it(
+    author: str, filled: tuple[Path, str], tmp_path: Path
+) -> None:
+    """Retuned from the library, from the run that did so, and at the gate of a run that begins from it."""
+    folder, name = filled
+    shutil.copytree(folder / "user-library", tmp_path / "user-library")
+    shutil.copytree(folder / "problem", tmp_path / "problem")
+    file = tmp_path / "user-library" / f"{name}.json"
+    entry = json.loads(file.read_text())
+    file.write_text(json.dumps(entry | {"author": author, "template": entry["template"] + HOSTILE}))
+    words = ("--evals", 3, "--no-cache", "--no-library")
+    assert tunesmith(tmp_path, "retune", name, *words, "--out", "again").code == 0
+    assert tunesmith(tmp_path, "retune", "again", *words, "--out", "once-more").code == 0
+    for run in ("again", "once-more"):
+        assert journal(tmp_path / run)[0]["event"]["authors"] == ([["", author]] if author else [])
+        found = (tmp_path / run / "journal.jsonl").read_text()
+        assert ("#include </etc/passwd> is not among" in found) is bool(author), found
+    words = ("--from-library", "--no-cache", "--evals", 3, "--rounds", 1, "--out", "begun")
+    ended = tunesmith(tmp_path, "tune", "problem", *words)
+    assert ended.code == 0, ended.err
+    drafted = [e["event"] for e in journal(tmp_path / "begun") if e["type"] == "Drafted"]
+    assert drafted[0]["author"] == author
+    rejected = [e["event"]["reason"] for e in journal(tmp_path / "begun") if e["type"] == "Rejected"]
+    assert any("#include </etc/passwd> is not among" in why for why in rejected) is bool(author), rejected
+
+
 class TestTheKernelComesAgain:
     """With an author of its own, and a template in the library that is better than that author's."""
 

@@ -8,6 +8,7 @@ from tests.samples import DEVICE, TEMPLATE, a_problem, config, outcome, state_of
 from tunesmith.expert.planning import LibraryAuthor, LibraryFirst
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
+from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.events import Admitted, Decided, Declined, Searched, Settings
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.ports import Refactoring, Written
@@ -62,6 +63,14 @@ class TestKept:
         assert isinstance(made, Written)
         assert (made.text, made.moves) == (TEMPLATE, ("lanes",))
         assert author.write(Refactoring(("lanes",)), problem, DEVICE) == Declined("asked for ('lanes',)")
+
+    def test_who_wrote_it_is_not_forgotten(self) -> None:
+        for author in ("a model", "", UNKNOWN_AUTHOR):
+            own = replace(KEPT, author=author)
+            made = LibraryAuthor(own, Others()).write(Refactoring((KEPT.mark,)), a_problem(), DEVICE)
+            assert isinstance(made, Written)
+            assert made.author == author
+        assert KEPT.author == UNKNOWN_AUTHOR, "older runs do not say"
 
     def test_values_that_are_wrong_here_are_forbidden_in_it(self) -> None:
         task = Refactoring((KEPT.mark,), (("VEC", 4),), "VEC=4 is wrong")

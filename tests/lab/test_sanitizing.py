@@ -168,11 +168,23 @@ class TestAtTheGate:
         assert self.outcomes(tmp_path, f"{RUNS}say(OUTSIDE)", False) == [Status.OK, Status.OK]
         assert calls(tmp_path) == []
 
-    def test_a_search_is_not_watched(self, tmp_path: Path) -> None:
-        own_tools = tools(tmp_path, f"{RUNS}say(OUTSIDE)")
+    @pytest.mark.parametrize("is_foreign", [True, False])
+    def test_where_there_is_no_gate_the_first_of_a_search_is_watched(
+        self, is_foreign: bool, tmp_path: Path
+    ) -> None:
+        """What a model once wrote is given when it is retuned."""
+        own_tools = tools(tmp_path, "if is_candidate: say(OUTSIDE)")
+        with lab(scale_problem(), TEMPLATE, sanitizers=own_tools, is_foreign=is_foreign) as own:
+            found = [own.outcome(purpose="search", KIND=kind).status for kind in (0, 1)]
+        assert found == [Status.WRONG if is_foreign else Status.OK, Status.OK]
+        assert calls(tmp_path).count("candidate") == is_foreign
+
+    def test_a_search_behind_the_gate_is_not_watched(self, tmp_path: Path) -> None:
+        own_tools = tools(tmp_path, "")
         with lab(scale_problem(), TEMPLATE, sanitizers=own_tools, is_foreign=True) as own:
-            assert own.outcome(purpose="search").status is Status.OK
-        assert calls(tmp_path) == []
+            found = [own.outcome(purpose=p, KIND=k).status for p, k in (("gate", 0), ("search", 1))]
+        assert found == [Status.OK, Status.OK]
+        assert calls(tmp_path).count("candidate") == 1
 
 
 class TestWhichAreHere:

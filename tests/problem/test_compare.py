@@ -477,9 +477,9 @@ def test_what_a_language_leaves_open_for_nan_judges_nobody_where_the_original_lo
     for got in ([5.0, math.nan, 2.0], [3.0, 0.0, 2.0]):
         out = np.array(got, dtype=np.float32)
         assert judge_odd(plan, out, exact, original) is not None
-        assert judge_odd(plan, out, exact, original, leaves_nan_open=True) is None
-        assert judge_odd(plan, out + np.float32(1), exact, original, leaves_nan_open=True) is not None
-        assert judge_odd(plan, out, exact, exact.astype(np.float32), leaves_nan_open=True) is not None
+        assert judge_odd(plan, out, exact, original, nan_is_open=True) is None
+        assert judge_odd(plan, out + np.float32(1), exact, original, nan_is_open=True) is not None
+        assert judge_odd(plan, out, exact, exact.astype(np.float32), nan_is_open=True) is not None
 
 
 def test_odd_integers_are_equal_to_one_of_the_two() -> None:

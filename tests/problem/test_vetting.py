@@ -117,10 +117,83 @@ def test_native_code_calls_only_what_it_defines(added: str, said: str) -> None:
         "int half_of(int n) { if (n < 0) return abs(n); else return max(n, 1) / 2; }",
         "#pragma OPENCL EXTENSION cl_khr_fp16 : enable",
         "void f() { float y = exp(1.0f); barrier(CLK_LOCAL_MEM_FENCE); }",
+        "float4 f(__global float *x, int i) { return *(__global const float4 *)(x + i); }",
+        "float f(__global float *x, int i) { __global float *p = &x[i]; p += 4; return p[0] + *(p + 1); }",
+        "float4 f(__global float *x) { return vload4(0, (__global float *)((__global char *)x + 4)); }",
+        "int f(__global float *x) { return ((ulong)x & 15) == 0 && (uintptr_t)(x + 1) % 16 == 0; }",
+        "int f(__global float *x) { return (-(size_t)(x) & (sizeof(float4) - 1)) / sizeof(float); }",
+        "int f(__global float *x) { return (16 - (((size_t)x >> 2) & 15)) & 15; }",
+        "void f(__global int *x, size_t n) { prefetch((__global int *)((uintptr_t)x + (uintptr_t)n), 1); }",
+        "void f(__global float *x) { float t[4]; *(float4 *)t = ((__global float4 *)x)[1]; }",
+        "long f(__global float *x, __global float *y) { return y - x; }",
+        "__global float *g(__global float *x, int n) { return n ? x : x + 1; }\n"
+        "float f(__global float *x) { __global float *rows[2] = {x, g(x, 1)}; return rows[1][0]; }",
+        "typedef struct { __global float *at; int n; } view;\n"
+        "float f(__global float *x) { view v; v.at = x; v.n = 1; return v.at[v.n]; }",
+        "void f(__global int *x, __local float *s) { atomic_add(x + 1, 1); atomic_inc(&x[0]); s[0] = 1; }",
     ],
 )
 def test_opencl_as_people_write_it_passes(added: str) -> None:
     assert vet(OPENCL + added + "\n", OPENCL, "opencl") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'asm("ld.global.L2::evict_last.u32 %0, [%1];" : "=r"(n) : "l"(x));',
+        'asm("ld.global.L2::cache_hint.u32 %0, [%1], %2;" : "=r"(n) : "l"(x), "l"(p));',
+        "cuda::access_property::persisting kept;",
+    ],
+)
+def test_a_cache_is_asked_to_keep_what_the_original_asks_it_to(text: str) -> None:
+    own = f"{CUDA}__device__ void f(float *x, int n, long p) {{ {text} }}\n"
+    found = vet(own, CUDA, "cuda")
+    assert found is not None
+    assert (found.rule, found.line) == ("cache", 3)
+    assert "evict_first" in found.words
+    assert vet(own, own, "cuda") is None
+    cache_hint = "int cache_hint = 1; /* evict_last */"
+    assert vet(f"{CUDA}__device__ void f() {{ {cache_hint} }}\n", CUDA, "cuda") is None, "a name like others"
+
+
+@pytest.mark.parametrize(
+    ("own", "language"),
+    [
+        ("__device__ int calls;", "cuda"),
+        ("__device__ float memo[64];", "cuda"),
+        ("__device__ int f() { static int calls; return ++calls; }", "cuda"),
+        ("__global int calls = 0;", "opencl"),
+        ("void f(void) { static __global int calls; calls++; }", "opencl"),
+    ],
+)
+def test_nothing_outlives_a_launch_even_where_it_does_in_the_original(own: str, language: str) -> None:
+    original = (CUDA if language == "cuda" else OPENCL) + own + "\n"
+    found = vet(original, original, language)
+    assert found is not None
+    assert (found.rule, found.line) == ("state", original.count("\n"))
+    assert "[workspace]" in found.words
+
+
+@pytest.mark.parametrize(
+    ("header", "uses"),
+    [
+        ("__device__ int calls;", "calls++;"),
+        ("#define DEVICE __device__\nDEVICE int calls;", "atomicAdd(&calls, 1);"),
+        ("__device__ int calls;\n__device__ int count() { return ++calls; }", "count();"),
+        ("__device__ int calls;\n#define COUNT calls++", "COUNT;"),
+        ("__device__ int count() { static int calls; return ++calls; }", "count();"),
+        ("namespace a { __device__ int calls; }", "a::calls++;"),
+    ],
+)
+def test_nor_is_it_reached_in_the_users_headers(header: str, uses: str) -> None:
+    include, use = '#include "own.h"\n', f"__device__ void f() {{ {uses} }}\n"
+    found = vet(include + use + CUDA, include + CUDA, "cuda", (header,))
+    assert found is not None
+    assert (found.rule, found.line) == ("state", 2)
+    harmless = "__device__ const int calls = 1;\n__device__ int count() { return calls; }"
+    assert vet(include + CUDA, include + CUDA, "cuda", (header,)) is None, "what is not used"
+    clean = "__device__ void f() { int a = calls + count(); }\n"
+    assert vet(include + clean + CUDA, include + CUDA, "cuda", (harmless,)) is None
 
 
 @pytest.mark.parametrize(

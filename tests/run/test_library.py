@@ -25,6 +25,7 @@ from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template_file import parse_template
+from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Stopped
 from tunesmith.run.library import (
@@ -37,6 +38,7 @@ from tunesmith.run.library import (
     ranked,
     signature_of,
     united,
+    with_author,
     with_past,
 )
 from tunesmith.run.state import State
@@ -159,6 +161,26 @@ def test_a_run_that_only_searched_again_takes_over_who_wrote_the_template() -> N
     assert (again.name, again.moves, again.author) == ("again", ("lanes", "vector"), "a model")
     assert with_past(an_entry(moves=("own",)), [made]).moves == ("own",)
     assert with_past(an_entry(template="other"), [made]).moves == ()
+
+
+def test_what_a_model_wrote_is_a_models_for_ever() -> None:
+    made = an_entry(moves=("lanes",), author="a model")
+    assert with_past(an_entry(moves=("own",)), [made]).author == "a model"
+    assert united(an_entry(speedup=99.0), made).author == united(made, an_entry()).author == "a model"
+    assert LibraryTemplate.of(made).author == "a model"
+    templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts(), authors={"": "a model"})
+    assert templates.given is not None
+    assert templates.given.is_foreign
+    assert templates.on(DEVICE).given == templates.given
+    (again,) = entries_of(OWN, won(), templates, {}, "2026-11-15T10:00:00+00:00", "runs/scale-2")
+    assert again.author == "a model"
+
+
+def test_an_older_entry_that_names_nobody_may_be_a_models() -> None:
+    assert with_author(an_entry(format=1)) == an_entry(author=UNKNOWN_AUTHOR)
+    assert with_author(an_entry(format=1, author="a model")).author == "a model"
+    assert with_author(an_entry(format=1, headers=(("own.h", ""),))).author == "", "no model has headers"
+    assert with_author(an_entry()).author == ""
 
 
 def test_a_short_search_does_not_cost_what_a_long_one_has_found() -> None:

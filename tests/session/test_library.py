@@ -13,6 +13,7 @@ from tests.run.test_library import OWN, an_entry
 from tests.samples import config
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
+from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.config import RunConfig
 from tunesmith.session.library import LARGEST, Library, export, to_begin_from
 
@@ -33,6 +34,14 @@ def test_what_is_put_comes_back_and_goes(library: Library) -> None:
     assert [p.name for p in library.folder.iterdir()] == [f"{entry.name}.json"]
     library.remove(entry.name)
     assert library.entries() == []
+
+
+def test_an_entry_of_an_older_format_opens_and_may_be_a_models(library: Library) -> None:
+    library.put(an_entry(format=1))
+    (found,) = library.entries()
+    assert found == an_entry(author=UNKNOWN_AUTHOR)
+    library.add(an_entry())
+    assert library.get(found.name).author == UNKNOWN_AUTHOR
 
 
 def test_several_runs_that_end_at_once_lose_nothing(library: Library) -> None:

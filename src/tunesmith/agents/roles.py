@@ -13,8 +13,8 @@ from tunesmith.agents import material, prompting
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
 from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, builds_of, users_texts
-from tunesmith.problem.vetting import vet, vet_flags
+from tunesmith.problem.template import Template
+from tunesmith.problem.vetting import foreign_fault
 from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Exchange, Question, Reply
@@ -178,13 +178,7 @@ class ModelAuthor:
                 f"it has parameters ({names}), and nobody searches here: choose one value of each, write "
                 "them into the code, and leave out [params] and [default]"
             )
-        kernel = self.problem.kernel
-        variant = builds_of(self.problem, template, template.default)[0].variant
-        texts = users_texts(self.problem)
-        found = vet(variant.source, texts[0], kernel.language, texts[1:])
-        if found is not None:
-            return str(found)
-        return vet_flags(template.flags, kernel.language) or self.signature(template)
+        return foreign_fault(self.problem, template) or self.signature(template)
 
     def _first(self, state: State, decision: Decided) -> Question:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""

@@ -330,4 +330,5 @@ class LibraryAuthor:
         if self.template.mark not in task.moves:
             return self.then.write(task, problem, device)
         notes = (f"{self.template.name} of the library, {self.template.about}",)
-        return Written(self.template.without(task.without), self.template.moves, notes=notes)
+        own = self.template
+        return Written(own.without(task.without), own.moves, notes=notes, author=own.author)

@@ -97,7 +97,7 @@ class LocalLab:
         askers = 1 if device.is_host else min(REFERENCE_WORKERS, settings.builders)
         self._references = references = References(problem, [spawn("reference") for _ in range(askers)])
         self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers)
-        self._gated: set[str] = set()  # templates whose first trial at the gate sanitizers have seen
+        self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
         looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
         self._timer = TrialTimer(problem, device, self._runner, self._original, looks, self._seed, cache)
@@ -349,11 +349,16 @@ class LocalLab:
         return [results[w.name] for w in item.workloads]
 
     def _is_first_at_gate(self, trial: Trial) -> bool:
-        """Of a draft that a model wrote. The others wait until they win: each look takes seconds."""
-        if trial.purpose != "gate" or trial.template in self._gated:
+        """Of what a model wrote; where it was given, there is no gate and its search begins here. The others
+        wait until they win: each look takes seconds."""
+        if trial.purpose not in ("gate", "search") or trial.config is None:
             return False
-        self._gated.add(trial.template)
-        return self._templates[trial.template].is_foreign
+        template = self._templates[trial.template]
+        own = template.space.candidate
+        if own in self._gated:
+            return False
+        self._gated.add(own)
+        return template.is_foreign
 
     # -- small parts --------------------------------------------------------------------------------
 

@@ -69,7 +69,9 @@ class Builders:
         unit = unit_of(variant, self._compiler)
         with self._lock:
             if unit not in self._builds:
-                self._builds[unit] = self._threads.submit(self._build, unit, variant.made_from)
+                self._builds[unit] = self._threads.submit(
+                    self._build, unit, variant.made_from, variant.overlapping
+                )
             return self._builds[unit]
 
     def build(self, variant: Variant, what: str, hint: str) -> BuiltCode:
@@ -108,11 +110,14 @@ class Builders:
         for worker in list(self._workers):
             worker.kill()
 
-    def _build(self, unit: m.Unit, made_from: tuple[str, ...]) -> BuiltCode | Verdict:
+    def _build(
+        self, unit: m.Unit, made_from: tuple[str, ...], overlapping: tuple[str, ...] = ()
+    ) -> BuiltCode | Verdict:
         if self._closed:
             return Verdict(Status.BUILD_FAILED, "the lab is closing")
         if made_from:
-            found = vetted(unit.source, made_from[0], unit.language, made_from[1:], unit.flags)
+            about = (made_from[0], unit.language, made_from[1:], unit.flags, overlapping)
+            found = vetted(unit.source, *about)
             if isinstance(found, Refusal):
                 where = f"{unit.path}:{found.line}" if found.line else unit.path
                 return Verdict(Status.BUILD_FAILED, f"{where}: {found.words}")

@@ -138,19 +138,12 @@ def judge_against_original(buffer: BufferPlan, got: Array, original_output: Arra
 
 
 def judge_odd(
-    buffer: BufferPlan,
-    got: Array,
-    expected: Array | None,
-    original_output: Array,
-    leaves_nan_open: bool = False,
+    buffer: BufferPlan, got: Array, expected: Array | None, original_output: Array, nan_is_open: bool = False
 ) -> str | None:
-    """The verdict on odd values: None where every element is like the original's or like the reference's.
-
-    There an original may overflow on the way, flush what is denormal or lose digits. Not a number, either
-    infinity or finite: each element is as one of the two has it, and a finite one within the tolerance, or as
-    far off the reference as the original may be twice. Where the reference has no number and the type is one
-    of integers, nothing is right and so nothing is wrong: C leaves that conversion open. So does
-    `leaves_nan_open` every NaN of an output in which the original has lost one.
+    """The verdict on odd values: None where every element is like the original's, which may overflow on its
+    way, flush what is denormal or lose digits, or like the reference's: NaN, either infinity, or finite and
+    within the tolerance or twice the original's own error. No integer is wrong where the reference is NaN:
+    C leaves that conversion open; so does `nan_is_open` all NaNs where the original has lost one.
     """
     like = _like_original(buffer)
     if expected is None:
@@ -167,7 +160,7 @@ def judge_odd(
     excused = np.concatenate([*parts, np.zeros(0, dtype=np.bool_)])
     if expected.dtype.kind == "f":
         nan = np.isnan(expected.reshape(-1))
-        lost = leaves_nan_open and not np.isnan(_float64(original_output.reshape(-1)[nan])).all()
+        lost = nan_is_open and not np.isnan(_float64(original_output.reshape(-1)[nan])).all()
         if lost or element_type(buffer.type).kind != "float":
             excused |= nan
     return _first_wrong(buffer, got.shape, _chunks(got, expected), rule, excused)

@@ -13,7 +13,7 @@ from typing import Literal
 
 Rule = Literal[
     "text", "directive", "include", "pragma", "attribute", "name", "call", "declaration", "assembler", "host",
-    "state", "clock", "pointer",
+    "state", "clock", "pointer", "cache", "wait",
 ]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ class UserWords:
     includes: frozenset[str]
     pragmas: frozenset[str]
     text: str
-    states: frozenset[str]  # variables that outlive a launch, as they are declared
+    states: frozenset[str]  # what headers have that outlives a launch and can be written, and what uses it
 
 
 def listed(text: str) -> frozenset[str]:

@@ -114,6 +114,11 @@ class Variant:
     def entries(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(launch.entry for launch in self.launches))
 
+    @property
+    def overlapping(self) -> tuple[str, ...]:
+        """Entries that may start before the launch ahead of them has ended."""
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches if launch.pdl))
+
     def argument(self, name: str) -> Argument:
         return next(a for a in self.arguments if a.name == name)
 

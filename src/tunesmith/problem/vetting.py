@@ -16,7 +16,10 @@ from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.preprocess import Reading, readings
 from tunesmith.problem import languages
 from tunesmith.problem.device_words import CUDA, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
-from tunesmith.problem.vetting_items import states_of
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template, builds_of, users_texts
+from tunesmith.problem.vetting_items import kept_by
+from tunesmith.problem.vetting_waits import is_for_older, judge_waits
 from tunesmith.problem.vetting_words import UnitWords, judge_unit
 
 _DIRECTIVES = listed("define undef if ifdef ifndef elif else endif pragma error warning line include")
@@ -31,16 +34,23 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _MOST = 500_000  # characters
 
 
-def vet(source: str, original: str, language: str, headers: Sequence[str] = ()) -> Refusal | None:
+def vet(
+    source: str, original: str, language: str, headers: Sequence[str] = (), overlapping: Sequence[str] = ()
+) -> Refusal | None:
     """Why a source must not be compiled; None where it may. `original` is what it was made from, `headers`
-    are the texts of the user's own."""
-    found = vetted(source, original, language, tuple(headers))
+    are the texts of the user's own, `overlapping` the entries that are launched with `pdl = true`."""
+    found = vetted(source, original, language, tuple(headers), overlapping=tuple(overlapping))
     return found if isinstance(found, Refusal) else None
 
 
 @lru_cache(maxsize=256)
 def vetted(
-    source: str, original: str, language: str, headers: tuple[str, ...] = (), flags: tuple[str, ...] = ()
+    source: str,
+    original: str,
+    language: str,
+    headers: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
+    overlapping: tuple[str, ...] = (),
 ) -> str | Refusal:
     """What may be compiled where a kernel runs on the host's CPU: the text with its macros expanded, line by
     line, exactly as it was judged. Of other languages the text as it was."""
@@ -60,11 +70,22 @@ def vetted(
             if used := _READS_FILES & {word for asked, _ in reading.conditions for word in asked.split()}:
                 raise Refusal("directive", 0, f"{min(used)} reads files and is not allowed in a template")
             judge_unit(UnitWords.of(reading.tokens), words, user, language)
+            if overlapping and not is_for_older(reading.conditions):
+                judge_waits(reading.tokens, overlapping)
     except Unreadable as error:
         return _at(Refusal("text", error.line, error.reason), moved)
     except Refusal as refusal:
         return _at(refusal, moved)
     return _expanded(found) if is_c else source
+
+
+def foreign_fault(problem: Problem, template: Template) -> str | None:
+    """Why nothing may be built of a template that a stranger wrote: by its default, and its flags. Every
+    other configuration is vetted when it is built."""
+    variant = builds_of(problem, template, template.default)[0].variant
+    original, *headers = users_texts(problem)
+    found = vet(variant.source, original, variant.language, headers, variant.overlapping)
+    return str(found) if found is not None else vet_flags(template.flags, variant.language)
 
 
 def vet_flags(flags: Sequence[str], language: str) -> str | None:
@@ -102,7 +123,7 @@ def _user_words(original: str, headers: tuple[str, ...]) -> UserWords:
         ),
         pragmas=frozenset(" ".join(rest.split()) for word, rest in lines if word == "pragma"),
         text="\n".join(texts),
-        states=frozenset(states_of(tokens)),
+        states=frozenset(kept_by(headers)),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
-from tunesmith.csource.lex import Token, closing_angle
+from tunesmith.csource.lex import Token, closing_angle, first_word, joined, lex
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.types import PRIMITIVE
 from tunesmith.problem.device_words import Refusal, UserWords, listed
@@ -13,6 +14,8 @@ ASSEMBLER = listed("asm __asm __asm__")
 ATTRIBUTES = ("__attribute__", "__attribute")
 _NO_VARIABLES = (";", "typedef", "static_assert", "_Static_assert", "namespace", "using")
 _HEADS = listed("__launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__ __align__ alignas decltype")
+_KEEPS = listed("__device__ __managed__")
+_WORDS = re.compile(r"[^\W\d]\w*")
 _DEVICE = listed("__device__ __global__ constexpr")
 
 
@@ -53,12 +56,11 @@ def judge_item(
         return
     first, line = item.text(0), tokens[0].line
     for state in _states(item):
-        if state not in user.states:
-            rule = "is a variable that outlives a launch and can be written"
-            last = state.split()[-1]
-            line = next((token.line for token in item.all if token.text == last), line)
-            remedy = "make it const, or keep it in a function or in [workspace]"
-            raise Refusal("state", line, f"`{state}` {rule}; {remedy}")
+        last = state.split()[-1]
+        line = next((token.line for token in item.all if token.text == last), line)
+        rule = "is a variable that outlives a launch and can be written: no template has one, even where the"
+        remedy = "original does; make it const, or keep it in a function or in an argument of [workspace]"
+        raise Refusal("state", line, f"`{state}` {rule} {remedy}")
     if [first, item.text(1)] == ["using", "namespace"] and item.text(2) not in namespaces | user.words:
         raise Refusal("declaration", line, f"using namespace {item.text(2)} is not known; leave it out")
     head, place = _head(item)
@@ -130,10 +132,27 @@ _CONSTANT = listed("constexpr __constant constant")
 _TYPES = listed("struct class union enum")
 
 
-def states_of(tokens: Sequence[Token]) -> Iterator[str]:
-    """Variables of a file that outlive a launch and can be written, as they are declared."""
-    for one in top_level_items(tokens):
-        yield from _states(TokenRun(_bare(one)))
+def kept_by(headers: Sequence[str]) -> set[str]:
+    """Names of the user's headers by which device code reaches what outlives a launch and can be written:
+    such variables, and functions and macros that have them."""
+    tokens = [token for text in headers for token in lex(joined(text.replace("\r\n", "\n")))]
+    macros = [first_word(token.text)[1] for token in tokens if token.kind == "directive"]
+    bodies = {words[0]: set(words[1:]) for text in macros if (words := _WORDS.findall(text))}
+    device = {name for name, body in bodies.items() if body & _KEEPS} | _KEEPS
+    found: set[str] = set()
+    for one in top_level_items([token for token in tokens if token.kind != "directive"]):
+        item = TokenRun(_bare(one))
+        head, place = _head(item)
+        if set(head) & device:
+            is_function = item.text(place) == "("
+            for state in _states(item):
+                found.add(head[-1] if is_function else state.split()[-1])
+            bodies.setdefault(head[-1], set()).update(t.text for t in item.all[place:] if t.kind == "word")
+    more = found
+    while more:
+        more = {name for name, body in bodies.items() if body & found} - found
+        found |= more
+    return found
 
 
 def _states(item: TokenRun) -> Iterator[str]:

@@ -19,6 +19,7 @@ from tunesmith.csource.nodes import Language
 from tunesmith.csource.parse import top_level_items
 from tunesmith.csource.types import INTEGERS, is_builtin_type
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords, listed
+from tunesmith.problem.vetting_pointers import PointerJudge
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -65,6 +66,8 @@ def judge_tree(
         tree.declare(root)
     for part, root in parts:
         tree.judge(part, root)
+    if tree.is_c:
+        PointerJudge(parts, tokens).judge()
 
 
 class _Tree:

@@ -22,6 +22,7 @@ from tunesmith.problem.device_words import (
     listed,
 )
 from tunesmith.problem.vetting_items import ASSEMBLER, ATTRIBUTES, TokenRun, judge_item
+from tunesmith.problem.vetting_pointers import is_wide
 from tunesmith.problem.vetting_tree import CALLED, judge_tree
 
 _MARKS = listed("+ - * / % & | ^ ~ ! = < > ? : ; , . ( ) [ ] { } :: ++ -- << >> <= >= == != && || -> ->* ...")
@@ -47,6 +48,12 @@ _NEVER = {
     "__declspec": "an attribute", "__managed__": "a variable that outlives a launch",
 }  # fmt: skip
 _STD = listed("move forward get exchange declval addressof lowest infinity quiet_NaN epsilon denorm_min")
+# What a cache keeps beyond a launch, in PTX and in C++; a policy is a number, whoever made it.
+_KEPT = re.compile(r"\w*(?:evict_last|cache_hint)\w*|persisting")
+_KEEPS = (
+    "asks a cache to keep data beyond a launch, which a timing takes for speed; leave it out, or say what is "
+    "used once: evict_first, no_allocate"
+)
 _PTX_REGISTER = re.compile(r"%%?([a-z]\w*)")
 
 
@@ -59,11 +66,14 @@ class UnitWords:
 
     @classmethod
     def of(cls, tokens: tuple[Token, ...]) -> UnitWords:
-        return cls(tuple([_general(token) for token in tokens]), tokens)
+        before = ["", *(token.text for token in tokens[:-1])]
+        pairs = zip(tokens, before, strict=False)  # there may be none
+        return cls(tuple([t.text if said == ">>" else _general(t) for t, said in pairs]), tokens)
 
 
 def _general(token: Token) -> str:
-    return "1" if token.kind == "number" and token.text != "0" and "'" not in token.text else token.text
+    is_plain = token.kind == "number" and token.text != "0" and "'" not in token.text
+    return "1" if is_plain and ("." in token.text or not is_wide(token.text)) else token.text
 
 
 @lru_cache(maxsize=64)
@@ -232,6 +242,13 @@ class _WordJudge(TokenRun):
         name, line = token.text, token.line
         if not name.isascii():
             raise Refusal("text", line, f"the name {name!a} is not ASCII; rename it")
+        if name in self.user.states and self.text(at - 1) not in (".", "->"):
+            words = (
+                f"{name} of the headers is a variable that outlives a launch and can be written, or uses one"
+            )
+            raise Refusal("state", line, f"{words}; keep such things in an argument of [workspace]")
+        if self.text(at - 1) == "::" and (kept := _KEPT.fullmatch(name)) and not self.is_users(name):
+            raise Refusal("cache", line, f"{kept[0]} {_KEEPS}")
         if name in ASSEMBLER:
             self._assembler(at, line)
         elif self.words.clocks.fullmatch(name) and not self.is_users(name) and not self._is_own(at, name):
@@ -329,13 +346,24 @@ class _WordJudge(TokenRun):
         written = "".join(part.text[1:-1] for part in self.all[start + 1 : end])
         written = written.replace("\\n", "\n").replace("\\t", " ").replace("\\r", "\n")
         self._instructions(re.sub(r"//[^\n]*|/\*.*?\*/", " ", written, flags=re.DOTALL), line)
+        self._operands(self.all[end : self.closing(start)], line)
         if "\\" in written:
             raise Refusal("assembler", line, "asm with \\ in its text is not allowed, but for \\n and \\t")
 
     def _is_string(self, at: int) -> bool:
         return 0 <= at < len(self.all) and self.all[at].kind == "string" and self.text(at)[0] == '"'
 
+    def _operands(self, tokens: Sequence[Token], line: int) -> None:
+        """The constraint "C" puts text into instructions that nobody here has read."""
+        for token in tokens:
+            if token.kind == "string" and ("C" in token.text or "\\" in token.text):
+                words = f"asm with the constraint {token.text[:40]} is not allowed: write instructions out"
+                raise Refusal("assembler", line, words)
+
     def _instructions(self, written: str, line: int) -> None:
+        for kept in _KEPT.findall(written):
+            if kept not in self.user.text:
+                raise Refusal("cache", line, f"{kept} in asm {_KEEPS}")
         for found in _PTX_REGISTER.finditer(written):
             if self.words.clocks.fullmatch(found[1]) and f"%{found[1]}" not in self.user.text:
                 words = f"asm reads %{found[1]}, by which a check can be told from a timing; leave it out"

@@ -41,10 +41,13 @@ class Templates:
         given: Template | None,
         texts: Texts,
         beside: Mapping[str, str] | None = None,
+        authors: Mapping[str, str] | None = None,
     ) -> None:
-        """`beside` are given too: name -> digest of the text."""
+        """`beside` are given too: name -> digest of the text. `authors` wrote those of the given, the first
+        under no name, that neither the user nor the expert did."""
         self.problem = problem
-        self.given = given
+        self.authors = dict(authors or {})
+        self.given = replace(given, is_foreign=True) if given is not None and self.authors.get("") else given
         self.beside = dict(beside or {})
         self._device = device
         self._texts = texts
@@ -53,7 +56,7 @@ class Templates:
 
     def on(self, device: Device) -> Templates:
         """The same on a device that was found later."""
-        return Templates(self.problem, device, self.given, self._texts, self.beside)
+        return Templates(self.problem, device, self.given, self._texts, self.beside, self.authors)
 
     def keep(self, text: str) -> str:
         """Store a draft before anything is said about it; its digest."""
@@ -69,9 +72,13 @@ class Templates:
         key = (candidate.id, candidate.template)
         if key not in self._read:
             read = self.parse(self.text(candidate), candidate.id)
-            by_model = candidate.drafted is not None and bool(candidate.drafted.author)
-            self._read[key] = replace(read, is_foreign=by_model)
+            self._read[key] = replace(read, is_foreign=bool(self.author_of(candidate)))
         return self._read[key]
+
+    def author_of(self, candidate: Candidate) -> str:
+        """The model that wrote it, however long ago; empty: the expert, or the user."""
+        drafted = candidate.drafted
+        return drafted.author if drafted is not None else self.authors.get(candidate.id, "")
 
     def parse(self, text: str, candidate: str) -> Template:
         """Headers are the problem's own: an author has no others."""

@@ -52,6 +52,9 @@ class Settings:
     ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
 
 
+STORED = "library:"  # begins the name of a stored template, among the moves of a decision
+
+
 @dataclass(frozen=True)
 class Started:
     problem: str
@@ -67,6 +70,9 @@ class Started:
     notes: tuple[str, ...] = ()  # on the launch, for whoever reads the speed-ups
     salt: int = 0  # drawn for this run: values of its cases follow from it as well; 0: from the seed alone
     protection: Protection | None = None  # of workers, as this machine had it; None: an older run
+    # Templates given that a model once wrote: name, empty the first one's, -> author. None: an older run
+    # that does not say.
+    authors: tuple[tuple[str, str], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -183,6 +189,11 @@ class Decided:
     by_moves: bool = False  # the expert applies the moves, whoever else writes templates
     analysis: str = ""  # of a refactoring: what a model as analyst said before it; nobody measured that
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether its template is one of the library's."""
+        return any(name.startswith(STORED) for name in self.moves)
+
 
 @dataclass(frozen=True)
 class Drafted:
@@ -194,7 +205,7 @@ class Drafted:
     moves: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
     notes: tuple[str, ...] = ()
-    author: str = ""  # the model that wrote it; empty: the expert
+    author: str = ""  # the model that wrote it, however long ago; empty: the expert
 
 
 @dataclass(frozen=True)

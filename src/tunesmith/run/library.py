@@ -15,9 +15,11 @@ from tunesmith.csource.lex import without_comments
 from tunesmith.problem import languages
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template_file import guarded
+from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.candidates import Row, Templates
+from tunesmith.run.events import STORED
 from tunesmith.run.outcome import geometric_mean
-from tunesmith.run.ports import STORED, Tried
+from tunesmith.run.ports import Tried
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import score_at
@@ -28,7 +30,8 @@ from tunesmith.text import digest_of
 FIRST = 8  # configurations of a run that are tried first elsewhere
 RUNNERS_UP = 3  # of these, the best in general by short measurements
 ROWS = 400  # of one run: its best half, and of the rest every so many
-FORMAT = 1  # counts changes of what an entry means
+FORMAT = 2  # counts changes of what an entry means
+UNSAID = 1  # the format of entries in which no author may mean a model whose name was lost
 STORED_ROWS = 200
 _IDLE = re.compile(r" (?=[,;)])|(?<=\() ")  # blanks that part nothing, such as a comment leaves
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,119}")  # names files: no folder, no dot in front
@@ -61,7 +64,7 @@ class LibraryEntry:
     path: str  # the template's own name
     headers: tuple[tuple[str, str], ...]  # its own, beside the problem's
     moves: tuple[str, ...]
-    author: str  # the model that wrote it; empty: the expert, or the user
+    author: str  # the model that wrote it, however long ago; empty: the expert, or the user
     speedup: float  # weighted geometric mean over what it served
     served: tuple[ServedWorkload, ...]
     best: tuple[Config, ...]  # to be tried first elsewhere
@@ -91,10 +94,11 @@ class LibraryTemplate:
     path: str
     moves: tuple[str, ...]
     about: str
+    author: str = UNKNOWN_AUTHOR  # as the entry's; older runs do not say
 
     @staticmethod
     def of(entry: LibraryEntry) -> LibraryTemplate:
-        return LibraryTemplate(entry.name, entry.template, entry.path, entry.moves, entry.about)
+        return LibraryTemplate(entry.name, entry.template, entry.path, entry.moves, entry.about, entry.author)
 
     @property
     def mark(self) -> str:
@@ -139,10 +143,10 @@ def ranked(entries: Sequence[LibraryEntry], problem: Problem, device: str = "") 
 def with_past(entry: LibraryEntry, others: Sequence[LibraryEntry]) -> LibraryEntry:
     """Who wrote a template, and with which moves, is known where it was written; a run that only searched it
     again does not know."""
-    known = [e for e in others if e.template == entry.template and (e.moves or e.author)]
-    if entry.moves or entry.author or not known:
-        return entry
-    return replace(entry, moves=known[0].moves, author=known[0].author)
+    known = [e for e in others if e.template == entry.template]
+    moves = next((e.moves for e in known if e.moves), ())
+    author = next((e.author for e in known if e.author), "")
+    return replace(entry, moves=entry.moves or moves, author=entry.author or author)
 
 
 def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
@@ -157,7 +161,17 @@ def united(entry: LibraryEntry, old: LibraryEntry) -> LibraryEntry:
         best=tuple(dict.fromkeys((*better.best, *other.best)))[:FIRST],
         rows=tuple(thinned(list(rows.items()), STORED_ROWS)),
         files=entry.files,
+        author=entry.author or old.author,
     )
+
+
+def with_author(entry: LibraryEntry) -> LibraryEntry:
+    """An entry as it is read: an older one that names no author may be a model's, unless it has headers of
+    its own, which no model has."""
+    if entry.format != UNSAID:
+        return entry
+    unsaid = "" if entry.headers else UNKNOWN_AUTHOR
+    return replace(entry, format=FORMAT, author=entry.author or unsaid)
 
 
 def entries_of(
@@ -196,7 +210,7 @@ def entries_of(
             path=names[candidate],
             headers=template.headers,
             moves=own.moves,
-            author=own.drafted.author if own.drafted else "",
+            author=templates.author_of(own),
             speedup=geometric_mean([s.speedup for s in served], [s.weight for s in served]),
             served=served,
             best=best_of(problem, state, candidate),

@@ -20,7 +20,7 @@ from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, witho
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, asked_to_write, of_this_round
+from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored, of_this_round
 from tunesmith.space.params import Config
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
@@ -103,11 +103,12 @@ class Loop:
                 why = f"it is the same text as {noun(self.settings)} {other.id}"
                 self._append(events.Rejected(draft.id, why, same_as=other.id))
                 return
-        may_mend, is_model = self._may_mend(draft), bool(draft.drafted and draft.drafted.author)
+        is_foreign, is_stored = bool(draft.drafted and draft.drafted.author), hands_out_stored(self._state)
+        may_mend, is_model = self._may_mend(draft), is_foreign and not is_stored
         try:
             template = self.templates.of(draft)
-            # Nothing that a model wrote is built by a run that cannot judge it.
-            if is_model and (fault := self.talk.fault_of(template)) is not None:
+            # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
+            if is_foreign and (fault := self.talk.fault_of(template, is_stored)) is not None:
                 raise BadInput(fault)
             configs = self.templates.configs(draft)
             done = self._state.gated(draft.id)
@@ -125,7 +126,7 @@ class Loop:
 
     def _may_mend(self, draft: Candidate) -> bool:
         """Replies that were no template count too."""
-        if draft.drafted is None or not draft.drafted.author:
+        if draft.drafted is None or not draft.drafted.author or hands_out_stored(self._state):
             return len(of_this_round(self._state)) <= REPAIRS
         replies = [e for e in asked_to_write(self._state) if e.reply is not None]
         return len(replies) <= self.settings.repairs

@@ -164,9 +164,6 @@ class Planner(Protocol):
     def decide(self, state: State) -> Decided | Question: ...
 
 
-STORED = "library:"  # begins the name of a stored template, among the moves of a decision
-
-
 @dataclass(frozen=True)
 class Refactoring:
     """What an author is asked for: the kernel as a template with these moves, in this order."""

@@ -10,8 +10,8 @@ from difflib import unified_diff
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, noun
 from tunesmith.run.candidates import Templates, rule_text
-from tunesmith.run.events import Decided
-from tunesmith.run.ports import STORED, Tried
+from tunesmith.run.events import STORED, Decided
+from tunesmith.run.ports import Tried
 from tunesmith.run.racing import sound_scores
 from tunesmith.run.scores import noise
 from tunesmith.run.state import Candidate, State

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeVar, overload
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
+from tunesmith.run.authors import with_author
 from tunesmith.run.dialogue import Exchange, Role
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.protection import Protection
@@ -346,8 +347,8 @@ def apply(state: State, record: ev.Recorded) -> State:
             state = _with(state, decided_at=record.at, decided_after=len(state.asked))
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
-            number = len(state.decided) - 1
-            new = Candidate(event.candidate, event.template, event.parent, drafted=event, round=number)
+            drafted, number = with_author(event, state.started, state.under_way), len(state.decided) - 1
+            new = Candidate(event.candidate, event.template, event.parent, drafted=drafted, round=number)
             return _with(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
             declined = (*state.declined, (len(state.decided) - 1, event))

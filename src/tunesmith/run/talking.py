@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
+from tunesmith.problem.vetting import foreign_fault
 from tunesmith.run.budget import exhausted_budget, no_more_requests, no_more_rounds
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import SINGLE, Exchange, LanguageModel, NoReply, Pending, Question, Reply, Role
@@ -128,11 +129,13 @@ class Talking:
         asks_models = any(role not in ("tester", "analyst") for role in self.conversation.models)
         return no_more_rounds(state, asks_models)
 
-    def fault_of(self, template: Template) -> str | None:
-        """Why what a model wrote may not be built."""
-        if self.writer is None:
+    def fault_of(self, template: Template, is_stored: bool = False) -> str | None:
+        """Why what a model wrote, here or for the library, may not be built."""
+        if self.writer is None and not is_stored:
             return "no model writes in this run"
         try:
+            if self.writer is None or is_stored:
+                return foreign_fault(self.problem, template)
             return self.writer.faults(template)
         except TunesmithError:
             raise
@@ -163,6 +166,11 @@ class Talking:
             raise
         except Exception as error:  # whatever a kernel does to an author, the run goes on without it
             return Declined(f"the author failed, which is a bug in Tunesmith: {bug_text(error)}")
+
+
+def hands_out_stored(state: State) -> bool:
+    """Whether what is under way is a template of the library."""
+    return state.under_way is not None and state.under_way.is_stored
 
 
 def _requested(state: State, question: Question) -> Requested:

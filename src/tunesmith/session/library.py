@@ -19,12 +19,14 @@ from tunesmith.run.files import explained, open_plain, read_plain, write_new, wr
 from tunesmith.run.library import (
     FORMAT,
     NAME,
+    UNSAID,
     LibraryEntry,
     entries_of,
     kernel_digest,
     matches,
     ranked,
     united,
+    with_author,
     with_past,
 )
 from tunesmith.run.state import State
@@ -81,13 +83,13 @@ class Library:
         except Malformed as error:
             hint = f"remove it: tunesmith library remove {name}"
             raise BadInput(f"cannot be read: {error}", where=str(path), hint=hint) from error
-        if entry.format != FORMAT or entry.name != name:
+        if entry.format not in (UNSAID, FORMAT) or entry.name != name:
             got = f"format {entry.format}, name {entry.name!r}"
             hint = "use the version of Tunesmith that wrote it, or remove it"
             raise BadInput(
                 f"not an entry of format {FORMAT} under its own name: {got}", where=str(path), hint=hint
             )
-        return entry
+        return with_author(entry)
 
     def __contains__(self, name: str) -> bool:
         return bool(NAME.fullmatch(name)) and self._file(name).is_file()

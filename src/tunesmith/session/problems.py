@@ -17,6 +17,8 @@ from tunesmith.problem.problem_file import parse_problem, with_workloads
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
+from tunesmith.run.authors import TEMPLATE_HEADER as TEMPLATE_HEADER
+from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import is_broken
 from tunesmith.run.events import Recorded, Started
@@ -27,7 +29,7 @@ from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolde
 
 PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
-HEADER, TEMPLATE, TEMPLATE_HEADER = "header:", "template:", "template-header:"
+HEADER, TEMPLATE = "header:", "template:"
 WORKLOADS = "workloads:"  # in place of the problem's own
 # Further templates, one of the library, and the words for a role.
 BESIDE, LIBRARY, PROMPT = "beside:", "library:", "prompt:"
@@ -259,7 +261,8 @@ def reload(folder: RunFolder, started: Started | None) -> tuple[Problem, Templat
     if not started.template:
         return problem, None
     name = started.template.removeprefix(TEMPLATE)
-    return problem, template_of(texts[started.template], name, problem, texts)
+    template = template_of(texts[started.template], name, problem, texts)
+    return problem, replace(template, is_foreign=bool(author_of(started, "")))
 
 
 def state_of(folder: RunFolder, records: Iterable[Recorded] | None = None) -> State:
@@ -302,7 +305,8 @@ def templates_of(folder: RunFolder, state: State) -> Templates:
     assert state.started is not None, "a run that can be read has begun"
     files = state.started.files
     beside = {name.removeprefix(BESIDE): digest for name, digest in files if name.startswith(BESIDE)}
-    return Templates(problem, state.device, given, FolderTexts(folder), beside)
+    authors = {name: author for name in ("", *beside) if (author := author_of(state.started, name))}
+    return Templates(problem, state.device, given, FolderTexts(folder), beside, authors)
 
 
 def spec_of(folder: RunFolder, started: Started) -> str:

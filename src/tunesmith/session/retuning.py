@@ -18,6 +18,7 @@ from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
+from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import rows_for
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
@@ -245,8 +246,8 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
     first = "" if "" in winners and has_headers else next(iter(winners))
     template = problems.template_of(_text(folder, state, first, texts), winners[first], problem, texts)
     beside: dict[str, Template] = {}
-    for other in (candidate for candidate in winners if candidate != first):
-        called = other or "given"
+    names = [(candidate, candidate or "given") for candidate in winners if candidate != first]
+    for other, called in names:
         try:
             text = _text(folder, state, other, texts)
             beside[called] = problems.template_of(text, winners[other], problem, {})
@@ -257,7 +258,18 @@ def _of_run(path: Path, wanted: _Wanted) -> RetuneSource:
     known = tuple(one for one in primed if one is not None)
     origin = f"run {name} on {state.device.name}{changed}"
     backend = problems.spec_of(folder, started) if backends.kind(started.backend).from_file else None
-    return RetuneSource(RunInput(loaded, template, beside, origin), lambda _device: known, backend)
+    # By the names they have here: the first has none.
+    ours = [(first, ""), *(pair for pair in names if pair[1] in beside)]
+    authors = {called: author for c, called in ours if (author := _author(state, c))}
+    given = RunInput(loaded, template, beside, origin, authors=authors)
+    return RetuneSource(given, lambda _device: known, backend)
+
+
+def _author(state: State, candidate: str) -> str:
+    """The model that wrote what has won, in that run or in one before it."""
+    assert state.started is not None
+    drafted = state.candidate(candidate).drafted
+    return drafted.author if drafted is not None else author_of(state.started, candidate)
 
 
 def name_of(path: Path) -> str:
@@ -326,4 +338,5 @@ def _of_entry(entry: LibraryEntry, wanted: _Wanted) -> RetuneSource:
     if any(score is not None for _, score in rows):
         known = (Primed(f"{called}, on {entry.device}", rows, entry.best),)
     origin = f"{called}, on {entry.device}{changed}"
-    return RetuneSource(RunInput(loaded, template, origin=origin), lambda _device: known)
+    authors = {"": entry.author} if entry.author else {}
+    return RetuneSource(RunInput(loaded, template, origin=origin, authors=authors), lambda _device: known)

@@ -61,6 +61,7 @@ class RunInput:
     beside: Mapping[str, Template] = field(default_factory=dict)  # given too, by the names they go by
     origin: str = ""  # what it searches again
     library: Sequence[LibraryEntry] = ()  # it begins from the one that suits the device
+    authors: Mapping[str, str] = field(default_factory=dict)  # of given ones that a model once wrote
 
 
 def no_priors(_device: Device) -> tuple[Primed, ...]:
@@ -74,6 +75,8 @@ def begin(
     """`priors`: what is known of templates like it, for the device that is chosen."""
     signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
+    if template is not None and given.authors.get(""):
+        template = replace(template, is_foreign=True)
     prompts = _prompts(config, template, listener.note)
     spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
@@ -117,6 +120,7 @@ def begin(
             notes=notes,
             salt=secrets.randbits(SEED_BITS),
             protection=local.protection,
+            authors=tuple(given.authors.items()),
         )
         journal = folder.journal()
         state = apply(State(), journal.append(started))
@@ -127,7 +131,7 @@ def begin(
         folder.discard()
         folder.unlock()
         raise
-    templates = Templates(problem, device, template, FolderTexts(folder), beside)
+    templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
     return _execute(folder, config, listener, local, templates)
 
 
