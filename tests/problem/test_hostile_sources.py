@@ -203,15 +203,6 @@ ON_DEVICE = {
     "pointer to a constant": ("__device__ const float *memo;", "state"),
     "constant that nobody sets": ("__constant__ float memo;", "state"),
     "thread_local": ("thread_local int calls;", "name"),
-    # what a cache keeps beyond a launch
-    "policy": (device('asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(n));'), "cache"),
-    "load that stays": (device('asm("ld.global.L2::evict_last.u32 %0, [%1];" : "=r"(n) : "l"(x));'), "cache"),
-    "policy by number": (
-        device('asm("ld.global.L2::cache_hint.u32 %0, [%1], %2;" :: "l"(0x14F0000000000000ull));'), "cache",
-    ),
-    "prefetch that stays": (device('asm("prefetch.global.L2::" "evict_last [%0];" :: "l"(x));'), "cache"),
-    "property of C++": (device("cuda::access_property p = cuda::access_property::persisting{};"), "cache"),
-    "policy by name": (device("cuda::ptx::createpolicy_fractional_L2_evict_last(1.0f);"), "cache"),
     "built-in property": (device("__nv_associate_access_property(x, 0);"), "name"),
     "mode by constant": (
         device('asm("ld.global.%2.u32 %0, [%1];" : "=r"(n) : "l"(x), "C"("L2::evict" "_last"));'),

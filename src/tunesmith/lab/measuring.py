@@ -15,6 +15,7 @@ from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Builders, BuiltCode, Race, RaceRun, Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
+from tunesmith.problem.device_words import keeps_in_cache
 from tunesmith.problem.plan import CannotRun, Plan, Status, necessary_traffic, plan_launch, show_sizes
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Variant, original
@@ -61,6 +62,7 @@ ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not know
 DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies, sends and judges at the very least
 LAYOUT_RATE = 500e6  # at which a device that fills its memory by itself lays out what is timed
 INPUT_SECONDS = 60.0  # for the user's function that makes inputs, where nobody has seen it at work yet
+LONG_ROTATION = 16.0  # caches, where a kernel may ask one to keep data: all but a sixteenth is cold
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
 OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
 OUT_OF_NOISY_RACE = 3.0
@@ -350,6 +352,7 @@ class TrialTimer:
         draw = Draw("normal", seed, self._problem.inputs)
         warm = items[0].workload.cache == "warm"
         original = (own.code, own.plan) if own else None
+        policy = _cold_enough(policy, items)
         return Race(tuple((item.code, item.plan) for item in items), draw, policy, warm, original=original)
 
     def _known(self, key: str) -> Timing | None:
@@ -370,6 +373,11 @@ class TrialTimer:
     def _key(self, item: Ready, policy: TimingPolicy) -> str:
         plan = item.plan
         launch = (plan.sizes, plan.buffers, plan.scalars, plan.locals, plan.aliases, plan.launches)
-        how = (policy, item.workload.cache, METHOD)
+        how = (_cold_enough(policy, [item]), item.workload.cache, METHOD)
         parts = (item.code.code_digest, repr(launch), self._device.key, repr(how))
         return digest_of(*parts, repr(self._problem.inputs))
+
+
+def _cold_enough(policy: TimingPolicy, items: Sequence[Ready]) -> TimingPolicy:
+    keeps = any(keeps_in_cache(item.code.unit.source) for item in items)
+    return replace(policy, rotation=LONG_ROTATION) if keeps else policy

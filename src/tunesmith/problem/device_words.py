@@ -13,8 +13,17 @@ from typing import Literal
 
 Rule = Literal[
     "text", "directive", "include", "pragma", "attribute", "name", "call", "declaration", "assembler", "host",
-    "state", "clock", "pointer", "cache", "wait",
+    "state", "clock", "pointer", "wait",
 ]  # fmt: skip
+
+
+# What may stay in a cache beyond a launch, in PTX and in C++.
+_KEPT = re.compile(r"evict_|cache_hint|createpolicy|applypriority|access_property|persisting|L2::")
+
+
+def keeps_in_cache(text: str) -> bool:
+    """Whether a kernel may ask a cache to keep data for the launches after it."""
+    return _KEPT.search(text) is not None
 
 
 class Refusal(Exception):

@@ -48,12 +48,6 @@ _NEVER = {
     "__declspec": "an attribute", "__managed__": "a variable that outlives a launch",
 }  # fmt: skip
 _STD = listed("move forward get exchange declval addressof lowest infinity quiet_NaN epsilon denorm_min")
-# What a cache keeps beyond a launch, in PTX and in C++; a policy is a number, whoever made it.
-_KEPT = re.compile(r"\w*(?:evict_last|cache_hint)\w*|persisting")
-_KEEPS = (
-    "asks a cache to keep data beyond a launch, which a timing takes for speed; leave it out, or say what is "
-    "used once: evict_first, no_allocate"
-)
 _PTX_REGISTER = re.compile(r"%%?([a-z]\w*)")
 
 
@@ -247,8 +241,6 @@ class _WordJudge(TokenRun):
                 f"{name} of the headers is a variable that outlives a launch and can be written, or uses one"
             )
             raise Refusal("state", line, f"{words}; keep such things in an argument of [workspace]")
-        if self.text(at - 1) == "::" and (kept := _KEPT.fullmatch(name)) and not self.is_users(name):
-            raise Refusal("cache", line, f"{kept[0]} {_KEEPS}")
         if name in ASSEMBLER:
             self._assembler(at, line)
         elif self.words.clocks.fullmatch(name) and not self.is_users(name) and not self._is_own(at, name):
@@ -361,9 +353,6 @@ class _WordJudge(TokenRun):
                 raise Refusal("assembler", line, words)
 
     def _instructions(self, written: str, line: int) -> None:
-        for kept in _KEPT.findall(written):
-            if kept not in self.user.text:
-                raise Refusal("cache", line, f"{kept} in asm {_KEEPS}")
         for found in _PTX_REGISTER.finditer(written):
             if self.words.clocks.fullmatch(found[1]) and f"%{found[1]}" not in self.user.text:
                 words = f"asm reads %{found[1]}, by which a check can be told from a timing; leave it out"
