@@ -9,6 +9,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -190,11 +191,16 @@ class TestDeadline:
         with pytest.raises(WorkerTimedOut):
             worker.request(ListDevices(), deadline=0.5)
 
-    @pytest.mark.parametrize(("stood_still", "took"), [(0.0, 1.0), (30.0, 31.0)])
+    @pytest.mark.parametrize(
+        ("stood_still", "stolen", "took"), [(0.0, 0.0, 1.0), (30.0, 0.0, 31.0), (0.0, 0.75, 3.7)]
+    )
     def test_while_the_machine_stands_still_none_passes(
-        self, stood_still: float, took: float, monkeypatch: pytest.MonkeyPatch
+        self, stood_still: float, stolen: float, took: float, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """Nor for the share of the processors that others are given."""
         now, pauses = [0.0], [stood_still]
+        ticks = count(step=100)
+        monkeypatch.setattr(process, "processor_ticks", lambda: (n := next(ticks), stolen * n))
 
         def wait(_r: object, _w: object, _x: object, seconds: float) -> tuple[list[int], ...]:
             now[0] += seconds + (pauses.pop() if pauses else 0.0)

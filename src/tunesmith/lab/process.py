@@ -47,11 +47,13 @@ class WorkerReplaced(Exception):
 
 class Patience:
     """The seconds that a worker has. Where this process itself did not run for a while, because the machine
-    stood still, that counts as a moment: the worker did not run either, and has done nothing wrong."""
+    stood still, that counts as a moment: the worker did not run either, and has done nothing wrong. So does
+    the share of its processors that a virtual machine is not given."""
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds
         self._seen = time.monotonic()
+        self._ticks: tuple[int, int] | None = None
 
     def waits_for(self, to_read: Sequence[int] = (), to_write: Sequence[int] = ()) -> bool:
         """Until one of them is ready; false when the seconds are over."""
@@ -59,12 +61,31 @@ class Patience:
             ready = select.select(to_read, to_write, [], max(0.0, min(self._left, MOMENT)))
             now = time.monotonic()
             is_over = self._left <= 0.0
-            self._left -= min(now - self._seen, 2 * MOMENT)
+            passed = min(now - self._seen, 2 * MOMENT)
+            self._left -= passed * self._given() if passed > MOMENT / 2 else passed
             self._seen = now
             if any(ready):
                 return True
             if is_over:
                 return False
+
+    def _given(self) -> float:
+        """The share of the processors' time that this machine had since the last moment, a tenth at least."""
+        before, self._ticks = self._ticks, processor_ticks()
+        if before is None:
+            return 1.0
+        every, stolen = (now - then for now, then in zip(self._ticks, before, strict=True))
+        return max(0.1, 1.0 - stolen / every) if every > 0 else 1.0
+
+
+def processor_ticks() -> tuple[int, int]:
+    """Of all processors so far, and those that others were given; zeros where nobody counts."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            fields = [int(field) for field in file.readline().split()[1:9]]
+    except (OSError, ValueError):
+        return 0, 0
+    return (sum(fields), fields[7]) if len(fields) == 8 else (0, 0)
 
 
 _making_ready = threading.Lock()
