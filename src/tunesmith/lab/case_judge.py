@@ -91,7 +91,7 @@ class CaseJudge:
         both = list(zip(cases, plans, strict=True))
         launched = [case for case, _ in takewhile(lambda one: isinstance(one[1], Plan), both)]
         for number, (case, plan) in enumerate(both):
-            self.prepare(launched, number + 1)
+            self.prepare(launched, number)
             seconds = self.established(case)
             if isinstance(seconds, Verdict):
                 failed = Verdict(seconds.status, f"the original itself fails: {seconds.detail}")
@@ -149,7 +149,7 @@ class CaseJudge:
         moved = [case for case in tried if apart and self._is_moved(code, variant, case)]
         beside = [self._beside.submit(apart.establish, case) for case in moved if apart]
         for number, case in enumerate(tried):
-            self.prepare(tried, number + 1)
+            self.prepare(tried, number)
             verdict, attempts = self.established(case), [case.again(1)]
             if not isinstance(verdict, Verdict):
                 found.append(case)
@@ -166,8 +166,8 @@ class CaseJudge:
         return list(dict.fromkeys(found))
 
     def prepare(self, cases: Sequence[Case], first: int) -> None:
-        """The references of the next ones are computed meanwhile; what cannot be launched says so in its
-        turn."""
+        """References of the first, which is asked for next, and of those after it are computed meanwhile;
+        what cannot be launched says so in its turn."""
         ahead = AHEAD if self._device.is_host else FAR_AHEAD
         for case in cases[first : first + ahead]:
             if case not in self._unfit and case.distribution not in self._unfit_values:

@@ -137,7 +137,7 @@ class LocalLab:
         cases = full_cases(self._problem, original(self._problem), self._device, self._seed)
         for number, case in enumerate(cases):
             self._progress(f"checking the original, case {number + 1} of {len(cases)}")
-            self._cases.prepare(cases, number + 1)
+            self._cases.prepare(cases, number)
             verdict = self._cases.established(case) if case.is_odd else self._oracle.establish(case)
             if isinstance(verdict, Verdict) and case.is_odd:
                 words = f"the original fails {case.where}, so nobody is held to it there"
