@@ -35,7 +35,7 @@ class Cheat:
     workspace: str = ""  # its declaration
     parameter: str = ""  # the same in the kernel's own words
     verdicts: tuple[Status, ...] = WRONG
-    rule: str = ""  # of the vetting, where that turns it away
+    rule: str = ""  # of the vetting, where that turns a model's away; a user's is caught at its stage
     quick: bool = False  # in `make test`, for its kind
     tries: int = 1  # where one look shows it only by chance: a winner has eleven or more at a workload
 

@@ -77,6 +77,7 @@ CHEATS: dict[str, Cheat] = {
         "skips every second row where the output's address is odd, in cache lines",
         begin="if (row % 2 && ((size_t)out >> 7) % 2 && !isnan(to[0])) return;",
         verdicts=DIFFERS,
+        rule="pointer",
     ),
     "ends": Cheat(
         "looks",
@@ -94,6 +95,7 @@ CHEATS: dict[str, Cheat] = {
         "looks",
         "skips rows where input and output are further apart than in a check",
         begin=SKIPS.format("!isnan(to[0]) && ((size_t)out ^ (size_t)input) > (1u << 22)"),
+        rule="pointer",
     ),
     "one_row": Cheat(
         "looks",
