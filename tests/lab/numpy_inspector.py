@@ -113,7 +113,7 @@ def memory_at(pointer: Pointer) -> Bytes:
 
 
 def repeated(pattern: bytes, nbytes: int) -> Bytes:
-    return np.resize(np.frombuffer(pattern, dtype=np.uint8), nbytes)
+    return np.frombuffer((pattern * (nbytes // len(pattern) + 1))[:nbytes], dtype=np.uint8)
 
 
 def _values(pointer: Pointer, type: str) -> NDArray[Any]:
