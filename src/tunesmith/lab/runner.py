@@ -278,10 +278,7 @@ class Runner:
 
     def check(self, code: BuiltCode, request: m.CheckCase, deadline: float) -> m.Judged | Verdict | None:
         """None: the device has no such case, or no longer."""
-        reply = self._ask_loaded(m.Judged, [code], request, deadline)
-        if isinstance(reply, Verdict):
-            return None if reply is FORGOTTEN else reply
-        return self._noted(reply[0])
+        return self._judged(self._ask_loaded(m.Judged, [code], request, deadline))
 
     def check_and_send(
         self, code: BuiltCode, request: m.CheckCase, deadline: float
@@ -296,10 +293,7 @@ class Runner:
         self, request: m.JudgeOutputs, outputs: tuple[bytes, ...], deadline: float
     ) -> m.Judged | Verdict | None:
         """None: the device has no such case, or no longer."""
-        reply = self._ask_loaded(m.Judged, [], request, deadline, outputs)
-        if isinstance(reply, Verdict):
-            return None if reply is FORGOTTEN else reply
-        return reply[0]
+        return self._judged(self._ask_loaded(m.Judged, [], request, deadline, outputs))
 
     def check_all(
         self, code: BuiltCode, requests: Sequence[m.CheckCase], deadline: float
@@ -310,6 +304,11 @@ class Runner:
             return None if reply is FORGOTTEN else reply
         verdicts = reply[0].verdicts
         return tuple(map(self._noted, verdicts)) if 0 < len(verdicts) <= len(requests) else NOT_ASKED
+
+    def _judged(self, reply: tuple[m.Judged, tuple[bytes, ...]] | Verdict) -> m.Judged | Verdict | None:
+        if isinstance(reply, Verdict):
+            return None if reply is FORGOTTEN else reply
+        return self._noted(reply[0])
 
     def _noted(self, judged: m.Judged) -> m.Judged:
         self.busy += judged.busy
