@@ -1,0 +1,72 @@
+"""What exports are made from: the dispatch and files of a run, or of several runs of one problem."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.dispatch import Dispatch, DispatchEntry
+
+
+@dataclass(frozen=True)
+class DeviceResult:
+    """What one run delivered, on one device."""
+
+    run: str  # the name of its folder
+    dispatch: Dispatch
+    files: Mapping[str, bytes]  # below `tuned/`, by name
+
+    def source(self, entry: DispatchEntry) -> str:
+        return self.files[entry.file].decode()
+
+    def binary(self, entry: DispatchEntry) -> bytes | None:
+        return self.files[entry.binary.file] if entry.binary is not None else None
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """The results of one problem: dispatched by device first, then by size."""
+
+    results: tuple[DeviceResult, ...]
+
+    @property
+    def first(self) -> DeviceResult:
+        return self.results[0]
+
+    @property
+    def problem(self) -> str:
+        return self.first.dispatch.problem
+
+    @cached_property
+    def name(self) -> str:
+        """The problem's, as a name in C and Python."""
+        name = re.sub(r"[^A-Za-z0-9_]", "_", self.problem)
+        return f"k{name}" if not name or name[0].isdigit() else name
+
+
+@dataclass(frozen=True)
+class Target:
+    """A form of export. `write` gives its files by name; it raises BadInput where a result cannot have it."""
+
+    name: str
+    about: str  # one line, for people
+    languages: tuple[str, ...]
+    write: Callable[[Artefact], dict[str, bytes]]
+
+
+def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
+    """The same operator on each device, no device twice."""
+    first = results[0].dispatch
+    for other in (result.dispatch for result in results[1:]):
+        same = (first.problem, first.language, first.arguments, first.sizes)
+        if (other.problem, other.language, other.arguments, other.sizes) != same:
+            fault = f"{other.problem} on {other.device} is not the same operator as {first.problem} on {first.device}"
+            hint = "export runs of one problem file together: same arguments, sizes and language"
+            raise BadInput(fault, hint=hint)
+    devices = [result.dispatch.architecture or result.dispatch.device for result in results]
+    if twice := next((d for d in devices if devices.count(d) > 1), None):
+        raise BadInput(f"two runs are for {twice}", hint="name one run for each kind of device")
+    return Artefact(results)
