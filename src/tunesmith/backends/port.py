@@ -359,6 +359,15 @@ class CeilingKernels:
 
 
 @dataclass(frozen=True)
+class PortableForm:
+    """Machine code as programs load it, and the symbol of each entry; and both as our workers take them."""
+
+    name: str  # and ending of such a file
+    unpack: Callable[[bytes], tuple[dict[str, str], bytes]]
+    pack: Callable[[Mapping[str, str], bytes], bytes]
+
+
+@dataclass(frozen=True)
 class TuningFlags:
     """Build flags that a template may have with a parameter as their value, {}; empty where there is none."""
 
@@ -405,6 +414,7 @@ class BackendKind:
     flags: TuningFlags = TuningFlags()
     # The command that compiles kernels with the host's part in one file; None: they are delivered without.
     host_command: Callable[[Sequence[str], Device], str] | None = None
+    portable: PortableForm | None = None  # None: sources alone are delivered
     no_profiles: str = ""  # why a search has no profile to be steered by
     no_counters: str = "this backend reads no hardware counters"
     counting: Callable[[Sequence[str], Mapping[str, str], Path], Counting] | None = None

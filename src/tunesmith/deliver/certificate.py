@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tunesmith.deliver.tuned import DispatchEntry, entry_for
 from tunesmith.problem.device import Clock, Device
+from tunesmith.problem.dispatch import DispatchEntry, read_dispatch
 from tunesmith.problem.problem import Problem
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import ChainHead
@@ -90,7 +90,8 @@ def certificate(
     started, stopped = state.started, state.stopped
     assert started and state.baseline and stopped, "only a run that has ended has a certificate"
     choice, before = verified_choice(problem, state), state.baseline.outcome
-    served = [(p, entry_for(dispatch, problem.workload(p.workload).as_dict())) for p in choice.picks]
+    made = read_dispatch(dispatch)
+    served = [(p, made.entry_for(problem.workload(p.workload).as_dict())) for p in choice.picks]
     return Certificate(
         problem=started.problem,
         judged_by=judged_by(state),

@@ -196,9 +196,12 @@ def _talk(report: Report) -> list[str]:
 def _tested(report: Report) -> list[str]:
     """How far a verification went, and the cases that were replaced."""
     lines: list[str] = []
-    if report.reach:
-        ends = ", ".join(f"{text} up to {most}" for text, most in report.reach)
-        lines.append(f"The general configuration serves {cell(ends)}; beyond, untested, the original does.")
+    if report.where:
+        ends = " and ".join(report.where)
+        why = f" ({report.shown})" if report.shown else ""
+        lines.append(
+            f"The general configuration serves where {cell(ends)}{cell(why)}; elsewhere the original does."
+        )
     lines += [sentence(cell(line, 600)) for line in report.sanitizers]
     replaced = [f"- {_case(case)}, {cell(case.reason)}" for case in report.replaced]
     return lines + (

@@ -21,6 +21,7 @@ from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References
 from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
 from tunesmith.lab.sanitizing import SanitizerTools, Sanitizing, verdict_of
+from tunesmith.lab.serving import BinaryShelf, Serving
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
@@ -37,12 +38,13 @@ from tunesmith.run.events import (
     Extended,
     Profiled,
     ReplacedCase,
+    Served,
     Surveyed,
     Verified,
     VerifiedBuild,
 )
 from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
-from tunesmith.run.ports import ResultCache
+from tunesmith.run.ports import Call, Delivery, ResultCache
 from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
@@ -50,6 +52,7 @@ from tunesmith.text import seed_of
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
 REFERENCE_WORKERS = 6
+NO_SHELF = BinaryShelf(None, None)
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class LocalLab:
         extra: Sequence[ExtraCase] = (),
         draw_seed: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
         sanitizers: SanitizerTools | str = "this lab was given no sanitizer",
+        shelf: BinaryShelf = NO_SHELF,
+        no_calls: str = "",
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
         begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none."""
@@ -86,6 +91,8 @@ class LocalLab:
         self._draw_seed = draw_seed
         self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
+        self._shelf = shelf
+        self.no_calls = no_calls
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None)
@@ -165,7 +172,13 @@ class LocalLab:
         trial = Trial(-1, None, tuple(w.name for w in self._problem.workloads), "long", "sentinel")
         outcome = _outcome(trial, original(self._problem).digest, code, results, started)
         self._timer.remember(outcome)
-        return Baseline(outcome, "reference" if self._problem.accuracy.reference else "original")
+        builds = []
+        for item in builds_of(self._problem, None, None):
+            built = self._builders.start(item.variant).result()
+            if isinstance(built, BuiltCode):
+                builds.append(self._shelf.keep(built, item.variant, tuple(w.name for w in item.workloads)))
+        by_reference = self._problem.accuracy.reference is not None
+        return Baseline(outcome, "reference" if by_reference else "original", tuple(builds))
 
     def admit(self, template: Template) -> None:
         self._templates[template.digest] = template
@@ -251,8 +264,11 @@ class LocalLab:
             tried += seen_cases(cases, verdict, errors)
             if verdict.ok and sanitized:
                 verdict = verdict_of(sanitized[-1])
-            digest = code.code_digest if isinstance(code, BuiltCode) else ""
-            builds.append(VerifiedBuild(tuple(w.name for w in item.workloads), item.variant.digest, digest))
+            names = tuple(w.name for w in item.workloads)
+            if isinstance(code, BuiltCode):
+                builds.append(self._shelf.keep(code, item.variant, names))
+            else:
+                builds.append(VerifiedBuild(names, item.variant.digest, ""))
             for workload in item.workloads:
                 if isinstance(code, Verdict) or not verdict.ok:
                     results.append(Result(workload.name, verdict.status, detail=verdict.detail))
@@ -267,6 +283,15 @@ class LocalLab:
         outcome = _outcome(trial, _digest(prepared), built, results, started)
         found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
         return Verified(outcome, len(seen), seed, *found, merged(sanitized))
+
+    def serve(self, delivery: Delivery, calls: Sequence[Call]) -> Served:
+        """In a process that no candidate has used, which loads what is delivered."""
+        self._runner.renew()
+        seed = self._draw_seed()
+        policies, compiler = self._policies, self._settings.compiler
+        parts = (self._problem, self._builders, self._plans, self._timer, self._shelf, policies, compiler)
+        calls_made = Serving(*parts, self._progress).serve(delivery, calls, seed)
+        return Served(delivery.general, delivery.entries_digest, calls_made)
 
     def prepare_profiles(self) -> None:
         """Measure the device's ceilings where they are not known: before a run's clock, whose budget is for

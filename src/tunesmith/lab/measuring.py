@@ -224,6 +224,13 @@ class TrialTimer:
                 best = self._best.get(result.workload, result.timing.seconds)
                 self._best[result.workload] = min(best, result.timing.seconds)
 
+    def original_seconds(self, workload: str) -> float | None:
+        return self._original_seconds.get(workload)
+
+    def expect(self, workload: Workload, seconds: float) -> None:
+        """What the original may take at a workload that is not one of the problem's."""
+        self._original_seconds.setdefault(workload.name, seconds)
+
     def baseline(self, progress: Callable[[str], None]) -> tuple[BuiltCode, list[Result]]:
         """The original at every workload; anything but a time ends the run."""
         results: list[Result] = []

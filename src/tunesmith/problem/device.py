@@ -72,6 +72,11 @@ class Device:
         return digest_of(self.backend, self.platform, self.name, self.driver, size)
 
     @property
+    def architecture(self) -> str:
+        """As compilers for it name it; empty where code is not built for one."""
+        return f"sm_{self.limits.capability}" if self.limits.capability else ""
+
+    @property
     def is_host(self) -> bool:
         """Kernels run on the cores that builds would use, so the two must take turns."""
         return self.kind == "cpu"

@@ -128,15 +128,6 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class DispatchCase:
-    """One line of the dispatch: under this condition this variant, which is in this file."""
-
-    when: str
-    file: str
-    variant: Variant
-
-
-@dataclass(frozen=True)
 class Template:
     path: str
     source: str

@@ -24,7 +24,6 @@ from tunesmith.problem.dispatch import (
 from tunesmith.problem.problem import Contract, Launch, Problem
 from tunesmith.problem.template import (
     PLACEHOLDER,
-    DispatchCase,
     Variant,
     bind_launch,
     original,
@@ -32,9 +31,10 @@ from tunesmith.problem.template import (
 )
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
+from tunesmith.run.ports import Delivery
 from tunesmith.run.racing import Winners
 from tunesmith.run.state import State
-from tunesmith.space.expr import Undefined, parse
+from tunesmith.space.expr import Undefined
 from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, unparse
 from tunesmith.space.params import Config
 from tunesmith.text import plain
@@ -46,12 +46,13 @@ _PART_OF_A_NAME = re.compile(r"[A-Za-z0-9_.+ -]{1,100}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """The dispatch and the files it names; `binaries` are stored by digest, and named here."""
+class _ServedCase:
+    """One line of the dispatch: under this condition this variant, which is in this file."""
 
-    dispatch: Dispatch
-    files: dict[str, bytes]
-    binaries: dict[str, str]
+    when: str
+    file: str
+    variant: Variant
+    digest: str  # of the variant as it was built
 
 
 class _Undeliverable(Exception):
@@ -64,7 +65,6 @@ def delivery(
     device: Device,
     choice: Winners,
     builds: Iterable[VerifiedBuild] = (),
-    architecture: str = "",
     compiler: str = "",
 ) -> Delivery:
     _, dot, ending = plain_name(problem.kernel.path).rpartition(".")
@@ -73,7 +73,7 @@ def delivery(
     names: dict[tuple[Config, str], str] = {}
     left_out: list[str] = []
 
-    def case(config: Config, called: str, sizes: Mapping[str, int] | None = None) -> DispatchCase | None:
+    def case(config: Config, called: str, sizes: Mapping[str, int] | None = None) -> _ServedCase | None:
         """A source that serves more than once is one file, under its first name."""
         variant = template_of(config).render(problem, config, sizes)
         name = f"{plain_name(problem.name)}-{plain_name(called)}"
@@ -85,12 +85,12 @@ def delivery(
             left_out.append(f"{config.label} for {called}: {error}")
             return None
         file = names.setdefault((config, variant.digest), f"{name}{suffix}")
-        return DispatchCase(_exactly(sizes or {}), file, settled)
+        return _ServedCase(_exactly(sizes or {}), file, settled, variant.digest)
 
     general = None  # unless the general configuration has sizes built in
     if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
         general = case(choice.general, "general")
-    served: list[DispatchCase] = []
+    served: list[_ServedCase] = []
     for pick in choice.picks:
         sizes = problem.workload(pick.workload).as_dict()
         if pick.config == choice.general and (pick.config is None or (general and choice.serves(sizes))):
@@ -99,7 +99,7 @@ def delivery(
             served += _originals(problem, f"original{suffix}", _exactly(sizes), sizes)
         elif (made := case(pick.config, pick.workload, sizes)) is not None:
             served.append(made)
-    if general is not None and choice.where is not None:
+    if general is not None:
         domain = _domain(problem.contract, general.variant, device)
         served.append(replace(general, when=" and ".join([domain, *choice.where])))
     served += _originals(problem, f"original{suffix}", "1")
@@ -110,16 +110,14 @@ def delivery(
     files = {each.file: each.variant.source.encode() for each in served}
     headers = _headers(served, files)
     binaries: dict[str, str] = {}
-    entries = [
-        _entry(each, headers.get(each.variant.headers), known, binaries) for each in served
-    ]
+    entries = [_entry(each, headers.get(each.variant.headers), known, binaries) for each in served]
     speedups = {pick.workload: pick.speedup.value for pick in choice.picks if pick.config is not None}
-    made = Dispatch(
+    dispatch = Dispatch(
         problem=problem.name,
         language=problem.kernel.language,
         device=device.name,
         entries=tuple(entries),
-        architecture=architecture,
+        architecture=device.architecture,
         compiler=compiler,
         arguments=tuple(dispatch_argument(a) for a in problem.arguments),
         sizes=tuple(
@@ -132,8 +130,9 @@ def delivery(
         shown=choice.shown,
         left_out=tuple(left_out),
     )
-    files["dispatch.json"] = encode(made) + b"\n"
-    return Delivery(made, files, binaries)
+    files["dispatch.json"] = encode(dispatch) + b"\n"
+    configs = {each.digest: each.variant.config for each in served if each.variant.config is not None}
+    return Delivery(dispatch, files, binaries, known, configs, choice.general)
 
 
 def builds_known(state: State) -> tuple[VerifiedBuild, ...]:
@@ -144,11 +143,15 @@ def builds_known(state: State) -> tuple[VerifiedBuild, ...]:
 
 def _originals(
     problem: Problem, file: str, when: str, sizes: Mapping[str, int] | None = None
-) -> list[DispatchCase]:
+) -> list[_ServedCase]:
     """One whose entry names a size is as many kernels as that size has values; the last serves the rest, for
     whoever can still compile it."""
+
+    def case(when: str, variant: Variant) -> _ServedCase:
+        return _ServedCase(when, file, variant, variant.digest)
+
     if sizes is not None:
-        return [DispatchCase(when, file, original(problem, sizes))]
+        return [case(when, original(problem, sizes))]
     plain_one = original(problem)
     inserted = {n for entry in plain_one.entries for n in PLACEHOLDER.findall(entry)}
     names = [name for name in problem.size_names if name in inserted]
@@ -158,8 +161,8 @@ def _originals(
         used = {name: dict.fromkeys(w.as_dict()[name] for w in problem.workloads) for name in names}
         for chosen in islice(product(*(rules[n] or tuple(used[n]) for n in names)), MOST_INSTANCES):
             here = dict(zip(names, chosen, strict=True))
-            found.append(DispatchCase(_exactly(here), file, original(problem, here)))
-    return [*found, DispatchCase(when, file, plain_one)]
+            found.append(case(_exactly(here), original(problem, here)))
+    return [*found, case(when, plain_one)]
 
 
 def _bound(variant: Variant, device: Device) -> Variant:
@@ -174,7 +177,7 @@ def _settled(
     resources = (build.resources if build is not None else None) or Resources()
     names = {**device.limits.names(), **resources.names()}
     names = {k: v for k, v in names.items() if k not in ("resources.blocks_per_sm", "resources.occupancy")}
-    launches = tuple(_settle(l, variant, device, resources, names, sizes) for l in variant.launches)
+    launches = tuple(_settle(one, variant, device, resources, names, sizes) for one in variant.launches)
     return replace(variant, launches=launches)
 
 
@@ -263,7 +266,7 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
 
 
 def _headers(
-    served: Sequence[DispatchCase], files: dict[str, bytes]
+    served: Sequence[_ServedCase], files: dict[str, bytes]
 ) -> dict[tuple[tuple[str, str], ...], DispatchHeaders]:
     """Puts the headers of every source among the files, each set in a folder of its own.
 
@@ -301,7 +304,7 @@ def _may_be_written(path: PurePosixPath, text: str, written: dict[PurePosixPath,
 
 
 def _entry(
-    served: DispatchCase,
+    served: _ServedCase,
     headers: DispatchHeaders | None,
     known: Mapping[str, VerifiedBuild],
     binaries: dict[str, str],

@@ -149,6 +149,7 @@ class Baseline:
 
     outcome: Outcome
     judged_by: Literal["reference", "original"]
+    builds: tuple[VerifiedBuild, ...] = ()  # journals of earlier versions do not say
 
 
 @dataclass(frozen=True)
@@ -332,12 +333,23 @@ class CaseSeen:
 
 
 @dataclass(frozen=True)
+class StoredBinary:
+    """Machine code in the form in which it is delivered, stored by digest."""
+
+    form: str
+    digest: str
+    symbols: dict[str, str]  # entry -> the kernel's symbol
+
+
+@dataclass(frozen=True)
 class VerifiedBuild:
     """One build of a verified configuration and the workloads it serves."""
 
     workloads: tuple[str, ...]
     source_digest: str
     code_digest: str  # of the loaded machine code; empty: it did not build
+    binary: StoredBinary | None = None  # what is delivered of it, where machine code can be
+    resources: Resources | None = None
 
 
 @dataclass(frozen=True)
@@ -355,11 +367,30 @@ class Verified:
 
 
 @dataclass(frozen=True)
+class ServedSize:
+    """A call with these sizes: the file that served it, checked and timed against the original."""
+
+    sizes: tuple[tuple[str, int], ...]
+    file: str
+    config: Config | None  # None: the original, which is not timed against itself
+    result: Result  # of the workload, where these are its sizes
+
+
+@dataclass(frozen=True)
+class Served:
+    """What is delivered, called through its own dispatch."""
+
+    general: Config | None
+    dispatch: str  # digest of the entries that were chosen from
+    calls: tuple[ServedSize, ...]
+
+
+@dataclass(frozen=True)
 class Stopped:
     reason: str
 
 
-OfRun = Started | Surveyed | Attached | Protected | Baseline | Extended | Verified | Stopped
+OfRun = Started | Surveyed | Attached | Protected | Baseline | Extended | Verified | Served | Stopped
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured

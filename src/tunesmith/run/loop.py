@@ -14,11 +14,13 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run import events
 from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
+from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
 from tunesmith.run.scores import OneSearch, prune, scores
+from tunesmith.run.serving import next_calls
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored, of_this_round
 from tunesmith.space.params import Config
@@ -256,9 +258,26 @@ class Loop:
         if trials:
             self._append(self.lab.verify(trials[0], trials[1:]))
             return
+        if self._serve():
+            return
         if self._profile_winner():
             return
         self._append(events.Stopped(state.decided[-1].reason))
+
+    def _serve(self) -> bool:
+        """Call what is delivered through its own dispatch, at the workloads and at sizes nobody timed."""
+        if self.lab.no_calls:
+            return False
+        state, template_of = self._state, self.templates.lookup(self._state)
+        choice = verified_choice(self.problem, state)
+        made = delivery(self.problem, template_of, state.device, choice, builds_known(state), state.compiler)
+        general = None
+        if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
+            general = template_of(choice.general).render(self.problem, choice.general)
+        calls = next_calls(self.problem, state, choice, made, general)
+        if calls:
+            self._append(self.lab.serve(made, calls))
+        return bool(calls)
 
     def _profile_winner(self) -> bool:
         """What is delivered beside the original: what bounds it now, and how far from its floor it is."""

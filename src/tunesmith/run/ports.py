@@ -4,19 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
+from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
+from tunesmith.problem.dispatch import Dispatch
+from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.dialogue import Question
-from tunesmith.run.events import Baseline, Decided, Event, Extended, Profiled, Recorded, Surveyed, Verified
+from tunesmith.run.events import (
+    Baseline,
+    Decided,
+    Event,
+    Extended,
+    Profiled,
+    Recorded,
+    Served,
+    Surveyed,
+    Verified,
+    VerifiedBuild,
+)
 from tunesmith.run.events import Declined as Declined
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State, apply
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus, Region, Side, Space, region
+from tunesmith.text import digest_of
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """The dispatch and the files it names; `binaries` are stored by digest, and named here."""
+
+    dispatch: Dispatch
+    files: dict[str, bytes]
+    binaries: dict[str, str]
+    builds: dict[str, VerifiedBuild]  # by the digest of an entry
+    configs: dict[str, Config]  # of tuned entries, by digest
+    general: Config | None
+
+    @property
+    def entries_digest(self) -> str:
+        return digest_of(encode(self.dispatch.entries))
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of what is delivered, with these sizes."""
+
+    sizes: tuple[tuple[str, int], ...]
+    workload: str = ""  # whose sizes these are
+    cache: Literal["cold", "warm"] = "cold"
+
+    @property
+    def name(self) -> str:
+        return self.workload or show_sizes(dict(self.sizes))
 
 
 class Lab(Protocol):
@@ -39,6 +83,15 @@ class Lab(Protocol):
     def collect(self) -> Outcome: ...
     def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
         """Those that come after it may be built meanwhile."""
+        ...
+
+    @property
+    def no_calls(self) -> str:
+        """Why this lab cannot call what is delivered at any size; empty where it can."""
+        ...
+
+    def serve(self, delivery: Delivery, calls: Sequence[Call]) -> Served:
+        """Make the calls through the delivered dispatch, and time what serves against the original."""
         ...
 
     @property

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
+from tunesmith.run.boundary import SLOWER, Boundary, TimedSize, learn
+from tunesmith.run.events import Served
 from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
@@ -20,6 +22,7 @@ from tunesmith.text import seed_of
 
 Finalists = dict[Config, dict[str, Result]]
 
+NOT_TIMED = "it was not timed at other sizes than the workloads"
 CLAIM = 1.01  # a speed-up is claimed only where its interval lies above this
 SPECIAL = 1.01  # a workload gets its own configuration only for at least this much over the general one
 
@@ -37,7 +40,11 @@ class Pick:
 class Winners:
     general: Config | None
     picks: tuple[Pick, ...]
-    reach: tuple[tuple[str, int], ...] = ()  # the general one was found right up to here, less than promised
+    where: tuple[str, ...] = ()  # the general one serves other sizes only where all of these hold
+    shown: str = ""  # what that rests on, in words
+
+    def serves(self, sizes: Mapping[str, int]) -> bool:
+        return all(parse(text).holds(sizes) for text in self.where)
 
     def configs(self) -> tuple[Config, ...]:
         """Every configuration delivered, the general one first."""
@@ -79,9 +86,78 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     picks = []
     for pick in choice.picks:
         speedup = _claim(state, timing_of(state, pick.config, pick.workload))
-        picks.append(Pick(pick.workload, pick.config, speedup) if speedup else _stays(pick.workload))
+        holds = speedup is not None and not _slower_when_served(state, pick)
+        picks.append(
+            Pick(pick.workload, pick.config, speedup) if speedup and holds else _stays(pick.workload)
+        )
     gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
-    return Winners(choice.general if gains else None, tuple(picks), _reach(problem, state, choice.general))
+    if choice.general is None or not gains:
+        return Winners(None, tuple(picks))
+    tested = tuple(f"({text}) <= {most}" for text, most in _reach(problem, state, choice.general))
+    if not any(probes_of(problem, served) for served in rounds_of(state, choice.general)):
+        return Winners(choice.general, tuple(picks), tested, NOT_TIMED)
+    boundary = boundary_of(problem, state, choice.general)
+    if boundary is None:
+        return Winners(None, tuple(picks))
+    where = tuple(dict.fromkeys((*tested, *boundary.conditions)))
+    return Winners(choice.general, tuple(picks), where, _shown(boundary))
+
+
+def rounds_of(state: State, general: Config) -> tuple[Served, ...]:
+    return tuple(served for served in state.served if served.general == general)
+
+
+def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
+    """The sizes of no workload, and how the general configuration did there."""
+    named = {w.name for w in problem.workloads}
+    return tuple(
+        TimedSize(call.sizes, _ratio(call.result))
+        for call in served.calls
+        if call.config == served.general and call.result.workload not in named
+    )
+
+
+def boundary_of(problem: Problem, state: State, general: Config) -> Boundary | None:
+    """Learnt from the first sizes, and again whenever one inside it proves slower. Else it stays as it was:
+    what was confirmed is what is delivered."""
+    timed = [
+        TimedSize(w.sizes, _ratio(result))
+        for w in problem.workloads
+        if (result := timing_of(state, general, w.name)) is not None
+    ]
+    found: Boundary | None = None
+    for number, served in enumerate(rounds_of(state, general)):
+        fresh = probes_of(problem, served)
+        timed += fresh
+        inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
+        if number == 0 or any(not p.is_good for p in inside):
+            found = learn(problem, timed)
+        elif found is not None:
+            found = found.with_more(fresh)
+        if found is None:
+            return None
+    return found
+
+
+def _ratio(result: Result) -> float | None:
+    return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
+
+
+def _shown(boundary: Boundary) -> str:
+    slower = f", it was slower at {boundary.outside}, which lie outside" if boundary.outside else ""
+    return f"timed at {boundary.inside} sizes inside, {boundary.least:.2f}× at the least{slower}"
+
+
+def _slower_when_served(state: State, pick: Pick) -> bool:
+    """Whether the delivered kernel, called through its dispatch, was slower at the workload after all."""
+    calls = [
+        call.result
+        for served in state.served
+        for call in served.calls
+        if call.config == pick.config and call.result.workload == pick.workload
+    ]
+    ratio = _ratio(calls[-1]) if calls else None
+    return ratio is not None and ratio < SLOWER
 
 
 def verified_cases(state: State, choice: Winners) -> int:
@@ -237,7 +313,14 @@ def general_entries(problem: Problem, state: State) -> list[Config]:
 
 def failed_verification(state: State) -> set[Config]:
     outcomes = [v.outcome for v in state.verified if any(not r.ok for r in v.outcome.results)]
-    return {o.trial.config for o in outcomes if o.trial.config is not None}
+    failed = {o.trial.config for o in outcomes if o.trial.config is not None}
+    calls = (call for served in state.served for call in served.calls)
+    cannot = (Status.INFEASIBLE, Status.OVER_LIMITS)  # at that size, where the original serves
+    return failed | {
+        call.config
+        for call in calls
+        if call.config is not None and not call.result.ok and call.result.status not in cannot
+    }
 
 
 def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:

@@ -146,7 +146,8 @@ class Report:
     added: Extended | None = None  # cases that a tester added
     replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
     sanitizers: tuple[str, ...] = ()  # which watched what was verified, and what they found
-    reach: tuple[tuple[str, int], ...] = ()  # the general configuration serves up to here, then the original
+    where: tuple[str, ...] = ()  # the general configuration serves where all of these hold, then the original
+    shown: str = ""  # what that rests on
     origin: str = ""  # what was searched again: a run, a template
     known_first: int = 0  # configurations that earlier runs found good, tried before the search had its say
     so_far: UnfinishedBest | None = None  # of a run that is not finished
@@ -277,7 +278,8 @@ def build_report(
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),
-        reach=choice.reach,
+        where=choice.where,
+        shown=choice.shown,
         origin=started.origin,
         known_first=sum(len(primed.first) for primed in state.primed),
         so_far=best_unfinished(problem, state),

@@ -215,6 +215,7 @@ class State:
     pruned: Grown[ev.Pruned] = field(default_factory=_by(lambda v: (v.rule, ("of", v.config.candidate))))
     outcomes: Grown[Outcome] = field(default_factory=_by(_of_outcome))  # sentinels and finalists too
     verified: tuple[ev.Verified, ...] = ()
+    served: tuple[ev.Served, ...] = ()
     stopped: ev.Stopped | None = None
     # What follows from the rest, kept because every step of the loop asks for it.
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
@@ -318,7 +319,7 @@ def apply(state: State, record: ev.Recorded) -> State:
     match record.event:
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
             return _with(state, **{type(event).__name__.lower(): event})
-        case ev.Primed() | ev.Profiled() | ev.Verified() | ev.Protected() as event:
+        case ev.Primed() | ev.Profiled() | ev.Verified() | ev.Served() | ev.Protected() as event:
             name = type(event).__name__.lower()
             return _with(state, **{name: (*getattr(state, name), event)})
         case ev.Surveyed() as event:

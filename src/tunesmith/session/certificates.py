@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from tunesmith import __version__, backends
 from tunesmith.deliver.certificate import CERTIFICATE_VERSION, Certificate, Claim, certificate
-from tunesmith.deliver.tuned import tuned_files
+from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.codec import Malformed, decode, encode
@@ -182,7 +182,8 @@ def _against_journal(
     for digest in (*given.inputs.values(), *given.templates.values()):
         folder.get(digest)
     problem = templates.problem
-    tuned = tuned_files(problem, templates.lookup(state), state.device, verified_choice(problem, state))
+    made = delivered(problem, state, templates.lookup(state))
+    tuned = tuned_files(problem, state.device, made, folder.get)
     expected = certificate(
         problem, state, templates, tuned["dispatch.json"], given.files, folder.journal_head()
     )

@@ -20,6 +20,7 @@ from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, BuiltCode, Runner
 from tunesmith.lab.sanitizing import sanitizer_tools
+from tunesmith.lab.serving import BinaryShelf, BinaryStore
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -400,9 +401,10 @@ def make_lab(
     counters: bool = False,
     extra: Sequence[ExtraCase] = (),
     sandbox: str = AUTO,
+    store: BinaryStore | None = None,
 ) -> LocalLab:
-    """`extra` are cases that a tester added; `ceilings` is where those of the device are stored; `counters`:
-    profiles of the search have them too."""
+    """`store` is where binaries go that are delivered, `ceilings` where those of the device do; `extra` are
+    cases that a tester added; `counters`: profiles of the search have them too."""
     missing, onlooker = _no_profiles(spec, device, ceilings), None
     if not missing:
         from tunesmith.lab.profiling import Onlooker
@@ -424,6 +426,8 @@ def make_lab(
         sanitizers=sanitizer_tools(
             backends.kind(spec), lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox
         ),
+        shelf=BinaryShelf(backends.kind(spec).portable, store),
+        no_calls="a recording has no times of other sizes" if backends.kind(spec).from_file else "",
     )
 
 

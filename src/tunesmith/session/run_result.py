@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, TextIO
 
 from tunesmith.deliver.report import report_html, report_json, report_markdown
-from tunesmith.deliver.tuned import ReadyKernel, kernel_for
 from tunesmith.errors import BadInput, DeviceMissing, WaitingForModel
+from tunesmith.problem.dispatch import ReadyKernel, kernel_for, read_dispatch
 from tunesmith.run.report import Report, WorkloadReport
 
 
@@ -28,7 +28,7 @@ class BestKernel:
 
     def kernel_for(self, sizes: Mapping[str, int]) -> ReadyKernel:
         """Which of the kernels serves a call with these sizes, and how it is launched."""
-        return kernel_for((self.folder / "dispatch.json").read_bytes(), sizes)
+        return kernel_for(read_dispatch((self.folder / "dispatch.json").read_bytes()), sizes)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from pathlib import Path
 from tunesmith import __version__, backends
 from tunesmith.backends.port import BackendKind
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
-from tunesmith.deliver.tuned import tuned_files
+from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.lab import sanitizing
 from tunesmith.lab.lab import SEED_BITS, LabSettings
 from tunesmith.lab.runner import BuildSurveyor
+from tunesmith.lab.serving import BinaryStore
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -31,7 +32,6 @@ from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Listener, write_down
-from tunesmith.run.racing import verified_choice
 from tunesmith.run.report import Report, build_report, unfinished_name
 from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
@@ -281,7 +281,8 @@ def _continue(
             state = write_down(place.attached, state, journal, listener)
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
-        active = ActiveRun(problem, templates, place.device, spec, scratch, config, journal, listener, talk)
+        own_parts = (problem, templates, place.device, spec, scratch, config, journal, listener, talk)
+        active = ActiveRun(*own_parts, folder)
         if place.missing:
             active.survey(state)
             hint = f"go on where there is one: {folder.go_on}"
@@ -323,6 +324,7 @@ class ActiveRun:
     journal: FileJournal
     listener: Listener
     talk: Talking
+    store: BinaryStore
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -350,6 +352,7 @@ class ActiveRun:
                 counters=settings.profile == "counters",
                 extra=state.extended.cases if state.extended else (),
                 sandbox=self.config.sandbox,
+                store=self.store,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
@@ -379,7 +382,7 @@ class ActiveRun:
 
 def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
     """Derived from the journal alone, so writing it twice changes nothing."""
-    tuned, report = _results(templates, state)
+    tuned, report = _results(folder, templates, state)
     folders = {"tuned": tuned, PLOTS: plot_files(report)}
     texts = {n: templates.of(state.candidate(own)).source for n, own in report.templates.items()}
     files = {name: text.encode() for name, text in texts.items()}
@@ -398,7 +401,7 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
     """A run, finished or not, from its journal. `missing` is why it goes no further here, and may stay so:
     then the best template becomes a file of its own; else nothing is written."""
     state, templates = problems.state_and_templates(folder)
-    _, report = _results(templates, state)
+    _, report = _results(folder, templates, state)
     if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
         # The name that a finished run delivers; of a draft, which no gate has seen, its own.
         own, drafted = templates.problem, found.status == "drafted"
@@ -410,10 +413,10 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
     return Run(report, folder.path, folder.go_on, missing)
 
 
-def _results(templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
+def _results(folder: RunFolder, templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
     """The tuned kernels, of a run that has ended, and the report."""
     problem, tuned = templates.problem, dict[str, bytes]()
     if state.stopped is not None and not is_broken(state.unproven):
-        choice = verified_choice(problem, state)
-        tuned = tuned_files(problem, templates.lookup(state), state.device, choice)
+        made = delivered(problem, state, templates.lookup(state))
+        tuned = tuned_files(problem, state.device, made, folder.get)
     return tuned, build_report(problem, state, tuple(f"tuned/{name}" for name in tuned), templates=templates)

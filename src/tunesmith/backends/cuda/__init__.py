@@ -8,7 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tunesmith.backends import port
-from tunesmith.backends.cuda import compile, devices, flags, ncu, nvcc, nvrtc, sanitizer, sass, toolkit
+from tunesmith.backends.cuda import (
+    compile,
+    devices,
+    entries,
+    flags,
+    ncu,
+    nvcc,
+    nvrtc,
+    sanitizer,
+    sass,
+    toolkit,
+)
 from tunesmith.backends.cuda.session import CudaSession
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import DoctorFinding
@@ -120,7 +131,7 @@ KIND = port.BackendKind(
     devices=("/dev/nvidia*",),
     readable=toolkit.folders,
     absent_device=devices.absent_device,
-    architecture=lambda device: f"sm_{device.limits.capability}" if device.limits.capability else "",
+    architecture=lambda device: device.architecture,
     is_architecture=devices.is_architecture,
     toolchain=compile.TOOLCHAIN,
     flags=port.TuningFlags("--maxrregcount={}", "-Xptxas=--register-usage-level={}"),
@@ -128,5 +139,6 @@ KIND = port.BackendKind(
     counting=ncu.NcuCounting,
     sanitizer=sanitizer.SANITIZER,
     instructions=sass.instructions_of,
+    portable=port.PortableForm("cubin", entries.unpack, entries.pack),
     ceilings=port.CeilingKernels("ceilings.cu", "ceilings_fp16.cu", {"fp32": 16, "fp16": 32}, (1, 4)),
 )

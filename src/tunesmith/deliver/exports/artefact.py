@@ -63,7 +63,8 @@ def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
     for other in (result.dispatch for result in results[1:]):
         same = (first.problem, first.language, first.arguments, first.sizes)
         if (other.problem, other.language, other.arguments, other.sizes) != same:
-            fault = f"{other.problem} on {other.device} is not the same operator as {first.problem} on {first.device}"
+            one, two = (f"{d.problem} on {d.device}" for d in (other, first))
+            fault = f"{one} is not the same operator as {two}"
             hint = "export runs of one problem file together: same arguments, sizes and language"
             raise BadInput(fault, hint=hint)
     devices = [result.dispatch.architecture or result.dispatch.device for result in results]

@@ -1,0 +1,493 @@
+"""The host's part of a CUDA result in C++: parameters, checks, conditions of the dispatch, and launches.
+
+The same text for two interfaces: NVIDIA's runtime, for programs that nvcc compiles, and its driver, for those
+that any C++ compiler does. Kernels are compiled with the program or embedded as machine code.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from itertools import combinations
+
+from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
+from tunesmith.problem.problem import element_type
+from tunesmith.problem.template import PLACEHOLDER
+from tunesmith.space.expr import LIMIT, Expr, ExprError, Undefined, parse
+from tunesmith.space.grammar import Num
+from tunesmith.text import plain
+
+MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
+RULE = f"// {'-' * 100}\n"
+
+
+def resource(name: str) -> str:
+    return resources.files("tunesmith.deliver").joinpath(name).read_text("utf-8")
+
+
+@dataclass(frozen=True)
+class CudaApi:
+    status: str
+    success: str
+    invalid: str
+    no_image: str
+    stream: str
+    handle: str  # what a kernel is known by
+    includes: tuple[str, ...]
+    file: str
+
+    @property
+    def fixed(self) -> str:
+        """What every program needs that launches through it."""
+        return "\n".join(map(resource, ("arithmetic.cuh", "launch_checks.h", self.file)))
+
+
+_STANDARD = ("atomic", "cstdint", "mutex")
+RUNTIME = CudaApi(
+    "cudaError_t", "cudaSuccess", "cudaErrorInvalidValue", "cudaErrorNoKernelImageForDevice",
+    "cudaStream_t", "const void*",
+    ("cuda_runtime.h", *_STANDARD), "launch_runtime.cuh",
+)  # fmt: skip
+DRIVER = CudaApi(
+    "CUresult", "CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NO_BINARY_FOR_GPU",
+    "CUstream", "CUkernel",
+    ("cuda.h", *_STANDARD), "launch_driver.h",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HostParameter:
+    type: str
+    name: str
+    about: str
+
+
+# An entry's kernel by name, as an expression of `CudaApi.handle`; or why there is none.
+Address = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class DispatchLine:
+    """An entry as the program has it; without an address it is left out, and `why` says so."""
+
+    result: DeviceResult
+    entry: DispatchEntry
+    address: Address | None = None
+    why: str = ""
+    label: str = ""
+    may_fail: bool = False  # its kernel may prove impossible to load
+
+    @property
+    def is_tuned(self) -> bool:
+        return self.entry.config is not None
+
+    @property
+    def about(self) -> str:
+        config = ", ".join(f"{k}={v}" for k, v in (self.entry.config or {}).items())
+        return f"{self.label or self.entry.file}{f', {config}' if config else ''}"
+
+
+@dataclass
+class HostProgram:
+    """`lines` in the order in which they are tried; of several devices one after the other. Originals, which
+    serve whatever the device, come last again."""
+
+    artefact: Artefact
+    api: CudaApi
+    lines: Sequence[DispatchLine]
+    images: dict[bytes, str] = field(default_factory=dict)
+
+    @property
+    def arguments(self) -> tuple[DispatchArgument, ...]:
+        return self.artefact.first.dispatch.arguments
+
+    @cached_property
+    def literals(self) -> tuple[DispatchArgument, ...]:
+        """Scalars that no size decides: whoever calls says what they are."""
+        return tuple(a for a in self.arguments if a.role == "scalar" and not a.follows_sizes)
+
+    @cached_property
+    def arrays(self) -> tuple[DispatchArgument, ...]:
+        return tuple(a for a in self.arguments if a.is_array and not a.alias)
+
+    @cached_property
+    def workspaces(self) -> dict[str, list[tuple[DispatchEntry, DispatchArgument]]]:
+        own = {a.name for a in self.arguments}
+        found: dict[str, list[tuple[DispatchEntry, DispatchArgument]]] = {}
+        for line in self.lines:
+            for argument in line.entry.workspace if line.address else ():
+                if argument.name not in own:
+                    found.setdefault(argument.name, []).append((line.entry, argument))
+        return found
+
+    @cached_property
+    def sizes(self) -> dict[str, str]:
+        return {size.name: _c_name(size.name, "size") for size in self.artefact.first.dispatch.sizes}
+
+    @cached_property
+    def pointers(self) -> dict[str, str]:
+        """Every array's name, and an alias's too -> the parameter."""
+        own = {a.name: _c_name(a.alias or a.name) for a in self.arguments if a.is_array}
+        return own | {name: _c_name(name, "work") for name in self.workspaces}
+
+    @cached_property
+    def parameters(self) -> tuple[HostParameter, ...]:
+        given = [a for a in self.arguments if a in self.arrays or a in self.literals]
+        rules = self.artefact.first.dispatch.sizes
+        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in rules)
+        scratch = (_workspace(name, uses) for name, uses in self.workspaces.items())
+        stream = HostParameter(self.api.stream, "stream", "0 for the default")
+        return (*map(_parameter, given), *sizes, *scratch, stream)
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        arguments = (*self.arguments, *(a for line in self.lines for a in line.entry.workspace))
+        found = {C_TYPES.get(a.type, ("", None))[1] for a in arguments}
+        return (*self.api.includes, *sorted(header for header in found if header))
+
+    @property
+    def passed(self) -> str:
+        return ", ".join(parameter.name for parameter in self.parameters)
+
+    @property
+    def _sizes_passed(self) -> str:
+        return ", ".join(self.sizes.values())
+
+    def declaration(self, name: str) -> str:
+        return f"{self.api.status} {name}({', '.join(f'{p.type} {p.name}' for p in self.parameters)})"
+
+    # -- the text -----------------------------------------------------------------------------------
+
+    def written(self) -> str:
+        """Everything but includes and the kernels that are compiled: inside one namespace."""
+        functions, body, ready = self._functions()
+        launch = f"{self.declaration('launch')} {{\n{body}}}\n"
+        images = [_image(name, data) for data, name in self.images.items()]
+        loads = "".join(f"    all = {name}_ready() && all;\n" for name in ready)
+        prepare = (
+            "// Loads what is embedded, as before a stream is captured; false where some of it cannot be.\n"
+            f"bool prepare() {{\n    bool all = true;\n{loads}    return all;\n}}\n"
+        )
+        return "\n".join([self.api.fixed, *images, *functions, launch, prepare])
+
+    def _functions(self) -> tuple[list[str], str, list[str]]:
+        """Those that launch and those that tell what serves; the body of `launch`; what can be prepared."""
+        runs: dict[str, str] = {}  # what a function runs -> its name
+        functions: list[str] = []
+        body = [self._checked(), "    const int device = current_device();\n"]
+        tuned = [line for line in self.lines if line.is_tuned and line.address]
+        if tuned:
+            body.append(f"    const bool as_tuned = {self._as_tuned()};\n")
+            body.append("    const int here = as_tuned ? architecture(device) : 0;\n")
+        body += [
+            comment([f"Left out: {line.about}, {line.why}"], "    ")
+            for line in self.lines
+            if not line.address
+        ]
+        for number, (capability, lines) in enumerate(self._by_device()):
+            body.append(f"    if (here == {capability}) {{\n")
+            for line in lines:
+                body.append(self._step(line, f"{number}", runs, functions, "        "))
+            body.append("    }\n")
+        originals = [line for line in self.lines if not line.is_tuned and line.address]
+        last = [line for line in originals if line.result is self.artefact.first and line.entry.when == "1"]
+        general = [
+            line for line in originals
+            if line.result is self.artefact.first and _names_values(line) and line not in last
+        ]  # fmt: skip
+        for line in (*general, *last):
+            body.append(self._step(line, "original", runs, functions, "    "))
+        if not last:
+            body.append(f"    return {self.api.invalid};\n")
+        ready = [name for text, name in runs.items() if "{name}_ready()" in text]
+        return functions, "".join(body), ready
+
+    def _by_device(self) -> Iterable[tuple[int, list[DispatchLine]]]:
+        for result in self.artefact.results:
+            capability = int(result.dispatch.architecture.removeprefix("sm_") or 0)
+            lines = [line for line in self.lines if line.result is result and line.address]
+            if capability and any(line.is_tuned for line in lines):
+                tuned = max(i for i, line in enumerate(lines) if line.is_tuned)
+                yield capability, lines[: tuned + 1]
+
+    def _step(
+        self, line: DispatchLine, where: str, runs: dict[str, str], functions: list[str], indent: str
+    ) -> str:
+        number = len(functions)
+        text = self._run("{name}", line)
+        if text not in runs:
+            runs[text] = f"run_{len(runs)}"
+            functions.append(text.replace("{name}", runs[text]))
+        needed = []
+        when = parse(line.entry.when)
+        if when.names or not when.holds({}):
+            name = f"serves_{where}_{number}"
+            functions.append(comment([line.entry.when]) + self._condition(name, when))
+            needed.append(f"{name}({self._sizes_passed})")
+        needed += [f"{self.pointers[a.name]} != nullptr" for a in line.entry.workspace if line.is_tuned]
+        call = f"{runs[text]}({self.passed}, device)"
+        shown = comment([line.about], indent)
+        if line.is_tuned and line.may_fail:
+            needed.append(f"{runs[text]}_ready()")
+        condition = f"if ({' && '.join(needed)}) " if needed else ""
+        return f"{shown}{indent}{condition}return {call};\n"
+
+    def _checked(self) -> str:
+        """What every expression relies on."""
+        beyond = [f"{name} < -limit || {name} > limit" for name in self.sizes.values()]
+        return f"    if ({' || '.join(beyond)}) return {self.api.invalid};\n" if beyond else ""
+
+    def _as_tuned(self) -> str:
+        """Whether scalars, alignment and memory are as they were when it was verified."""
+        tests = [_is_as_tuned(argument) for argument in self.literals]
+        tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in self.arrays if a.align > 1]
+        for a, b in combinations(self.arrays, 2):
+            if a.role != "input" or b.role != "input":
+                sides = (f"{self.pointers[x.name]}, {self._bytes(x)}" for x in (a, b))
+                tests.append(f"!overlap({', '.join(sides)})")
+        if not tests:
+            return "true"
+        inner = "        "
+        joined = f"\n{inner}&& ".join([*tests, "!undefined"])
+        return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n    }}()"
+
+    def _bytes(self, argument: DispatchArgument) -> str:
+        """From the first byte of an array to its last."""
+        element = element_type(argument.type)
+        shape = [f"larger({c_code(parse(e), self.sizes)}, 0LL)" for e in argument.shape]
+        if argument.strides:
+            strides = [c_code(parse(e), self.sizes) for e in argument.strides]
+            count = "1LL"
+            for length, stride in zip(shape, strides, strict=True):
+                last = f"multiply(larger(subtract({length}, 1LL, undefined), 0LL), {stride}, undefined)"
+                count = f"add({count}, {last}, undefined)"
+        else:
+            count = shape[0] if shape else "1LL"
+            for length in shape[1:]:
+                count = f"multiply({count}, {length}, undefined)"
+        if element.packed > 1:
+            return f"ceildiv({count}, {element.packed}LL, undefined)"
+        return f"multiply({count}, {element.bytes}LL, undefined)"
+
+    def _condition(self, name: str, when: Expr) -> str:
+        taken = ", ".join(f"long long {size}" for size in self.sizes.values())
+        return (
+            f"static bool {name}({taken}) {{\n    bool undefined = false;\n"
+            f"    const bool holds = {c_code(when, self.sizes)};\n    return holds && !undefined;\n}}\n"
+        )
+
+    def _run(self, name: str, line: DispatchLine) -> str:
+        """A function that launches the entry, once everything it needs is known to have a value."""
+        entry, address = line.entry, line.address
+        assert address is not None, "what is left out is not run"
+        known = {a.name: a for a in (*self.arguments, *entry.workspace)}
+        used = dict.fromkeys(arg for launch in entry.launches for arg in launch.args)
+        places = dict(self.pointers)
+        body = ["    bool undefined = false;\n"]
+        for argument in (known[arg] for arg in used):
+            if argument.role == "scalar":
+                places[argument.name], made = self._scalar(argument)
+                body.append(made)
+        body += [self._shape(number, launch) for number, launch in enumerate(entry.launches)]
+        body.append(f"    if (undefined) return {self.api.invalid};\n")
+        kernels = list(dict.fromkeys(launch.entry for launch in entry.launches))
+        finders, ready = [], []
+        for k, kernel in enumerate(kernels):
+            made = f"    static Kernel kernel = {{{address(kernel)}, {{}}}};\n    return kernel;\n"
+            finders.append(f"static Kernel& {name}_kernel_{k}() {{\n{made}}}\n")
+            ready.append(f"{name}_kernel_{k}().handle != nullptr")
+        body.append(f"    if (!({' && '.join(ready)})) return {self.api.no_image};\n")
+        for number, launch in enumerate(entry.launches):
+            listed = ", ".join(f"(void*)&{places[arg]}" for arg in launch.args)
+            args = f"args_{number}" if listed else "nullptr"
+            body.append(f"    void* {args}[] = {{{listed}}};\n" if listed else "")
+            kernel = f"{name}_kernel_{kernels.index(launch.entry)}()"
+            started = f"start({kernel}, shape_{number}, {args}, device, stream)"
+            if number < len(entry.launches) - 1:
+                body.append(f"    const {self.api.status} error_{number} = {started};\n")
+                body.append(f"    if (error_{number} != {self.api.success}) return error_{number};\n")
+            else:
+                body.append(f"    return {started};\n")
+        taken = ", ".join(f"{p.type} {p.name}" for p in self.parameters)
+        is_ready = f"static bool {name}_ready() {{ return {' && '.join(ready)}; }}\n" if line.may_fail else ""
+        return (
+            f"{''.join(finders)}{is_ready}static {self.api.status} {name}({taken}, int device) {{\n"
+            f"{''.join(body)}}}\n"
+        )
+
+    def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
+        """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
+        kind, given = C_TYPES[argument.type][0], _c_name(argument.name)
+        if argument.follows_sizes:
+            given = self._within(str(argument.value), *element_type(argument.type).bounds)
+        elif kind == _passed_as(argument):
+            return given, ""
+        name = _c_name(argument.name, "value")
+        return name, f"    const {kind} {name} = static_cast<{kind}>({given});\n"
+
+    def _shape(self, number: int, launch: DispatchLaunch) -> str:
+        def extents(texts: Sequence[str]) -> str:
+            return f"dim3({', '.join(self._within(text, 1, MOST) for text in texts)})"
+
+        fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
+        if launch.shared is not None:
+            fields["shared"] = self._within(launch.shared, 0, MOST)
+        if launch.cluster:
+            fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
+        fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
+        lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
+        return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
+
+    def _within(self, text: str, low: int, high: int) -> str:
+        """Its value, which is undefined outside these bounds too."""
+        expr = parse(text)
+        value = c_code(expr, self.sizes)
+        if isinstance(expr.tree, Num) and low <= expr.tree.value <= high:
+            return value
+        if low <= -LIMIT and high >= LIMIT:
+            return value
+        return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
+
+    # -- where kernels come from --------------------------------------------------------------------
+
+    def embedded(self, result: DeviceResult, entry: DispatchEntry) -> Address | None:
+        """Machine code that the program carries; None where the run has none."""
+        data = result.binary(entry)
+        if data is None or entry.binary is None:
+            return None
+        image, symbols = self.images.setdefault(data, f"image_{len(self.images)}"), entry.binary.symbols
+        if not all(launch.entry in symbols for launch in entry.launches):
+            return None
+        return lambda name: f"embedded_kernel({image}, {_c_string(symbols[name])})"
+
+    def head(self, about: Sequence[str], call: Sequence[str]) -> str:
+        """The comment that a file begins with."""
+        conditions = ["otherwise" if line.entry.when == "1" else line.entry.when for line in self.lines]
+        targets = [line.about if line.address else "left out, see launch()" for line in self.lines]
+        devices = [line.result.dispatch.architecture for line in self.lines]
+        rows = zip(devices, conditions, targets, strict=True)
+        table = [f"  {device + ': ' if device else ''}{when}  ->  {target}" for device, when, target in rows]
+        workspace = "A workspace that the serving line does not need may be null." if self.workspaces else ""
+        return comment([
+            *about,
+            "",
+            *call,
+            "",
+            *(f"  {parameter.type} {parameter.name}: {parameter.about}" for parameter in self.parameters),
+            "",
+            f"It returns at once, with the error of the launch, or {self.api.invalid} where nothing serves",
+            f"or an expression has no value. Arrays are in device memory. {workspace}",
+            *self._fixed(),
+            "The first line that holds serves:",
+            "",
+            *table,
+        ])  # fmt: skip
+
+    def _fixed(self) -> list[str]:
+        """A template may have such a value in its code, and no other one was ever checked."""
+        if not any(line.is_tuned and line.address for line in self.lines):
+            return []
+        scalars = "every scalar has the value said above, " if self.literals else ""
+        return [
+            f"A tuned line serves only where {scalars}arrays are aligned as said,",
+            "no written array overlaps another, and the device is the one it was verified on. Elsewhere the",
+            "original serves.",
+        ]
+
+
+def unfit(dispatch_sizes: Iterable[str], entry: DispatchEntry) -> str | None:
+    """Why an entry cannot be written in C++ at all."""
+    names = set(dispatch_sizes)
+    try:
+        parse(entry.when)
+    except ExprError as error:  # it may be joined from parts that were each short enough
+        return str(error)
+    for launch in entry.launches:
+        if left := set(PLACEHOLDER.findall(launch.entry)) & names:
+            return f"{launch.entry} is another kernel for each {', '.join(sorted(left))}"
+        exprs = (*launch.grid, *launch.block, *(launch.cluster or ()), launch.shared or "0")
+        if unknown := sorted({n for text in exprs for n in parse(text).names} - names):
+            return f"its launch depends on {unknown[0]}, which the caller does not say"
+    return None
+
+
+def _names_values(line: DispatchLine) -> bool:
+    """Whether an original is one of several kernels, by its sizes; then its condition names no workload."""
+    own = line.result.dispatch.original
+    return any(PLACEHOLDER.search(launch.entry) for launch in own.launches)
+
+
+def _image(name: str, data: bytes) -> str:
+    """Machine code as words; it lies aligned, as the loader wants it."""
+    words = struct.unpack(f"<{(len(data) + 7) // 8}Q", data + bytes(-len(data) % 8))
+    rows = (", ".join(f"{word:#x}" for word in words[i : i + 6]) for i in range(0, len(words), 6))
+    body = ",\n".join(rows)
+    return f"alignas(16) static const unsigned long long {name}[] = {{  // {len(data)} bytes\n{body}}};\n"
+
+
+def comment(lines: Sequence[str], indent: str = "") -> str:
+    """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
+    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
+    return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
+
+
+def _c_string(text: str) -> str:
+    return '"' + "".join(c if c.isalnum() or c == "_" else f"\\{ord(c) & 255:03o}" for c in text) + '"'
+
+
+def _c_name(name: str, prefix: str = "arg") -> str:
+    """Every name of the user's has a prefix: it can be neither a word of C++ nor a name of ours."""
+    return f"{prefix}_{identifier(name)}"
+
+
+def _is_as_tuned(argument: DispatchArgument) -> str:
+    """Compared as the kernel would get them: what a narrow type makes of both is what decides."""
+    kind, passed, given = C_TYPES[argument.type][0], _passed_as(argument), _c_name(argument.name)
+    value = argument.value
+    try:
+        literal = c_code(parse(parse(value).evaluate({})), {}) if isinstance(value, str) else repr(value)
+    except Undefined:
+        return "false"  # nothing equals it
+    literal = f"static_cast<{passed}>({literal})"
+    if kind == passed:
+        return f"{given} == {literal}"
+    back = f"static_cast<{passed}>(static_cast<{kind}>"
+    return f"{back}({given})) == {back}({literal}))"
+
+
+def _passed_as(argument: DispatchArgument) -> str:
+    """The narrow floats are classes, which neither C nor Python could pass."""
+    element = element_type(argument.type)
+    return "float" if element.kind == "float" and element.bytes < 4 else C_TYPES[argument.type][0]
+
+
+def _parameter(argument: DispatchArgument) -> HostParameter:
+    name = _c_name(argument.name)
+    if not argument.is_array:
+        return HostParameter(_passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
+    return HostParameter(_pointer(argument), name, _about(argument))
+
+
+def _workspace(name: str, uses: Sequence[tuple[DispatchEntry, DispatchArgument]]) -> HostParameter:
+    found: Mapping[str, DispatchArgument] = {
+        ", ".join(f"{k}={v}" for k, v in (entry.config or {}).items()): argument for entry, argument in uses
+    }
+    about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
+    return HostParameter(_pointer(uses[0][1]), _c_name(name, "work"), about)
+
+
+def _about(argument: DispatchArgument) -> str:
+    parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]"]
+    parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
+    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
+    return ", ".join(parts)
+
+
+def _pointer(argument: DispatchArgument) -> str:
+    kind = C_TYPES.get(argument.type, ("void", None))[0]
+    return f"const {kind}*" if argument.role == "input" else f"{kind}*"

@@ -1,0 +1,104 @@
+struct dim3 {
+    unsigned x, y, z;
+    explicit dim3(long long x_ = 1, long long y_ = 1, long long z_ = 1)
+        : x(static_cast<unsigned>(x_)), y(static_cast<unsigned>(y_)), z(static_cast<unsigned>(z_)) {}
+};
+
+struct Shape {
+    dim3 grid, block, cluster;
+    long long shared;
+    bool clustered, cooperative, pdl;
+};
+
+constexpr int most_devices = 64;
+
+// A kernel, and the dynamic shared memory that it may have by now on each device.
+struct Kernel {
+    CUkernel handle;
+    std::atomic<long long> allowed[most_devices];
+};
+
+inline int current_device() {
+    CUdevice device = -1;
+    return cuCtxGetDevice(&device) == CUDA_SUCCESS && device < most_devices ? device : -1;
+}
+
+// The compute capability of the current device, as 90; 0 where nobody says.
+inline int architecture(int device) {
+    static std::atomic<int> known[most_devices];
+    if (device < 0) return 0;
+    int found = known[device].load(std::memory_order_relaxed);
+    if (found == 0) {
+        int major = 0, minor = 0;
+        const CUresult first =
+            cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+        if (first != CUDA_SUCCESS) return 0;
+        const CUresult second =
+            cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+        if (second != CUDA_SUCCESS) return 0;
+        known[device].store(found = 10 * major + minor, std::memory_order_relaxed);
+    }
+    return found;
+}
+
+inline CUresult start(Kernel& kernel, const Shape& shape, void** args, int device, CUstream stream) {
+    if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
+    CUlaunchAttribute attributes[3] = {};
+    CUlaunchConfig config = {};
+    config.gridDimX = shape.grid.x;
+    config.gridDimY = shape.grid.y;
+    config.gridDimZ = shape.grid.z;
+    config.blockDimX = shape.block.x;
+    config.blockDimY = shape.block.y;
+    config.blockDimZ = shape.block.z;
+    config.sharedMemBytes = static_cast<unsigned>(shape.shared);
+    config.hStream = stream;
+    config.attrs = attributes;
+    // Static and dynamic shared memory together may need the permission to pass 48 KiB. It is only raised, so
+    // that a launch on another thread keeps what it needs.
+    if (shape.shared > 0 && kernel.allowed[device].load() < shape.shared) {
+        static std::mutex permission;
+        const std::lock_guard<std::mutex> alone(permission);
+        if (kernel.allowed[device].load() < shape.shared) {
+            const CUresult error = cuKernelSetAttribute(
+                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shape.shared), kernel.handle,
+                device);
+            if (error != CUDA_SUCCESS) return error;
+            kernel.allowed[device].store(shape.shared);
+        }
+    }
+    if (shape.clustered) {
+        if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 8) {
+            const CUresult error = cuKernelSetAttribute(
+                CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel.handle, device);
+            if (error != CUDA_SUCCESS) return error;
+        }
+        CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+        attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        attribute.value.clusterDim.x = shape.cluster.x;
+        attribute.value.clusterDim.y = shape.cluster.y;
+        attribute.value.clusterDim.z = shape.cluster.z;
+    }
+    if (shape.cooperative) {
+        CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+        attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attribute.value.cooperative = 1;
+    }
+    if (shape.pdl) {
+        CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+        attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute.value.programmaticStreamSerializationAllowed = 1;
+    }
+    return cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel.handle), args, nullptr);
+}
+
+// The kernel of that symbol in machine code that is part of the program; null where it cannot be loaded.
+inline CUkernel embedded_kernel(const void* image, const char* symbol) {
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    if (cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
+        cuLibraryGetKernel(&kernel, library, symbol) != CUDA_SUCCESS) {
+        return nullptr;
+    }
+    return kernel;
+}
