@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.space.expressions import NAMES, ROUND, outcome
-from tunesmith.deliver.host_code import HELPERS, c_code
+from tunesmith.deliver.c_code import HELPERS, c_code
 from tunesmith.space.expr import Expr, parse, unparse
 from tunesmith.space.grammar import (
     Arithmetic,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -28,11 +29,14 @@ from tests.deliver.cuda_kernels import (
     an_array,
 )
 from tests.samples import a_device
-from tunesmith.deliver.host_code import C_TYPES
+from tunesmith.deliver.c_code import C_TYPES
 from tunesmith.deliver.tuned import tuned_files
+from tunesmith.problem.device import Device
 from tunesmith.problem.problem import TYPES, Problem
 from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
+from tunesmith.run.delivery import delivery
 from tunesmith.run.outcome import Interval
 from tunesmith.run.racing import Pick, Winners
 from tunesmith.space.params import Config
@@ -49,13 +53,19 @@ def a_problem(
     return parse_problem(head + arguments + launch + sizes, path="problem.toml", read=lambda _: kernel)
 
 
+def tuned(problem: Problem, template: Template, device: Device, choice: Winners) -> dict[str, bytes]:
+    made = delivery(problem, lambda _config: template, device, choice)
+    return tuned_files(problem, device, made, lambda digest: b"")
+
+
 def launched(
     problem: Problem, text: str, general: Config | None, small: Config | None, **limits: Any
 ) -> tuple[str, dict[str, bytes]]:
     template = parse_template(text, path="template.cu", problem=problem)
     gain = Interval(2.0, 1.9, 2.1)
     picks = (Pick(problem.workloads[0].name, small, gain), Pick(problem.workloads[1].name, general, gain))
-    files = tuned_files(problem, lambda _config: template, a_device(**limits), Winners(general, picks))
+    device = a_device(**{"capability": 90, **limits})
+    files = tuned(problem, template, device, Winners(general, picks))
     return files["launch.cu"].decode(), files
 
 
@@ -176,16 +186,17 @@ def test_the_tuned_serve_only_the_scalars_they_were_tuned_with() -> None:
     text = fixed()
     narrow = "static_cast<float>(static_cast<__nv_fp8_e4m3>"
     assert (
-        "    const bool as_tuned = arg_eps == static_cast<float>(1e-06)"
-        " && arg_group == static_cast<int>((-128LL))"
-        f" && {narrow}(arg_most)) == {narrow}(static_cast<float>(448.0)))"
-        " && arg_far == static_cast<double>(-1e+300)"
-        " && arg_twice == static_cast<unsigned char>(128LL);\n"
+        "        return arg_eps == static_cast<float>(1e-06)\n"
+        "        && arg_group == static_cast<int>((-128LL))\n"
+        f"        && {narrow}(arg_most)) == {narrow}(static_cast<float>(448.0)))\n"
+        "        && arg_far == static_cast<double>(-1e+300)\n"
+        "        && arg_twice == static_cast<unsigned char>(128LL)\n"
+        "        && is_aligned(arg_out, 4)\n"
     ) in text
-    assert text.count("    if (as_tuned && serves_") == 2
+    assert text.count("    if (as_tuned && architecture(device) == 90) {") == 1
     assert "\n    return run_2(" in text  # the original takes them all
-    assert "// code, and no other one was verified. With other values the original serves.\n" in text
-    assert "as_tuned" not in two_launches()  # which has no such scalar
+    assert "// A tuned line serves only where every scalar has the value said above, arrays are aligned" in text
+    assert "&& !overlap(arg_new, " in two_launches()  # which has no such scalar
     problem = a_problem(FIXED_KERNEL, an_array("out", "float32", "output") + FIXED, LAUNCH)
     assert "as_tuned" not in launched(problem, FIXED_TEMPLATE, None, None)[0]
 
@@ -269,8 +280,10 @@ def test_a_source_that_calls_its_own_names_global_is_left_out() -> None:
 def test_a_launch_that_only_a_build_tells_is_left_out() -> None:
     text = TEMPLATE.replace("BLOCK * VEC)", "BLOCK * VEC * max(1, resources.blocks_per_sm))")
     problem = a_problem(KERNEL, ARGUMENTS, LAUNCH)
-    got, _ = launched(problem, text, block(128, 4), block(64))
-    assert "its launch depends on resources.blocks_per_sm" in got
+    got, files = launched(problem, text, block(128, 4), block(64))
+    left_out = json.loads(files["dispatch.json"])["left_out"]
+    assert len(left_out) == 3  # in general, and at each workload
+    assert "its launch asks for resources.blocks_per_sm, which nobody knows of this build" in left_out[0]
     assert "namespace v0" not in got
     assert "    return run_0(" in got  # the original, without a condition
     text = TWO.replace("min(rows, device.sms)", "resources.blocks_per_sm")
@@ -282,7 +295,7 @@ def test_other_flags_need_another_file() -> None:
     text = TEMPLATE.replace("// [launch]", '// [build]\n// flags = ["-DX={VEC} X"]\n// [launch]')
     got, _ = launched(a_problem(KERNEL, ARGUMENTS, LAUNCH), text, block(128, 4), block(64))
     assert (
-        "// Left out: scale-small.cu, it is built with other flags, '-DX=1 X': compile it by itself\n" in got
+        "// Left out: scale-small.cu, BLOCK=64, VEC=1, it is built with other flags, '-DX=1 X': compile" in got
     )
 
 
@@ -300,14 +313,14 @@ def test_the_command_is_nvccs_word_for_word() -> None:
     assert f"//   nvcc -O3 {words}" in text
     both = ("--expt-relaxed-constexpr", "--device-as-default-execution-space")
     text, _ = launched(replace(problem, kernel=replace(problem.kernel, flags=both)), TEMPLATE, None, None)
-    assert "-arch=native --expt-relaxed-constexpr -c launch.cu" in text
+    assert "-arch=sm_90 --expt-relaxed-constexpr -c launch.cu" in text
 
 
 def test_names_cannot_end_a_comment() -> None:
     problem = replace(a_problem(KERNEL, ARGUMENTS, LAUNCH), name="a\nint b; \\")
     template = parse_template(TEMPLATE, path="template.cu", problem=problem)
     device = replace(a_device(capability=90), name="GPU\r#error no \\ ")
-    text = tuned_files(problem, lambda _config: template, device, Winners(None, ()))["launch.cu"].decode()
+    text = tuned(problem, template, device, Winners(None, ()))["launch.cu"].decode()
     assert "\nint b" not in text
     assert "\n#error" not in text
     assert not any(line.startswith("//") and line.endswith("\\") for line in text.splitlines())
@@ -319,7 +332,7 @@ def test_only_cuda_gets_it_and_every_type_has_a_name() -> None:
     problem = a_problem(KERNEL, ARGUMENTS, LAUNCH)
     problem = replace(problem, kernel=replace(problem.kernel, language="hip"))
     template = parse_template(TEMPLATE, path="template.cu", problem=problem)
-    assert set(tuned_files(problem, lambda _config: template, a_device(), Winners(None, ()))) == {
+    assert set(tuned(problem, template, a_device(), Winners(None, ()))) == {
         "original.cu",
         "dispatch.json",
     }

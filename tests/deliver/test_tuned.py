@@ -14,6 +14,7 @@ from tests.samples import DEVICE, KERNEL, TEMPLATE, WORKLOADS, a_device, a_probl
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.problem.problem import Contract, Problem, SizeRule
 from tunesmith.problem.template import Template, original
+from tunesmith.run.delivery import delivery
 from tunesmith.run.outcome import Interval
 from tunesmith.run.racing import Pick, Winners
 from tunesmith.space.expr import parse
@@ -27,6 +28,10 @@ BAKED = TEMPLATE.replace("// [launch]", '// [defines]\n// D = "d if VEC == 4 els
 )
 
 
+def no_store(digest: str) -> bytes:
+    raise AssertionError(f"nothing is stored, asked for {digest}")
+
+
 def choice(general: Config | None, /, **picks: Config | None) -> Winners:
     gain = Interval(2.0, 1.9, 2.1)
     return Winners(general, tuple(Pick(name, config, gain) for name, config in picks.items()))
@@ -36,7 +41,8 @@ def delivered(
     chosen: Winners, problem: Problem = PROBLEM, template: Template | None = None, **limits: Any
 ) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
     own = template or a_template(problem)
-    files = tuned_files(problem, lambda _config: own, a_device(**limits), chosen)
+    device = a_device(**limits)
+    files = tuned_files(problem, device, delivery(problem, lambda _config: own, device, chosen), no_store)
     return files, json.loads(files["dispatch.json"])["entries"]
 
 
@@ -57,7 +63,7 @@ def test_a_general_configuration_and_the_original_behind_it() -> None:
 
 
 def test_beyond_what_was_verified_the_original_serves() -> None:
-    far = replace(choice(B, small=B, wide=B), reach=(("rows", 20), ("(rows) * (d)", 4096)))
+    far = replace(choice(B, small=B, wide=B), where=("rows <= 20", "(rows) * (d) <= 4096"))
     _, entries = delivered(far)
     assert served(entries, rows=16, d=256)["file"] == "scale-general.cl"
     assert served(entries, rows=16, d=288)["file"] == "original.cl"
@@ -291,7 +297,17 @@ def test_entries_say_what_else_the_caller_provides() -> None:
     )
     _, entries = delivered(choice(B, small=B, wide=B), template=a_template(PROBLEM, text))
     assert entries[0]["workspace"] == [
-        {"name": "part", "type": "float32", "shape": "rows, 128", "init": "0.5", "align": "16"}
+        {
+            "name": "part",
+            "type": "float32",
+            "role": "workspace",
+            "shape": ["rows", "128"],
+            "strides": [],
+            "align": 16,
+            "alias": None,
+            "init": 0.5,
+            "value": None,
+        }
     ]
     assert entries[-1]["workspace"] == []
 

@@ -183,14 +183,14 @@ class HostProgram:
         tuned = [line for line in self.lines if line.is_tuned and line.address]
         if tuned:
             body.append(f"    const bool as_tuned = {self._as_tuned()};\n")
-            body.append("    const int here = as_tuned ? architecture(device) : 0;\n")
         body += [
             comment([f"Left out: {line.about}, {line.why}"], "    ")
             for line in self.lines
             if not line.address
         ]
         for number, (capability, lines) in enumerate(self._by_device()):
-            body.append(f"    if (here == {capability}) {{\n")
+            here = f" && architecture(device) == {capability}" if capability else ""
+            body.append(f"    if (as_tuned{here}) {{\n")
             for line in lines:
                 body.append(self._step(line, f"{number}", runs, functions, "        "))
             body.append("    }\n")
@@ -211,7 +211,7 @@ class HostProgram:
         for result in self.artefact.results:
             capability = int(result.dispatch.architecture.removeprefix("sm_") or 0)
             lines = [line for line in self.lines if line.result is result and line.address]
-            if capability and any(line.is_tuned for line in lines):
+            if any(line.is_tuned for line in lines):
                 tuned = max(i for i, line in enumerate(lines) if line.is_tuned)
                 yield capability, lines[: tuned + 1]
 

@@ -99,7 +99,9 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     boundary = boundary_of(problem, state, choice.general)
     if boundary is None:
         return Winners(None, tuple(picks))
-    where = tuple(dict.fromkeys((*tested, *boundary.conditions)))
+    # Nothing was timed where nothing was verified: the boundary's own bounds are never wider.
+    bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
+    where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
     return Winners(choice.general, tuple(picks), where, _shown(boundary))
 
 
