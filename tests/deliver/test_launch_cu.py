@@ -195,7 +195,9 @@ def test_the_tuned_serve_only_the_scalars_they_were_tuned_with() -> None:
     ) in text
     assert text.count("    if (as_tuned && architecture(device) == 90) {") == 1
     assert "\n    return run_2(" in text  # the original takes them all
-    assert "// A tuned line serves only where every scalar has the value said above, arrays are aligned" in text
+    assert (
+        "// A tuned line serves only where every scalar has the value said above, arrays are aligned" in text
+    )
     assert "&& !overlap(arg_new, " in two_launches()  # which has no such scalar
     problem = a_problem(FIXED_KERNEL, an_array("out", "float32", "output") + FIXED, LAUNCH)
     assert "as_tuned" not in launched(problem, FIXED_TEMPLATE, None, None)[0]
@@ -295,7 +297,8 @@ def test_other_flags_need_another_file() -> None:
     text = TEMPLATE.replace("// [launch]", '// [build]\n// flags = ["-DX={VEC} X"]\n// [launch]')
     got, _ = launched(a_problem(KERNEL, ARGUMENTS, LAUNCH), text, block(128, 4), block(64))
     assert (
-        "// Left out: scale-small.cu, BLOCK=64, VEC=1, it is built with other flags, '-DX=1 X': compile" in got
+        "// Left out: scale-small.cu, BLOCK=64, VEC=1, it is built with other flags, '-DX=1 X': compile"
+        in got
     )
 
 

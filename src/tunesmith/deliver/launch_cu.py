@@ -41,7 +41,7 @@ class SourceUnit:
         text += f'#line {here} "{file}"\n'
         for entry, constant in self.entries.items():
             # Inside, because an entry may name the source's own types and macros.
-            text += f"static const void* const {constant} = (const void*)&{_name(entry)};\n"
+            text += f"static const void* const {constant} = (const void*)&{bare_name(entry)};\n"
         return text + "}}\n" + "".join(f"{pop(name)}\n" for name in reversed(self.section.macros))
 
 
@@ -62,7 +62,7 @@ class SourceUnits:
             tuned = sum(not unit.namespace.startswith("original") for unit in self.units.values())
             others = len(self.units) - tuned
             namespace = f"v{tuned}" if entry.config is not None else f"original{others or ''}"
-            names = tuple(_name(launch.entry) for launch in entry.launches)
+            names = tuple(bare_name(launch.entry) for launch in entry.launches)
             made = section(result.source(entry), headers, entry.file, names)
             self.units[key] = SourceUnit(namespace, entry.file, made)
         unit = self.units[key]
@@ -130,5 +130,5 @@ def _headers(result: DeviceResult, entry: DispatchEntry) -> tuple[tuple[str, str
     )
 
 
-def _name(entry: str) -> str:
+def bare_name(entry: str) -> str:
     return re.sub(r"\s+", " ", entry).strip().removeprefix("::")

@@ -1,6 +1,6 @@
 struct dim3 {
     unsigned x, y, z;
-    explicit dim3(long long x_ = 1, long long y_ = 1, long long z_ = 1)
+    dim3(long long x_ = 1, long long y_ = 1, long long z_ = 1)
         : x(static_cast<unsigned>(x_)), y(static_cast<unsigned>(y_)), z(static_cast<unsigned>(z_)) {}
 };
 

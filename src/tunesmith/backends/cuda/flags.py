@@ -198,8 +198,16 @@ def _unknown(token: str, name: str) -> BuildFailed:
 
 
 def host_command(flags: Sequence[str], device: Device) -> str:
-    """How nvcc compiles a file that has the host's part, too. One flag may be several words of a command
-    line, and some are NVRTC's own."""
+    """How nvcc compiles a file that has the host's part, too."""
+    capability = device.limits.capability
+    arch = f"-arch={f'sm_{capability}' if capability else 'native'}"
+    own = host_flags(flags)
+    return shlex.join(("nvcc", "-O3", *(() if any("arch" in flag for flag in flags) else (arch,)), *own))
+
+
+def host_flags(flags: Sequence[str]) -> list[str]:
+    """For a file that has the host's part, too. One flag may be several words of a command line, and some are
+    NVRTC's own."""
     words: list[str] = []
     for flag in flags:
         try:
@@ -209,7 +217,4 @@ def host_command(flags: Sequence[str], device: Device) -> str:
     spelled = ((word, _WITH_HOST.get(_SWITCHES.get(word.lstrip("-"), ""), word)) for word in words)
     # What two words come to is said once; what the user repeats, such as -gencode, has its reasons.
     known = set(words)
-    own = [said for word, said in spelled if said and (said == word or said not in known)]
-    capability = device.limits.capability
-    arch = f"-arch={f'sm_{capability}' if capability else 'native'}"
-    return shlex.join(("nvcc", "-O3", *(() if any("arch" in flag for flag in flags) else (arch,)), *own))
+    return [said for word, said in spelled if said and (said == word or said not in known)]

@@ -18,6 +18,8 @@ class DeviceResult:
     run: str  # the name of its folder
     dispatch: Dispatch
     files: Mapping[str, bytes]  # below `tuned/`, by name
+    kernel_path: str = ""  # the user's own file, as the problem names it, and its text; for a patch of it
+    kernel_text: str = ""
 
     def source(self, entry: DispatchEntry) -> str:
         return self.files[entry.file].decode()
@@ -48,13 +50,25 @@ class Artefact:
 
 
 @dataclass(frozen=True)
+class Export:
+    """The files of an export by name, and a sentence for each winner that it cannot have."""
+
+    files: dict[str, bytes]
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Target:
     """A form of export. `write` gives its files by name; it raises BadInput where a result cannot have it."""
 
     name: str
     about: str  # one line, for people
     languages: tuple[str, ...]
-    write: Callable[[Artefact], dict[str, bytes]]
+    write: Callable[[Artefact], Export | dict[str, bytes]]
+
+    def export(self, artefact: Artefact) -> Export:
+        made = self.write(artefact)
+        return made if isinstance(made, Export) else Export(made)
 
 
 def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:

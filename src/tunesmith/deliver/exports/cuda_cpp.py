@@ -1,0 +1,305 @@
+"""CUDA results for C++ programs: sources by their flags (`cpp`), or embedded machine code (`cubin`)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from importlib import resources
+
+from tunesmith.backends.cuda.flags import host_flags
+from tunesmith.deliver.cuda_host import (
+    DRIVER,
+    RUNTIME,
+    CudaApi,
+    DispatchLine,
+    HostProgram,
+    comment,
+    unfit,
+)
+from tunesmith.deliver.cuda_source import Unfit, pop, push
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, Target
+from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits, bare_name
+from tunesmith.errors import BadInput
+from tunesmith.problem.dispatch import DispatchEntry
+
+_FLAG = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
+
+
+@dataclass(frozen=True)
+class HostFiles:
+    """Header and source of the host's part, and the lines it has."""
+
+    header: bytes
+    source: bytes
+    program: HostProgram
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return tuple(f"{line.about}: {line.why}" for line in self.program.lines if not line.address)
+
+
+def embedded_host(artefact: Artefact, about: str = "") -> HostFiles:
+    """Everything as machine code, for any C++ compiler: `NAME.h` and `NAME.cpp`."""
+    program = HostProgram(artefact, DRIVER, [])
+    program.lines = [
+        _embedded_line(program, result, entry)
+        for result in artefact.results
+        for entry in result.dispatch.entries
+    ]
+    if not any(line.address and line.is_tuned for line in program.lines):
+        raise BadInput(
+            f"the runs of {artefact.problem} have no machine code of a winner",
+            hint="tune again: runs of earlier versions did not store it; or export with --to cpp",
+        )
+    lines = about or "Its kernels are the machine code that was verified. Link with libcuda."
+    return _host(artefact, program, [lines], "", "cpp")
+
+
+def _embedded_line(program: HostProgram, result: DeviceResult, entry: DispatchEntry) -> DispatchLine:
+    line = DispatchLine(result, entry)
+    if why := unfit((size.name for size in result.dispatch.sizes), entry):
+        return replace(line, why=why)
+    if (address := program.embedded(result, entry)) is None:
+        return replace(line, why="the run has no machine code of it")
+    return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
+
+
+def _host(
+    artefact: Artefact, program: HostProgram, about: list[str], declared: str, ending: str
+) -> HostFiles:
+    name, api = artefact.name, program.api
+    outer = f"{name}_tuned"
+    devices = ", ".join(result.dispatch.device for result in artefact.results)
+    text = program.written()
+    head = program.head(
+        [f"{artefact.problem}, tuned by Tunesmith on {devices}.", *about],
+        [f"Call {outer}::launch or, from C and Python, {name}_launch; both take"],
+    )
+    source = comment([f"The host's part of {artefact.problem}: see {name}.h."])
+    source += f'#include "{name}.h"\n'
+    source += "".join(f"#include <{header}>\n" for header in program.headers)
+    source += f"\n{declared}namespace {outer} {{\n\n{text}\n}}  // namespace {outer}\n\n"
+    taken = program.declaration(f"{name}_launch")
+    source += f'extern "C" {taken} {{\n    return {outer}::launch({program.passed});\n}}\n'
+    source += f'extern "C" int {name}_prepare() {{ return {outer}::prepare(); }}\n'
+    included = [h for h in program.headers if h.startswith("cuda")]
+    header = head + "#pragma once\n" + "".join(f"#include <{h}>\n" for h in included)
+    header += f"\nnamespace {outer} {{\n{program.declaration('launch')};\n"
+    header += "// Loads what is embedded, as before a stream is captured; false where some of it cannot be.\n"
+    header += f'bool prepare();\n}}\n\nextern "C" {taken};\nextern "C" int {name}_prepare();\n'
+    assert api in (RUNTIME, DRIVER)
+    return HostFiles(header.encode(), source.encode(), program)
+
+
+# -- cubin ----------------------------------------------------------------------------------------------------
+
+
+def _write_cubin(artefact: Artefact) -> Export:
+    made, name = embedded_host(artefact), artefact.name
+    files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
+    files["example.cpp"] = _example(artefact, made.program, DRIVER).encode()
+    files["CMakeLists.txt"] = _cmake_embedded(name).encode()
+    files["README.md"] = _readme(
+        artefact, made, "g++ -O2 -c {name}.cpp -I CUDA/include; link with -lcuda"
+    ).encode()
+    return Export(files, made.left_out)
+
+
+def _cmake_embedded(name: str) -> str:
+    return (
+        "cmake_minimum_required(VERSION 3.18)\n"
+        f"project({name}_tuned CXX)\n"
+        "find_package(CUDAToolkit REQUIRED)\n"
+        f"add_library({name}_tuned STATIC {name}.cpp)\n"
+        f"target_include_directories({name}_tuned PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
+        f"target_compile_features({name}_tuned PUBLIC cxx_std_14)\n"
+        f"target_link_libraries({name}_tuned PUBLIC CUDA::cuda_driver CUDA::toolkit)\n"
+        f"add_executable(example EXCLUDE_FROM_ALL example.cpp)\n"
+        f"target_link_libraries(example PRIVATE {name}_tuned)\n"
+    )
+
+
+# -- cpp ------------------------------------------------------------------------------------------------------
+
+
+def _write_cpp(artefact: Artefact) -> Export:
+    name = artefact.name
+    outer, units = f"{name}_tuned", SourceUnits(None)
+    program = HostProgram(artefact, RUNTIME, [])
+    owners: dict[str, tuple[DeviceResult, DispatchEntry]] = {}
+    program.lines = [
+        _compiled_line(units, result, entry, owners)
+        for result in artefact.results
+        for entry in result.dispatch.entries
+    ]
+    program.written()  # it says which entries the units must name
+    declared = "".join(_declared(outer, unit) for unit in units.units.values())
+    made = _host(
+        artefact,
+        program,
+        ["Its kernels are compiled from their sources, each with its own flags."],
+        declared,
+        "cu",
+    )
+    files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
+    listed: list[tuple[str, tuple[str, ...]]] = []
+    expected: list[str] = []
+    for unit in units.units.values():
+        file = f"kernels_{unit.namespace}.cu"
+        result, entry = owners[unit.namespace]
+        files[file] = _unit_source(outer, unit, file).encode()
+        listed.append((file, entry.flags))
+        if (data := result.binary(entry)) is not None:
+            files[f"verified/{unit.namespace}.cubin"] = data
+            expected.append(unit.namespace)
+    files["check_code.py"] = (
+        resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_bytes()
+    )
+    files["example.cu"] = _example(artefact, program, RUNTIME).encode()
+    architectures = [r.dispatch.architecture.removeprefix("sm_") for r in artefact.results]
+    files["CMakeLists.txt"] = _cmake_sources(name, listed, expected, architectures).encode()
+    build = "cmake -B build && cmake --build build"
+    files["README.md"] = _readme(artefact, made, build).encode()
+    return Export(files, made.left_out)
+
+
+def _compiled_line(
+    units: SourceUnits,
+    result: DeviceResult,
+    entry: DispatchEntry,
+    owners: dict[str, tuple[DeviceResult, DispatchEntry]],
+) -> DispatchLine:
+    line = DispatchLine(result, entry)
+    if why := unfit((size.name for size in result.dispatch.sizes), entry):
+        return replace(line, why=why)
+    if odd := next((flag for flag in entry.flags if not _FLAG.fullmatch(flag)), None):
+        return replace(line, why=f"its flag {odd} cannot be written for CMake: use --to cubin")
+    try:
+        address, namespace = units.address(result, entry)
+    except Unfit as error:
+        return replace(line, why=str(error))
+    owners.setdefault(namespace, (result, entry))
+    return replace(line, address=lambda name: f"{address(name)}()", label=f"kernels_{namespace}.cu")
+
+
+def _declared(outer: str, unit: SourceUnit) -> str:
+    functions = " ".join(f"const void* {constant}();" for constant in unit.entries.values())
+    return f"namespace {outer} {{ namespace {unit.namespace} {{ {functions} }} }}\n"
+
+
+def _unit_source(outer: str, unit: SourceUnit, file: str) -> str:
+    """One source as a translation unit of its own; in a namespace, because others have the same names."""
+    text = comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
+    text += "".join(f"{push(name)}\n" for name in unit.section.macros)
+    text += f"namespace {outer} {{ namespace {unit.namespace} {{\n{unit.section.text}\n\n"
+    text += f'#line {text.count(chr(10)) + 2} "{file}"\n'
+    for entry, constant in unit.entries.items():
+        text += f"const void* {constant}() {{ return (const void*)&{bare_name(entry)}; }}\n"
+    return text + "}}\n" + "".join(f"{pop(name)}\n" for name in reversed(unit.section.macros))
+
+
+def _cmake_sources(
+    name: str, listed: list[tuple[str, tuple[str, ...]]], expected: list[str], architectures: list[str]
+) -> str:
+    own = ";".join(sorted({a for a in architectures if a})) or "native"
+    text = (
+        "cmake_minimum_required(VERSION 3.20)\n"
+        f"project({name}_tuned CXX CUDA)\n"
+        "find_package(CUDAToolkit REQUIRED)\n"
+        "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES OR CMAKE_CUDA_ARCHITECTURES_DEFAULT)\n"
+        f'  set(CMAKE_CUDA_ARCHITECTURES "{own}")\n'
+        "endif()\n"
+        f"add_library({name}_tuned STATIC {name}.cpp {' '.join(file for file, _ in listed)})\n"
+        f"target_include_directories({name}_tuned PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
+        f"target_compile_features({name}_tuned PUBLIC cxx_std_17 cuda_std_17)\n"
+        f"target_link_libraries({name}_tuned PUBLIC CUDA::cudart)\n"
+        "# Each winner is built with the flags it was verified with.\n"
+    )
+    for file, flags in listed:
+        options = ";".join(host_flags(flags))
+        if options:
+            text += f'set_source_files_properties({file} PROPERTIES COMPILE_OPTIONS "{options}")\n'
+    text += (
+        "add_executable(example EXCLUDE_FROM_ALL example.cu)\n"
+        f"target_link_libraries(example PRIVATE {name}_tuned)\n"
+    )
+    if expected:
+        text += (
+            "# Says where this compiler makes other machine code of a kernel than the one that was verified.\n"
+            "find_package(Python3 COMPONENTS Interpreter)\n"
+            "if(Python3_FOUND)\n"
+            f"  add_custom_command(TARGET {name}_tuned POST_BUILD COMMAND ${{Python3_EXECUTABLE}}\n"
+            f"    ${{CMAKE_CURRENT_SOURCE_DIR}}/check_code.py $<TARGET_FILE:{name}_tuned>\n"
+            "    ${CMAKE_CURRENT_SOURCE_DIR}/verified)\n"
+            "endif()\n"
+        )
+    return text
+
+
+# -- what both have -------------------------------------------------------------------------------------------
+
+
+def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
+    """The least that calls it: the first workload, on memory that nobody has filled."""
+    workload = artefact.first.dispatch.workloads[0]
+    given = []
+    for parameter in program.parameters:
+        if parameter.name == "stream":
+            given.append("nullptr")
+        elif parameter.name.startswith("size_"):
+            name = next(k for k, v in program.sizes.items() if v == parameter.name)
+            given.append(str(workload.sizes[name]))
+        elif parameter.type.endswith("*"):
+            given.append(f"({parameter.type})memory")
+        else:
+            own = next(a for a in program.literals if f"arg_{a.name}" == parameter.name)
+            given.append(str(own.value))
+    call = f"{artefact.name}_tuned::launch({', '.join(given)})"
+    if api is RUNTIME:
+        setup = "void* memory; cudaMalloc(&memory, size_t(1) << 30);"
+        end = "cudaDeviceSynchronize()"
+    else:
+        setup = (
+            "CUdevice device; CUcontext context; CUdeviceptr memory;\n"
+            "    cuInit(0); cuDeviceGet(&device, 0); cuDevicePrimaryCtxRetain(&context, device);\n"
+            "    cuCtxSetCurrent(context); cuMemAlloc(&memory, size_t(1) << 30);"
+        )
+        end = "cuCtxSynchronize()"
+    return (
+        f'#include "{artefact.name}.h"\n\n'
+        + comment(
+            [
+                f"Calls it at {workload.name}. One piece of memory stands for all arrays: they overlap,",
+                "so the original serves. Give each its own, and the tuned kernel does.",
+            ]
+        )  # fmt: skip
+        + f"int main() {{\n    {setup}\n    return (int){call} + (int){end};\n}}\n"
+    )
+
+
+def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
+    name = artefact.name
+    tuned = [line for line in made.program.lines if line.is_tuned]
+    have = sum(line.address is not None for line in tuned)
+    lines = [
+        f"# {name}",
+        "",
+        f"Tuned by Tunesmith on {', '.join(r.dispatch.device for r in artefact.results)}.",
+        f"Winners delivered: {have} of {len(tuned)}.",
+        "",
+        "Build it:",
+        "",
+        f"    {build.format(name=name)}",
+        "",
+        f"Call `{name}_tuned::launch` ({name}.h says what it takes), or `{name}_launch` from C.",
+        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified the original",
+        "serves. On a device that no run was made on the original serves too: tune there, and export both runs",
+        "together.",
+    ]
+    lines += ["", *(f"- left out: {shlex.join([text])}" for text in made.left_out)] if made.left_out else []
+    return "\n".join(lines) + "\n"
+
+
+CPP = Target("cpp", "C++ sources by their flags, with a CMake target", ("cuda",), _write_cpp)
+CUBIN = Target("cubin", "machine code as verified, for any C++ compiler", ("cuda",), _write_cubin)
