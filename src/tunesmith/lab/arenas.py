@@ -20,6 +20,7 @@ from tunesmith.problem.slots import VERSIONS, SlotPlace, block_of, stride_of
 
 UNKNOWN_CACHE = 64 << 20  # rotate as if the last-level cache were this large when the device does not say
 MEMORY_SHARE = 0.6
+CACHE_LINE = 128  # bytes that the least access to a GPU's memory takes of its cache
 LINE = 256  # bytes; slots of a GPU's arrays share no cache line
 RESTORED_SLOTS = 16  # a chain over arrays that are restored after it is no longer than the rotation
 
@@ -104,7 +105,8 @@ class Arenas:
         strides = [self.stride(b) for b in buffers]
         limits = self._device.limits
         # What a kernel does not touch pushes nothing out of the cache.
-        touched = max(1, sum(min(b.touched, s) for b, s in zip(buffers, strides, strict=True)))
+        line = CACHE_LINE if self._device.inspects else 1
+        touched = max(1, sum(max(line, min(b.touched, s)) for b, s in zip(buffers, strides, strict=True)))
         wanted = math.ceil(rotation * (limits.llc or UNKNOWN_CACHE) / touched)
         twice = sum(stride for b, stride in zip(buffers, strides, strict=True) if needs_restoring(b))
         room = int(limits.memory * MEMORY_SHARE) // max(1, sum(strides) + twice)

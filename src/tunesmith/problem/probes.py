@@ -10,6 +10,8 @@ from tunesmith.problem.domain import Domain, Ints, Sizes
 from tunesmith.space.expr import Expr
 from tunesmith.space.vector import holds
 
+LEAST_BYTES = 4096  # of all arrays: with less, a call is a launch and nothing else
+
 
 def probe_sizes(
     domain: Domain,
@@ -24,7 +26,8 @@ def probe_sizes(
     than that. Only where all conditions hold."""
     rng = np.random.default_rng(seed)
     points = np.concatenate([domain.sample(rng), domain.sample(rng)])
-    points = points[domain.bytes(points) <= most_bytes]
+    taken = domain.bytes(points)
+    points = points[(taken >= LEAST_BYTES) & (taken <= most_bytes)]
     for condition in inside:
         points = points[holds(condition, domain.columns(points))]
     chosen: list[Sizes] = []

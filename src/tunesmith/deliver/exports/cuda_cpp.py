@@ -53,7 +53,7 @@ def embedded_host(artefact: Artefact, about: str = "") -> HostFiles:
             hint="tune again: runs of earlier versions did not store it; or export with --to cpp",
         )
     lines = about or "Its kernels are the machine code that was verified. Link with libcuda."
-    return _host(artefact, program, [lines], "", "cpp")
+    return _host(artefact, program, [lines])
 
 
 def _embedded_line(program: HostProgram, result: DeviceResult, entry: DispatchEntry) -> DispatchLine:
@@ -65,9 +65,7 @@ def _embedded_line(program: HostProgram, result: DeviceResult, entry: DispatchEn
     return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
 
 
-def _host(
-    artefact: Artefact, program: HostProgram, about: list[str], declared: str, ending: str
-) -> HostFiles:
+def _host(artefact: Artefact, program: HostProgram, about: list[str], declared: str = "") -> HostFiles:
     name, api = artefact.name, program.api
     outer = f"{name}_tuned"
     devices = ", ".join(result.dispatch.device for result in artefact.results)
@@ -92,7 +90,7 @@ def _host(
     return HostFiles(header.encode(), source.encode(), program)
 
 
-# -- cubin ----------------------------------------------------------------------------------------------------
+# -- cubin --------------------------------------------------------------------------------------------------
 
 
 def _write_cubin(artefact: Artefact) -> Export:
@@ -120,7 +118,7 @@ def _cmake_embedded(name: str) -> str:
     )
 
 
-# -- cpp ------------------------------------------------------------------------------------------------------
+# -- cpp ----------------------------------------------------------------------------------------------------
 
 
 def _write_cpp(artefact: Artefact) -> Export:
@@ -226,7 +224,7 @@ def _cmake_sources(
     )
     if expected:
         text += (
-            "# Says where this compiler makes other machine code of a kernel than the one that was verified.\n"
+            "# Says where this compiler makes other machine code of a kernel than was verified.\n"
             "find_package(Python3 COMPONENTS Interpreter)\n"
             "if(Python3_FOUND)\n"
             f"  add_custom_command(TARGET {name}_tuned POST_BUILD COMMAND ${{Python3_EXECUTABLE}}\n"
@@ -237,7 +235,7 @@ def _cmake_sources(
     return text
 
 
-# -- what both have -------------------------------------------------------------------------------------------
+# -- what both have -----------------------------------------------------------------------------------------
 
 
 def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
@@ -293,9 +291,9 @@ def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
         f"    {build.format(name=name)}",
         "",
         f"Call `{name}_tuned::launch` ({name}.h says what it takes), or `{name}_launch` from C.",
-        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified the original",
-        "serves. On a device that no run was made on the original serves too: tune there, and export both runs",
-        "together.",
+        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified the",
+        "original serves. On a device that no run was made on the original serves too: tune there, and export",
+        "both runs together.",
     ]
     lines += ["", *(f"- left out: {shlex.join([text])}" for text in made.left_out)] if made.left_out else []
     return "\n".join(lines) + "\n"

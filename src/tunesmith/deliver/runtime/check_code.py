@@ -1,8 +1,8 @@
 """Compares the machine code of a build with the machine code that was verified: check_code.py BUILT FOLDER.
 
-BUILT is an object, library or program that nvcc made; FOLDER holds the cubins that were verified. A difference
-is no error: another compiler may make other code of the same source. It says so, because what was timed and
-checked then was not what this build has. Needs cuobjdump, which comes with nvcc.
+BUILT is an object, library or program that nvcc made; FOLDER holds the cubins that were verified. A
+difference is no error: another compiler may make other code of the same source. It says so, because what was
+timed and checked then was not what this build has. Needs cuobjdump, which comes with nvcc.
 """
 
 import collections
@@ -49,6 +49,9 @@ def main():
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         print(f"not compared with what was verified: {error}")
         return
+    if not built:
+        print("not compared with what was verified: the build has no machine code, or has it compressed")
+        return
     same, other = [], []
     for file in sorted(pathlib.Path(sys.argv[2]).glob("*.cubin")):
         wanted = kernels(file.read_bytes())
@@ -56,8 +59,8 @@ def main():
     print(f"the same machine code as was verified: {', '.join(same) or 'none'}")
     if other:
         print(
-            f"warning: OTHER machine code than was verified: {', '.join(other)}. This compiler makes other code of "
-            "them: check and time them again, or use the export with embedded machine code (--to cubin)."
+            f"warning: OTHER machine code than was verified: {', '.join(other)}. Check and time them again, or "
+            "use the export with embedded machine code (--to cubin)."
         )
 
 
