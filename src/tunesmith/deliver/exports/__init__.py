@@ -1,0 +1,1 @@
+"""Results for the tools of others, one module for each."""
