@@ -119,7 +119,16 @@ class EarlierRows:
     """What a file says of a template: scores of its configurations, and what of the file was left out."""
 
     rows: tuple[Row, ...]
-    note: str
+    of: int  # results in the file
+    left_out: tuple[tuple[str, int], ...] = ()  # why -> how many of them
+
+    def __str__(self) -> str:
+        failed = sum(score is None for _, score in self.rows)
+        parts = [f"{counted(len(self.rows), 'configuration')} known, {failed} of them failed"]
+        if self.left_out:
+            reasons = ", ".join(f"{count} {why}" for why, count in self.left_out)
+            parts.append(f"{sum(n for _, n in self.left_out)} of {self.of} results left out: {reasons}")
+        return "; ".join(parts)
 
 
 def rows_of_t4(text: str, template: Template | None, where: str) -> EarlierRows:
@@ -140,12 +149,7 @@ def rows_of_t4(text: str, template: Template | None, where: str) -> EarlierRows:
     times = {c: median([t for t in own if t is not None]) for c, own in kept.items() if None not in own}
     middle = median(list(times.values())) if times else 1.0
     rows = tuple((c, math.log(middle / times[c]) if c in times else None) for c in kept)
-    failed = len(rows) - len(times)
-    parts = [f"{counted(len(rows), 'configuration')} known, {failed} of them failed"]
-    if left:
-        reasons = ", ".join(f"{count} {why}" for why, count in sorted(left.items()))
-        parts.append(f"{counted(sum(left.values()), 'result')} left out: {reasons}")
-    return EarlierRows(rows, f"{where}: {'; '.join(parts)}")
+    return EarlierRows(rows, len(file.results), tuple(sorted(left.items())))
 
 
 def _of_template(values: Mapping[str, Any], template: Template | None) -> Config | str:

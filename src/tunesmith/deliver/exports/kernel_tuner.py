@@ -137,7 +137,7 @@ def _fault(script: KernelTunerScript) -> str:
     if why := unlaunchable(template.launches):
         return f"Kernel Tuner {why}"
     for constraint in template.space.constraints:
-        if constraint.needs_build and constraint.kind == "require":
+        if constraint.needs_build:
             fault = f"the template requires {constraint.expr.text!r}, which only a build can tell"
             return f"{fault}; Kernel Tuner restricts parameters alone"
     if any(PLACEHOLDER.search(flag) for flag in template.flags):

@@ -38,8 +38,9 @@ def can_run(name, p):
     return tuple(p[own] for own in PARAMETERS) not in FAILED[name]
 
 
-def restrictions_at(name, parameters):
-    """Kernel Tuner calls it with a dictionary, with values in order, or with named values."""
+def restrictions_at(name, parameters, best=False):
+    """Kernel Tuner calls it with a dictionary, with values in order, or with named values. What the run
+    picked may be outside what the template prefers at a workload: it has proved right there."""
 
     def allowed(*given, **named):
         if given and isinstance(given[0], dict):
@@ -49,7 +50,7 @@ def restrictions_at(name, parameters):
         v = values_at(WORKLOADS[name], p)
         if any(value(side, v) != p[axis] for axis, (_, side) in BLOCK_PARAMETERS.items()):
             return False
-        return can_run(name, p)
+        return best or can_run(name, p)
 
     return allowed
 
@@ -320,7 +321,7 @@ def tune(name, chosen):
         lambda p: tuple(sides(GRID, values_at(sizes, p))),
         arguments_for(ARGUMENT_ORDER, name, found, own),
         parameters,
-        restrictions=restrictions_at(name, list(parameters)),
+        restrictions=restrictions_at(name, list(parameters), chosen.best),
         block_size_names=list(BLOCK_NAMES),
         defines=defines,
         compiler_options=options_at(OPTIONS),

@@ -159,10 +159,9 @@ class KernelTunerScript:
 
     def _require(self) -> str:
         """Of both kinds, and what the device demands, under names that tell them apart."""
-        own = [c for c in self.template.space.constraints if not c.needs_build]
         limits = hardware_constraints(self.template, self.state.device.limits)
-        named = {_constraint_name(c): self._function(c.expr) for c in (*own, *limits)}
-        return _table(named)
+        every = (*self.template.space.constraints, *limits)
+        return _table({_constraint_name(c): self._function(c.expr) for c in every})
 
     def _block(self) -> tuple[list[str], dict[str, str]]:
         """The parameters that Kernel Tuner takes the sides of a block from, and those of them that are added:
