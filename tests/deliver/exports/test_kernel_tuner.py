@@ -41,7 +41,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Attached, Stopped
+from tunesmith.run.events import Asked, Attached, Measured, Stopped
 from tunesmith.run.state import State
 from tunesmith.run.t4 import rows_of_t4
 from tunesmith.session.problems import load_problem, load_template
@@ -166,6 +166,12 @@ def test_what_failed_its_verification_is_not_correct() -> None:
     failed = verified(config(64), {"small": Status.WRONG, "wide": 1.5})
     results = json.loads(export(state=won(failed))["t4-results-wide.json"])["results"]
     assert {r["configuration"]["BLOCK"]: r["invalidity"] for r in results}[64] == "correctness"
+
+
+def test_what_was_wrong_in_a_race_is_correct_at_no_workload() -> None:
+    raced = finalist(5, config(64), {"small": Status.WRONG})
+    results = json.loads(export(state=won(Asked((raced.trial,)), Measured(raced)))["t4-results-wide.json"])
+    assert {r["configuration"]["BLOCK"]: r["invalidity"] for r in results["results"]}[64] == "correctness"
 
 
 def test_t4_files_are_read_back(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.run.candidates import Templates
-from tunesmith.run.outcome import Result
+from tunesmith.run.outcome import DISTRUSTED, Result
 from tunesmith.run.racing import merged, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.state import State
@@ -68,7 +68,8 @@ def t4_name(problem: Problem, workload: str) -> str:
 
 def results_at(state: State, candidate: str, workload: str) -> list[tuple[Config, Result]]:
     """What became of each configuration of a candidate at a workload: its alternating measurements where it
-    has raced, else the last of the others. What failed its verification has failed everywhere."""
+    has raced, else the last of the others. What was wrong in a race, or failed its verification, is believed
+    at no workload."""
     raced = merged(state)
     found: dict[Config, Result] = {}
     for outcome in state.outcomes:
@@ -78,11 +79,12 @@ def results_at(state: State, candidate: str, workload: str) -> list[tuple[Config
         result = raced.get(config, {}).get(workload) or outcome.result(workload)
         if result is not None:
             found[config] = result
-    for verified in state.verified:
-        config = verified.outcome.trial.config
-        bad = next((r for r in verified.outcome.results if not r.ok), None)
-        if bad is not None and config in found:
-            found[config] = Result(workload, bad.status, detail=bad.detail)
+    bad = [(c, r) for c, own in raced.items() for r in own.values() if r.status in DISTRUSTED]
+    looked = [v.outcome for v in state.verified]
+    bad += [(o.trial.config, r) for o in looked for r in o.results if o.trial.config and not r.ok]
+    for config, result in bad:
+        if config in found:
+            found[config] = Result(workload, result.status, detail=result.detail)
     return list(found.items())
 
 
