@@ -111,7 +111,8 @@ def tune(
     """Make templates of the kernel, search them on the device and deliver the verified winners.
 
     With `template` that one is searched, and nothing is written. A `budget` that is a number counts
-    configurations. `out` is the run's folder. Ctrl-C raises `Interrupted`, and `resume` goes on.
+    configurations. `out` is the run's folder; `prior_runs` are folders of earlier ones, or T4 files. Ctrl-C
+    raises `Interrupted`, and `resume` goes on.
     """
     from tunesmith.session import library, retuning
     from tunesmith.strategies import casting
@@ -130,15 +131,18 @@ def tune(
     given = load_template(Path(template), definition, files) if template is not None else None
     casting.check(config, given is not None, bool(earlier), from_library)
     stored = library.to_begin_from(definition, given, config, listening.note) if from_library else ()
+    measured = retuning.measured_files(earlier)
 
     def priors(chosen: Device) -> tuple[Primed, ...]:
         if not (config.prior and config.strategy == "template") and not earlier:
             return ()
         root = Path(config.runs)
-        return retuning.priors_of(root, earlier, definition, given, chosen, listening.note)
+        return retuning.priors_of(root, earlier, definition, given, chosen, listening.note, measured=measured)
 
+    kept = retuning.names_of(measured)
+    about = runs.RunInput(loaded, given, library=stored, measured=kept)
     with interrupted_once():
-        return runs.begin(runs.RunInput(loaded, given, library=stored), config, _path(out), listening, priors)
+        return runs.begin(about, config, _path(out), listening, priors)
 
 
 def retune(

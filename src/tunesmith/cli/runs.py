@@ -38,7 +38,8 @@ def tune(
         Path | None, typer.Option(help="The template to search; by default the expert writes one.")
     ] = None,
     prior_run: Annotated[
-        list[Path] | None, typer.Option(help="Begin from this run; several may be named.")
+        list[Path] | None,
+        typer.Option(help="Begin from this run, or this T4 results file; several may be named."),
     ] = None,
     from_library: Annotated[
         bool, typer.Option("--from-library", help="Begin from the template your library has of this kernel.")

@@ -31,9 +31,9 @@ PROBLEM_FILE, RECORDING = "problem.toml", "recording"
 # How the names of stored files begin that are not named in the problem file itself.
 HEADER, TEMPLATE = "header:", "template:"
 WORKLOADS = "workloads:"  # in place of the problem's own
-# Further templates, one of the library, and the words for a role.
-BESIDE, LIBRARY, PROMPT = "beside:", "library:", "prompt:"
-_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, LIBRARY, PROMPT)
+# Further templates, one of the library, the words for a role, and earlier measurements.
+BESIDE, LIBRARY, PROMPT, MEASURED = "beside:", "library:", "prompt:", "measured:"
+_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, LIBRARY, PROMPT, MEASURED)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder
+from tunesmith.run.t4 import rows_of_t4
 from tunesmith.session import problems
 from tunesmith.session.library import Library
 from tunesmith.session.problems import LoadedProblem
@@ -54,13 +55,21 @@ def priors_of(
     device: Device,
     note: Callable[[str], None] = lambda _text: None,
     first: bool = False,
+    measured: Mapping[Path, str] | None = None,
 ) -> tuple[Primed, ...]:
     """What the runs `named` have found, or with none the newest ones below `root` that fit; of the same
     device first. Runs nobody named that cannot be read are passed over with a note. Where templates are still
     to be written, every run of the problem fits: which of them tells something, the loop will see.
+    `measured` has the texts of those named that are no runs but T4 files.
     `first`: what they found best is tried before anything else."""
     if named:
-        return tuple(_named(path, problem, template, first) for path in named)
+        texts = measured or {}
+        return tuple(
+            _measured(path, texts[path], problem, template)
+            if path in texts
+            else _named(path, problem, template, first)
+            for path in named
+        )
     found: list[tuple[bool, Primed]] = []
     for path in _newest(root):
         try:
@@ -73,6 +82,30 @@ def priors_of(
             found.append((state.device.name != device.name, primed))
     found.sort(key=lambda pair: pair[0])
     return tuple(primed for _, primed in found[:USED])
+
+
+def measured_files(named: Sequence[Path]) -> dict[Path, str]:
+    """The texts of those that are files, T4 results by the look of it, and not folders of runs."""
+    missing = "name the folder of a run, or a T4 results file"
+    return {path: problems.read_text(path, missing) for path in named if path.is_file()}
+
+
+def names_of(measured: Mapping[Path, str]) -> dict[str, str]:
+    """The same as a run keeps them: by name, and by number where two have the same."""
+    found: dict[str, str] = {}
+    for number, (path, text) in enumerate(measured.items(), 1):
+        found[path.name if path.name not in found else f"{number}-{path.name}"] = text
+    return found
+
+
+def _measured(path: Path, text: str, problem: Problem, template: Template | None) -> Primed:
+    """Its name says what of the file is used: it is told when the run begins, and stays in the journal."""
+    known = rows_of_t4(text, template, str(path))
+    if not any(score is not None for _, score in known.rows):
+        about = template.path if template is not None else problem.name
+        hint = "name measurements of a template with the same parameters, or leave --prior-run out"
+        raise BadInput(f"these measurements say nothing about {about}: {known}", where=str(path), hint=hint)
+    return Primed(f"measurements in {path.name} ({known})", tuple(thinned(known.rows)))
 
 
 def _newest(root: Path) -> list[Path]:

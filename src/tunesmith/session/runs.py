@@ -62,6 +62,7 @@ class RunInput:
     origin: str = ""  # what it searches again
     library: Sequence[LibraryEntry] = ()  # it begins from the one that suits the device
     authors: Mapping[str, str] = field(default_factory=dict)  # of given ones that a model once wrote
+    measured: Mapping[str, str] = field(default_factory=dict)  # files of earlier measurements, name -> text
 
 
 def no_priors(_device: Device) -> tuple[Primed, ...]:
@@ -104,6 +105,7 @@ def begin(
         beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
         stored |= {f"{problems.BESIDE}{own}": digest for own, digest in beside.items()}
         stored |= {f"{problems.LIBRARY}{e.name}": folder.put(encode(LibraryTemplate.of(e))) for e in entries}
+        stored |= {f"{problems.MEASURED}{n}": folder.put(t.encode()) for n, t in given.measured.items()}
         if spec.startswith("replay:"):
             stored[problems.RECORDING] = folder.put(Path(spec.partition(":")[2]).read_bytes())
         started = Started(
