@@ -18,6 +18,8 @@ class DeviceResult:
     run: str  # the name of its folder
     dispatch: Dispatch
     files: Mapping[str, bytes]  # below `tuned/`, by name
+    kernel_path: str = ""  # the user's own file, as the problem names it, and its text; for a patch of it
+    kernel_text: str = ""
 
     def source(self, entry: DispatchEntry) -> str:
         return self.files[entry.file].decode()
