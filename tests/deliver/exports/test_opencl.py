@@ -71,7 +71,17 @@ class Operator:
             pytest.skip("needs an OpenCL loader that C can be linked with")
         library = folder / "operator.so"
         name = artefact.name
-        run([*compiled(folder, files), "-shared", "-fPIC", str(folder / f"{name}.c"), str(found), "-o", str(library)])
+        run(
+            [
+                *compiled(folder, files),
+                "-shared",
+                "-fPIC",
+                str(folder / f"{name}.c"),
+                str(found),
+                "-o",
+                str(library),
+            ]
+        )
         self.library = ctypes.CDLL(str(library))
         self.enqueue = getattr(self.library, f"{name}_enqueue")
         self.served_by = getattr(self.library, f"{name}_served")
@@ -332,13 +342,22 @@ def test_the_header_says_what_is_taken_and_who_serves() -> None:
     assert "//   arg_x: input of float32 [rows, d], aligned to 16 bytes\n" in header
     assert "//   arg_alpha: float32, tuned with 2.0\n" in header
     assert f"//   size_d: {CONTRACT[1].describe()}\n" in header
-    assert "cl_mem arg_out, cl_mem arg_x, cl_float arg_alpha, long long size_rows, long long size_d, cl_uint" in header
+    assert (
+        "cl_mem arg_out, cl_mem arg_x, cl_float arg_alpha, long long size_rows, long long size_d, cl_uint"
+        in header
+    )
 
 
 @needs_cc
 def test_texts_pass_through_literals_unharmed(tmp_path: Path) -> None:
     draw = random.Random(4)
-    texts = ['??/ ??= "\\" // \\\n\t\r\x01\x7f7', "é€𝄞\ud800 12\n", "x" * 9000 + "é" * 3000 + "\n\n", "7\n7", ""]
+    texts = [
+        '??/ ??= "\\" // \\\n\t\r\x01\x7f7',
+        "é€𝄞\ud800 12\n",
+        "x" * 9000 + "é" * 3000 + "\n\n",
+        "7\n7",
+        "",
+    ]
     texts += ["".join(draw.choice('ab"\\?/=\n\r01é€\x02') for _ in range(200)) for _ in range(20)]
     rows = "".join(
         f"    {{ static const char *const t[] = {{{', '.join([*literals(text), 'NULL'])}}}; put(t); }}\n"
@@ -347,10 +366,13 @@ def test_texts_pass_through_literals_unharmed(tmp_path: Path) -> None:
     assert max(len(each) for text in texts for each in literals(text)) <= 4095
     program = (
         "#include <stdio.h>\nstatic void put(const char *const *t) {\n"
-        f"    for (; *t; ++t) fputs(*t, stdout);\n    putchar(3);\n}}\nint main(void) {{\n{rows}    return 0;\n}}\n"
+        f"    for (; *t; ++t) fputs(*t, stdout);\n    putchar(3);\n}}\n"
+        f"int main(void) {{\n{rows}    return 0;\n}}\n"
     )
     (tmp_path / "texts.c").write_text(program)
-    run([str(CC), "-std=c99", "-trigraphs", *STRICT, str(tmp_path / "texts.c"), "-o", str(tmp_path / "texts")])
+    run(
+        [str(CC), "-std=c99", "-trigraphs", *STRICT, str(tmp_path / "texts.c"), "-o", str(tmp_path / "texts")]
+    )
     got = subprocess.run([tmp_path / "texts"], capture_output=True, timeout=20, check=True).stdout
     assert got.split(b"\x03")[:-1] == [text.encode(errors="surrogatepass") for text in texts]
 
@@ -365,8 +387,12 @@ def test_every_value_is_the_one_that_evaluation_gives(tmp_path: Path) -> None:
     functions = "".join(c_function(f"f{number}", expr, names) for number, expr in enumerate(exprs))
     fixed = Path(sys.modules["tunesmith.deliver.exports.opencl"].__file__ or "").parent / "opencl_host.c"
     arithmetic = fixed.read_text().partition("/* ---- Arithmetic")[2]
+
+    def listed(row: dict[str, int]) -> str:
+        return ", ".join(f"{row[name]}LL" for name in C_NAMES)
+
     rows = "".join(
-        f"    {{ const long long size[] = {{{', '.join(f'{value}LL' for value in row.values())}}}; show(f{number}, size); }}\n"
+        f"    {{ const long long size[] = {{{listed(row)}}}; show(f{number}, size); }}\n"
         for number in range(len(exprs))
         for row in table
     )

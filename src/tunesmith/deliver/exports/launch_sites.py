@@ -27,7 +27,12 @@ class LaunchSite:
 def launch_sites(text: str, kernel: str) -> list[LaunchSite]:
     """The launches of the kernel, which is named without qualifiers and template arguments."""
     tokens = lex(text)
-    return [site for at, token in enumerate(tokens) if token.text == "<<<" for site in _site(text, tokens, at, kernel)]
+    return [
+        site
+        for at, token in enumerate(tokens)
+        if token.text == "<<<"
+        for site in _site(text, tokens, at, kernel)
+    ]
 
 
 def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[LaunchSite]:

@@ -13,7 +13,14 @@ import numpy as np
 
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.exports.c99 import c_function, c_names, comment, literal, literals
-from tunesmith.deliver.exports.terms import about, argument_of, bytes_of, is_written, parameters, within_contract
+from tunesmith.deliver.exports.terms import (
+    about,
+    argument_of,
+    bytes_of,
+    is_written,
+    parameters,
+    within_contract,
+)
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.languages import OPENCL
@@ -70,9 +77,7 @@ class _Tables:
 
     def source(self) -> str:
         contract = self.expression(within_contract(self.dispatch))
-        arrays = [
-            f"{{{int(is_written(a))}, {a.align}, {self.expression(bytes_of(a))}}}" for a in self.arrays
-        ]
+        arrays = [f"{{{int(is_written(a))}, {a.align}, {self.expression(bytes_of(a))}}}" for a in self.arrays]
         tables, devices = self.devices()
         name = self.artefact.name
         counts = {
@@ -139,7 +144,8 @@ class _Tables:
             )
         fields = [
             literal(entry.file), str(int(entry.config is not None)), self.expression(parse(entry.when)),
-            str(program), f"ts_launches_{label}", str(len(launches)), str(self.kernels), work, str(len(spaces)),
+            str(program), f"ts_launches_{label}", str(len(launches)), str(self.kernels), work,
+            str(len(spaces)),
         ]  # fmt: skip
         self.kernels += len(launches)
         self.launches = max(self.launches, len(launches))
@@ -227,8 +233,9 @@ class _Tables:
         given += [f"long long {size}" for size in self.size_parameters.values()]
         waits = ["cl_uint num_events_in_wait_list", "const cl_event *event_wait_list", "cl_event *event"]
         taken = [f"{name}_operator *self", "cl_command_queue queue", *given, *waits]
+        made = f"cl_context context, cl_device_id device, {name}_operator **self"
         return {
-            "create": f"cl_int {name}_create(cl_context context, cl_device_id device, {name}_operator **self)",
+            "create": f"cl_int {name}_create({made})",
             "enqueue": f"cl_int {name}_enqueue({', '.join(taken)})",
             "served": f"const char *{name}_served(const {name}_operator *self)",
             "destroy": f"cl_int {name}_destroy({name}_operator *self)",
@@ -319,12 +326,12 @@ def _header(artefact: Artefact, writer: _Tables) -> str:
             "",
             *taken,
             "",
-            "A tuned kernel serves where the device is one named above, the sizes are within the ranges above,",
-            "scalars have the values above, and the arrays are large enough, aligned, and do not overlap where",
-            "one of them is written. Anywhere else the original serves.",
+            "A tuned kernel serves where the device is one named above, the sizes are within these ranges,",
+            "scalars have these values, and the arrays are large enough, aligned, and do not overlap where one",
+            "of them is written. Anywhere else the original serves.",
             "Programs are built when they are first needed. An operator is for one thread at a time.",
-            "The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except when",
-            "a kernel of several fails to start.",
+            "The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except",
+            "when a later one of several kernels fails to start.",
             f"{name}_served names the delivered file that served the last call, NULL if none did.",
         ]
     )

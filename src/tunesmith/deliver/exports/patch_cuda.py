@@ -19,7 +19,13 @@ from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.c99 import comment
 from tunesmith.deliver.exports.launch_sites import LaunchSite, launch_sites, place_before
 from tunesmith.deliver.exports.patch import PatchedFile
-from tunesmith.deliver.exports.patch_dispatch import CannotServe, TunedUnit, dispatch_code, launcher, sites_code
+from tunesmith.deliver.exports.patch_dispatch import (
+    CannotServe,
+    TunedUnit,
+    dispatch_code,
+    launcher,
+    sites_code,
+)
 from tunesmith.deliver.host_code import HELPERS
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import DispatchEntry, delivered_variant
@@ -36,7 +42,7 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     namespace = f"{name}_tuned"
     if PLACEHOLDER.search("".join(launch.entry for launch in dispatch.original.launches)):
         raise BadInput("the original is another kernel for each size, which a patch cannot tell apart")
-    units, notes = _units(artefact, text, same_code or same_code_by_nvcc)
+    units, notes = _units(artefact, same_code or same_code_by_nvcc)
     if not units:
         return PatchedFile(text, 0, tuple(notes))
     delivered = len({(unit.result.run, unit.file) for unit in units})
@@ -49,7 +55,9 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
         code += f"{sites_code(artefact)}\n}}  // namespace {namespace}\n"
         block = f"{head}{code}{_ending(namespace)}\n"
         place = min(place_before(text, site.start) for site in sites)
-        return PatchedFile(_rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes))
+        return PatchedFile(
+            _rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes)
+        )
     if not faults:
         notes.append(f"the file launches nothing: call {name}_tuned_launch, which is at its end")
     code += f"\n}}  // namespace {namespace}\n\n{launcher(artefact, namespace)}"
@@ -61,7 +69,7 @@ def _ending(namespace: str) -> str:
     return f"#endif  // {namespace.upper()}\n"
 
 
-def _units(artefact: Artefact, text: str, same_code: SameCode) -> tuple[list[TunedUnit], list[str]]:
+def _units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit], list[str]]:
     units: list[TunedUnit] = []
     notes: list[str] = []
     for result in artefact.results:
@@ -140,7 +148,9 @@ def _sections(text: str, units: Sequence[TunedUnit], namespace: str) -> str:
     rule = f"// {'-' * 100}\n"
     parts = [
         rule,
-        comment([f"Tuned by Tunesmith on {', '.join(dict.fromkeys(u.result.dispatch.device for u in units))}."]),
+        comment(
+            [f"Tuned by Tunesmith on {', '.join(dict.fromkeys(u.result.dispatch.device for u in units))}."]
+        ),
         f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <cstdint>\n#include <cstring>\n"
         "#include <cuda_runtime.h>\n#include <mutex>\n",
     ]
@@ -150,8 +160,8 @@ def _sections(text: str, units: Sequence[TunedUnit], namespace: str) -> str:
         parts += [f"{push(macro)}\n" for macro in hidden]
         parts += [f"#undef {macro}\n" for macro in hidden if macro in users]
         parts.append(unit.section.includes)
-        body = f"\n{comment([unit.file])}namespace {namespace} {{ namespace {unit.namespace} {{\n{unit.section.text}\n\n"
-        body += unit.addresses()
+        opened = f"namespace {namespace} {{ namespace {unit.namespace} {{\n"
+        body = f"\n{comment([unit.file])}{opened}{unit.section.text}\n\n{unit.addresses()}"
         parts.append(f"{body}}}}}\n")
         parts += [f"{pop(macro)}\n" for macro in reversed(hidden)]
     return "".join(parts)
@@ -204,4 +214,3 @@ def _rewritten(
         pieces.append(f"{indent[0] if indent else ''}}} else ")
         done = site.start
     return "".join([*pieces, text[done:]])
-

@@ -42,9 +42,13 @@ class TunedUnit:
     def addresses(self) -> str:
         """Inside the namespace, because an entry may name the source's own types and macros."""
         return "".join(
-            f"static const void* const tuned_entry_{number} = (const void*)&{' '.join(launch.entry.split()).removeprefix('::')};\n"
+            f"static const void* const tuned_entry_{number} = (const void*)&{_name(launch)};\n"
             for number, launch in enumerate(self.entry.launches)
         )
+
+
+def _name(launch: DispatchLaunch) -> str:
+    return " ".join(launch.entry.split()).removeprefix("::")
 
 
 def _sizes(dispatch: Dispatch) -> dict[str, str]:
@@ -91,8 +95,7 @@ def _as_verified(dispatch: Dispatch) -> list[str]:
     names = _sizes(dispatch)
     lines = ["    bool undefined = false, holds = true;\n"]
     lines.append("    if (cudaPeekAtLastError() != cudaSuccess) return false;  // the caller is to find it\n")
-    for size in names.values():
-        lines.append(f"    if ({size} < -limit || {size} > limit) return false;\n")
+    lines += [f"    if ({size} < -limit || {size} > limit) return false;\n" for size in names.values()]
     lines.append(f"    holds = {c_code(within_contract(dispatch), names)};\n")
     lines.append("    if (!holds || undefined) return false;\n")
     arrays = []
@@ -167,7 +170,7 @@ def _within(expr: Expr, low: int, high: int, names: Mapping[str, str]) -> str:
     return f"within({c_code(expr, names)}, {low}LL, {high}LL, undefined)"
 
 
-# -- launches in the user's file ------------------------------------------------------------------------------
+# -- launches in the user's file --------------------------------------------------------------------------
 
 
 def sites_code(artefact: Artefact) -> str:
@@ -187,9 +190,8 @@ def sites_code(artefact: Artefact) -> str:
     for number, argument in enumerate(given):
         if argument.follows_sizes and element_type(argument.type).kind != "float":
             kind = C_TYPES[argument.type][0]
-            lines.append(
-                f"    const long long given_{number} = static_cast<long long>(*static_cast<const {kind}*>(args[{number}]));\n"
-            )
+            value = f"static_cast<long long>(*static_cast<const {kind}*>(args[{number}]))"
+            lines.append(f"    const long long given_{number} = {value};\n")
             known.append((parse(str(argument.value)).tree, f"given_{number}"))
         elif argument.follows_sizes:
             raise CannotServe(f"{argument.name} is a {argument.type} that follows the sizes")
@@ -205,7 +207,7 @@ def sites_code(artefact: Artefact) -> str:
     widths = ", ".join(str(8 if a.is_array else element_type(a.type).bytes) for a in given)
     tests = "".join(f"    if (undefined || !({check}) || undefined) return false;\n" for check in checks)
     return f"""
-// What the launch passes tells the sizes; where anything else about it is not as it was tuned, it stays what it is.
+// What the launch passes tells the sizes; where anything else is not as it was tuned, it stays what it is.
 inline bool at_launch(void* const* args, dim3 grid, dim3 block, cudaStream_t stream) {{
     bool undefined = false;
 {"".join(lines)}{tests}    void* const values[] = {{{", ".join(f"args[{k}]" for k in order)}}};
@@ -214,8 +216,8 @@ inline bool at_launch(void* const* args, dim3 grid, dim3 block, cudaStream_t str
 
 template <typename T> struct Same {{ typedef T type; }};
 template <typename... P>
-inline bool launched(const void* tuned, void (*kernel)(P...), dim3 grid, dim3 block, size_t, cudaStream_t stream,
-                     typename Same<P>::type... args) {{
+inline bool launched(const void* tuned, void (*kernel)(P...), dim3 grid, dim3 block, size_t,
+                     cudaStream_t stream, typename Same<P>::type... args) {{
     const size_t given[] = {{sizeof(P)...}}, wanted[] = {{{widths}}};
     if ((const void*)kernel != tuned || sizeof given != sizeof wanted) return false;
     if (memcmp(given, wanted, sizeof wanted) != 0) return false;
@@ -248,8 +250,10 @@ def _solved(dispatch: Dispatch, known: Sequence[tuple[Node, str]], names: Mappin
     return lines
 
 
-def _inverse(tree: Node, value: str, name: str, found: Mapping[str, str]) -> tuple[int, tuple[str, str] | None]:
-    """The size as C++, where `value` is the tree's; the consistency check behind it refuses what does not fit."""
+def _inverse(
+    tree: Node, value: str, name: str, found: Mapping[str, str]
+) -> tuple[int, tuple[str, str] | None]:
+    """The size as C++, where `value` is the tree's; what does not fit is refused by the check behind it."""
     depth = 0
     while not isinstance(tree, n.Variable):
         depth += 1
@@ -264,7 +268,9 @@ def _inverse(tree: Node, value: str, name: str, found: Mapping[str, str]) -> tup
             case "+":
                 value = f"subtract({value}, {side}, undefined)"
             case "-":
-                value = f"add({value}, {side}, undefined)" if on_left else f"subtract({side}, {value}, undefined)"
+                value = (
+                    f"add({value}, {side}, undefined)" if on_left else f"subtract({side}, {value}, undefined)"
+                )
             case "*":
                 value = f"divide({value}, {side}, undefined)"
             case _:
@@ -273,7 +279,7 @@ def _inverse(tree: Node, value: str, name: str, found: Mapping[str, str]) -> tup
     return depth, (tree.id, value)
 
 
-# -- where the file launches nothing --------------------------------------------------------------------------
+# -- where the file launches nothing ----------------------------------------------------------------------
 
 
 def launcher(artefact: Artefact, namespace: str) -> str:
@@ -305,7 +311,7 @@ def launcher(artefact: Artefact, namespace: str) -> str:
     order = [a.name for a in dispatch.arguments]
     for k, launch in enumerate(dispatch.original.launches):
         listed = ", ".join(f"values[{order.index(arg)}]" for arg in launch.args) or "nullptr"
-        entry = f"(const void*)&::{' '.join(launch.entry.split()).removeprefix('::')}"
+        entry = f"(const void*)&::{_name(launch)}"
         body.append(f"    void* args_{k}[] = {{{listed}}};\n")
         body.append(f"    const cudaError_t error_{k} = start({entry}, shape_{k}, args_{k}, stream);\n")
         body.append(f"    if (error_{k} != cudaSuccess) return error_{k};\n")

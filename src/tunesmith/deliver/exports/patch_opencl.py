@@ -1,4 +1,4 @@
-"""The tuned kernels of an OpenCL file behind its own: new names, and macros that end where each kernel does."""
+"""The tuned kernels of an OpenCL file behind its own: new names, and macros that end with each kernel."""
 
 from __future__ import annotations
 

@@ -67,7 +67,9 @@ def about(argument: DispatchArgument) -> str:
     strides = f" with strides [{', '.join(argument.strides)}]" if argument.strides else ""
     parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]{strides}"]
     parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
-    filled = f"filled with {argument.init:g} by the caller before each call" if argument.init is not None else ""
+    filled = (
+        f"filled with {argument.init:g} by the caller before each call" if argument.init is not None else ""
+    )
     return ", ".join(filter(None, [*parts, filled]))
 
 
