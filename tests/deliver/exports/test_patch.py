@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from dataclasses import replace
@@ -188,7 +189,10 @@ def cubin_of(folder: Path, name: str, text: str, *flags: str) -> Cubin:
 
 def built(folder: Path, name: str, *flags: str) -> None:
     command = [str(NVCC), "-arch=sm_90", "-Werror", "all-warnings", *flags, name]
-    got = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110, check=False)
+    # Our tests put empty libraries there for PoCL, and a linker would take libc from among them.
+    environment = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
+    more: dict[str, Any] = {"cwd": folder, "env": environment, "timeout": 110}
+    got = subprocess.run(command, capture_output=True, text=True, check=False, **more)
     assert got.returncode == 0, got.stdout + got.stderr
 
 
@@ -268,3 +272,93 @@ def test_a_register_cap_goes_into_the_text_only_where_a_build_shows_the_same_cod
 def test_nvcc_says_whether_the_cap_gives_the_same_code() -> None:
     made = patched_file(Artefact((cuda_result(("-maxrregcount=32",)),)), USERS)
     assert made.delivered == 1
+
+
+# In place of CUDA's runtime: who is launched, on a device of the capability that is wanted.
+RUNTIME = """\
+#include <cstdio>
+#include <cuda_runtime.h>
+int capability_here = 9;
+extern "C" {
+cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
+    return *value = what == cudaDevAttrComputeCapabilityMajor ? capability_here : 0, cudaSuccess;
+}
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* how, const void*, void** args) {
+    printf("tuned %u %u %d\\n", how->gridDim.x, how->blockDim.x, *(int*)args[3]);
+    return cudaSuccess;
+}
+cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3 block, void** args, size_t, cudaStream_t) {
+    printf("original %u %u %d\\n", grid.x, block.x, *(int*)args[3]);
+    return cudaSuccess;
+}
+cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3 grid, dim3 block, void** args, size_t, cudaStream_t) {
+    return cudaLaunchKernel(0, grid, block, args, 0, 0);
+}
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void*) { return *kernel = 0, cudaSuccess; }
+static dim3 kept_grid, kept_block;
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t, void*) {
+    return kept_grid = grid, kept_block = block, 0;
+}
+cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t*, void*) {
+    return *grid = kept_grid, *block = kept_block, cudaSuccess;
+}
+void** __cudaRegisterFatBinary(void*) { return 0; }
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void**, const char*, char*, const char*, int, uint3*, uint3*, dim3*, dim3*, int*) {}
+char __cudaInitModule(void**) { return 0; }
+}
+"""
+MAIN = """\
+extern int capability_here;
+int main() {
+    char* at = (char*)4096;
+    float *a = (float*)at, *b = a + 4096;
+    mine::run(a, b, 16, 256, 0);                     // tuned
+    mine::run((__half*)a, (__half*)b, 16, 256, 0);   // other types
+    mine::run(a, a, 16, 256, 0);                     // in place
+    mine::run(a, b - 4, 16, 256, 0);                 // the last elements of one are the first of the other
+    mine::run(a, b + 1, 16, 256, 0);                 // not aligned
+    mine::run(a, b, 2, 6, 0);                        // no entry for this size
+    mine::run(a, (float*)0x40000000, 5000, 8, 0);    // outside the contract
+    mine::run(a, b, -1, 8, 0);                       // another instance of the kernel
+    mine::scale<float, 3><<<1, 64>>>(a, b, 2.0f, 16, 512);
+    launch(a, b, 15, 64, 16, 512, 2.0f);             // fewer blocks
+    launch(a, b, 16, 32, 16, 512, 2.0f);             // fewer threads
+    launch(a, b, 16, 64, 16, 511, 2.0f);             // a size that is no integer
+    launch(a, b, 16, 64, 16, 512, 3.0f);             // a value that was not tuned with
+    launch(a, b, 16, 64, 16, 512, 2.0f);             // tuned
+    capability_here = 8;
+    mine::run(a, b, 16, 256, 0);                     // another device
+}
+"""
+MORE_LAUNCHES = """\
+void launch(float* out, float* x, int grid, int block, int rows, long long twice, float alpha) {
+    mine::scale<float, 3><<<grid, block>>>(out, x, alpha, rows, twice);
+}
+"""
+
+
+@needs_patch
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_launch_that_is_not_as_tuned_stays_what_it_was(tmp_path: Path) -> None:
+    before = USERS + MORE_LAUNCHES
+    after = applied(tmp_path, patch_of(Artefact((cuda_result(),)), "scale.cu", before), "scale.cu", before)
+    (tmp_path / "scale.cu").write_text(after + MAIN)
+    (tmp_path / "runtime.cpp").write_text(RUNTIME)
+    built(tmp_path, "scale.cu", "-cudart=none", "-o", "scale", "runtime.cpp")
+    got = subprocess.run([tmp_path / "scale"], capture_output=True, text=True, timeout=20, check=True)
+    lines = got.stdout.splitlines()
+    tuned = "tuned 8 128 16"
+    assert lines[0] == lines[13] == tuned
+    assert lines[1:13] == [
+        *["original 16 64 16"] * 4, "original 2 64 2", "original 5000 64 5000", "original 1 64 -1",
+        "original 1 64 16", "original 15 64 16", "original 16 32 16", "original 16 64 16", "original 16 64 16",
+    ]  # fmt: skip
+    assert lines[14:] == ["original 16 64 16"]

@@ -65,7 +65,10 @@ def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
     for other in (result.dispatch for result in results[1:]):
         same = (first.problem, first.language, first.arguments, first.sizes)
         if (other.problem, other.language, other.arguments, other.sizes) != same:
-            fault = f"{other.problem} on {other.device} is not the same operator as {first.problem} on {first.device}"
+            fault = (
+                f"{other.problem} on {other.device} is not the same operator as "
+                f"{first.problem} on {first.device}"
+            )
             hint = "export runs of one problem file together: same arguments, sizes and language"
             raise BadInput(fault, hint=hint)
     devices = [result.dispatch.architecture or result.dispatch.device for result in results]

@@ -27,7 +27,7 @@ def c_function(name: str, expr: Expr, names: Mapping[str, str]) -> str:
     What has no value sets `*undefined` and goes on with 0, as in `host_code.c_code`: the caller looks at the
     flag first. The sizes must lie within ±2**62.
     """
-    writer = _Writer(names)
+    writer = _PlainCWriter(names)
     value = writer.of(expr.tree)
     kept = f"    long long t[{writer.kept}];\n" if writer.kept else ""
     unused = "".join(
@@ -41,7 +41,7 @@ def c_function(name: str, expr: Expr, names: Mapping[str, str]) -> str:
     )
 
 
-class _Writer:
+class _PlainCWriter:
     """C has no functions within expressions: what is needed twice is kept in `t`."""
 
     def __init__(self, names: Mapping[str, str]) -> None:

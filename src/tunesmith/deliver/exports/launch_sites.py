@@ -14,7 +14,7 @@ _CHANGES = ("++", "--", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<
 
 
 @dataclass(frozen=True)
-class LaunchSite:
+class PatchedLaunch:
     start: int  # where its statement begins
     line: int
     name: str  # with its qualifiers
@@ -24,7 +24,7 @@ class LaunchSite:
     fault: str = ""  # why it must stay as it is
 
 
-def launch_sites(text: str, kernel: str) -> list[LaunchSite]:
+def launch_sites(text: str, kernel: str) -> list[PatchedLaunch]:
     """The launches of the kernel, which is named without qualifiers and template arguments."""
     tokens = lex(text)
     return [
@@ -35,7 +35,7 @@ def launch_sites(text: str, kernel: str) -> list[LaunchSite]:
     ]
 
 
-def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[LaunchSite]:
+def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[PatchedLaunch]:
     first = at - 1
     if first >= 0 and tokens[first].text in (">", ">>"):
         depth = 0
@@ -69,7 +69,7 @@ def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[Laun
         fault = "it changes something while it passes its arguments"
     elif not 2 <= len(config) <= 4:
         fault = f"its <<<...>>> has {len(config)} parts"
-    yield LaunchSite(
+    yield PatchedLaunch(
         start=start,
         line=tokens[first].line,
         name=text[start:name_end],

@@ -44,7 +44,7 @@ _COMPUTED = {
 
 def opencl_files(artefact: Artefact) -> dict[str, bytes]:
     """Raises BadInput where C has no way to say what a kernel takes."""
-    writer = _Tables(artefact)
+    writer = _OperatorTables(artefact)
     name = artefact.name
     files = {
         f"{name}.h": _header(artefact, writer),
@@ -55,7 +55,7 @@ def opencl_files(artefact: Artefact) -> dict[str, bytes]:
     return {file: text.encode() for file, text in files.items()}
 
 
-class _Tables:
+class _OperatorTables:
     """The generated part of the source."""
 
     def __init__(self, artefact: Artefact) -> None:
@@ -310,7 +310,7 @@ def _fixed(name: str) -> str:
     return resources.files("tunesmith.deliver.exports").joinpath(name).read_text(encoding="utf-8")
 
 
-def _header(artefact: Artefact, writer: _Tables) -> str:
+def _header(artefact: Artefact, writer: _OperatorTables) -> str:
     name, declared = artefact.name, writer.declarations()
     guard = f"{name.upper()}_TUNESMITH_H"
     taken = [f"  {writer.names[a.name]}: {about(a)}" for a in (*writer.arrays, *writer.scalars)]
@@ -327,7 +327,7 @@ def _header(artefact: Artefact, writer: _Tables) -> str:
             *taken,
             "",
             "A tuned kernel serves where the device is one named above, the sizes are within these ranges,",
-            "scalars have these values, and the arrays are large enough, aligned, and do not overlap where one",
+            "scalars have these values, and arrays are large enough, aligned, and do not overlap where one",
             "of them is written. Anywhere else the original serves.",
             "Programs are built when they are first needed. An operator is for one thread at a time.",
             "The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except",
@@ -364,7 +364,7 @@ typedef struct {name}_operator {name}_operator;
 """
 
 
-def _example(artefact: Artefact, writer: _Tables) -> str:
+def _example(artefact: Artefact, writer: _OperatorTables) -> str:
     """A program that makes one call, with zeros, at the first workload's sizes."""
     name, dispatch = artefact.name, artefact.first.dispatch
     sizes = dispatch.workloads[0].sizes if dispatch.workloads else {s.name: s.min for s in dispatch.sizes}

@@ -17,7 +17,7 @@ from tunesmith.csource.lex import blank, directives, first_word
 from tunesmith.deliver.cuda_source import Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.c99 import comment
-from tunesmith.deliver.exports.launch_sites import LaunchSite, launch_sites, place_before
+from tunesmith.deliver.exports.launch_sites import PatchedLaunch, launch_sites, place_before
 from tunesmith.deliver.exports.patch import PatchedFile
 from tunesmith.deliver.exports.patch_dispatch import (
     CannotServe,
@@ -167,7 +167,7 @@ def _sections(text: str, units: Sequence[TunedUnit], namespace: str) -> str:
     return "".join(parts)
 
 
-def _usable(artefact: Artefact, text: str) -> tuple[list[LaunchSite], list[str]]:
+def _usable(artefact: Artefact, text: str) -> tuple[list[PatchedLaunch], list[str]]:
     """The launches that may ask first, and why others, or all, may not."""
     launches = artefact.first.dispatch.original.launches
     base, templated = _base(launches[0].entry)
@@ -202,7 +202,7 @@ def _base(entry: str) -> tuple[str, str]:
 
 
 def _rewritten(
-    text: str, sites: Sequence[LaunchSite], place: int, block: str, namespace: str, artefact: Artefact
+    text: str, sites: Sequence[PatchedLaunch], place: int, block: str, namespace: str, artefact: Artefact
 ) -> str:
     _, template = _base(artefact.first.dispatch.original.launches[0].entry)
     pieces, done = [text[:place], block], place
