@@ -1,0 +1,140 @@
+"""Expressions, texts and comments as plain C, which C99 and C++ compilers read alike."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import assert_never
+
+from tunesmith.space import grammar as n
+from tunesmith.space.expr import Expr
+from tunesmith.space.grammar import ArithmeticOp, CompareOp, Function, Node
+from tunesmith.text import plain
+
+LONGEST = 2000  # characters of a literal: C99 promises 4095, and an escape takes four
+_ARITHMETIC: dict[ArithmeticOp, str] = {
+    "+": "ts_add", "-": "ts_subtract", "*": "ts_multiply", "//": "ts_divide", "%": "ts_remainder",
+}  # fmt: skip
+_TOTAL: tuple[Function, ...] = ("min", "max", "is_pow2")  # with a value whatever the arguments
+_ESCAPES = {"\n": r"\n", "\t": r"\t", "\r": r"\r", '"': r"\"", "\\": r"\\", "?": r"\?"}
+_PLAIN = re.compile(r"[ -~]")
+
+
+def c_function(name: str, expr: Expr, names: Mapping[str, str]) -> str:
+    """A function with the value that our own evaluation gives; `names` says how each size is written.
+
+    What has no value sets `*undefined` and goes on with 0, as in `host_code.c_code`: the caller looks at the
+    flag first. The sizes must lie within ±2**62.
+    """
+    writer = _PlainCWriter(names)
+    value = writer.of(expr.tree)
+    kept = f"    long long t[{writer.kept}];\n" if writer.kept else ""
+    unused = "".join(
+        f"    (void){name};\n"
+        for name in ("size", "undefined")
+        if not re.search(rf"\b{name}\b", value)  # the text has no other words than these and ours
+    )
+    return (
+        f"static long long {name}(const long long *size, int *undefined) {{\n"
+        f"{kept}{unused}    return {value};\n}}\n"
+    )
+
+
+class _PlainCWriter:
+    """C has no functions within expressions: what is needed twice is kept in `t`."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+        self.kept = 0
+
+    def of(self, node: Node) -> str:
+        """Text that may stand as an operand or an argument anywhere."""
+        match node:
+            case n.Num(value):
+                return f"{value}LL" if value >= 0 else f"({value}LL)"
+            case n.Variable(id):
+                return self.names.get(id, "ts_no_value(undefined)")
+            case n.Arithmetic(op, left, right):
+                return f"{_ARITHMETIC[op]}({self.of(left)}, {self.of(right)}, undefined)"
+            case n.Compare(left, links):
+                return self.chain(left, links)
+            case n.Logic(op, operands):
+                joint = " && " if op == "and" else " || "
+                return f"({joint.join(self.of(operand) for operand in operands)})"
+            case n.Conditional(test, then, other):
+                return f"({self.of(test)} ? {self.of(then)} : {self.of(other)})"
+            case n.FunctionCall(function, args):
+                return self.call(function, [self.of(arg) for arg in args])
+            case n.Not(operand):
+                return f"(!{self.of(operand)})"
+            case n.Neg(operand):
+                return f"(-{self.of(operand)})"
+            case n.OneOf(item, options, negated):
+                kept = self.keep()
+                equal = " || ".join(f"{kept} == {option}LL" for option in options)
+                return f"({kept} = {self.of(item)}, {'!' if negated else ''}({equal}))"
+        assert_never(node)
+
+    def keep(self) -> str:
+        self.kept += 1
+        return f"t[{self.kept - 1}]"
+
+    def call(self, function: Function, args: list[str]) -> str:
+        if function in ("min", "max"):
+            return reduce(lambda left, right: f"ts_{function}({left}, {right})", args)
+        return f"ts_{function}({', '.join(args if function in _TOTAL else [*args, 'undefined'])})"
+
+    def chain(self, left: Node, links: tuple[tuple[CompareOp, Node], ...]) -> str:
+        if len(links) == 1:
+            ((op, right),) = links
+            return f"({self.of(left)} {op} {self.of(right)})"
+        before = self.keep()
+        parts = [f"{before} = {self.of(left)}"]
+        steps: list[str] = []
+        for op, right in links:
+            here = self.keep()
+            parts.append(f"{here} = {self.of(right)}")
+            steps.append(f"({', '.join(parts)}, {before} {op} {here})")
+            parts, before = [], here
+        return f"({' && '.join(steps)})"
+
+
+def literal(text: str) -> str:
+    """A string literal; every byte that is not plain ASCII is an escape of three digits, which nothing that
+    follows can make longer."""
+    pieces = []
+    for character in text:
+        if character in _ESCAPES:
+            pieces.append(_ESCAPES[character])
+        elif _PLAIN.match(character):
+            pieces.append(character)
+        else:
+            pieces += [f"\\{byte:03o}" for byte in character.encode(errors="surrogatepass")]
+    return f'"{"".join(pieces)}"'
+
+
+def literals(text: str) -> list[str]:
+    """Literals that together are the text: a line each, long lines in several."""
+    lines = text.split("\n")
+    lines = [*(f"{line}\n" for line in lines[:-1]), *([lines[-1]] if lines[-1] else [])]
+    step = LONGEST // 4  # an escape for a character of four bytes has sixteen
+    cut = [line[at : at + step] for line in lines for at in range(0, len(line), step)]
+    return [literal(line) for line in cut]
+
+
+def comment(lines: Iterable[str], indent: str = "") -> str:
+    """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
+    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
+    return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
+
+
+def c_names(names: Sequence[str], prefix: str) -> dict[str, str]:
+    """Each name as one of C, with a prefix, so that it is neither a word of the language nor one of ours."""
+    found: dict[str, str] = {}
+    for name in names:
+        made = f"{prefix}_{re.sub(r'[^A-Za-z0-9_]', '_', name)}"
+        while made in found.values():
+            made += "_"
+        found[name] = made
+    return found

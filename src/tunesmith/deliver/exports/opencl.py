@@ -1,0 +1,449 @@
+"""Target `opencl`: a C header and source that any OpenCL program takes, the kernels in it as strings.
+
+Tables say what there is, functions what each expression is worth; the fixed part (`opencl_host.c`,
+`opencl_serving.c`) reads them. Everything but the four public functions is static.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
+
+import numpy as np
+
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target
+from tunesmith.deliver.exports.c99 import c_function, c_names, comment, literal, literals
+from tunesmith.deliver.exports.terms import (
+    about,
+    argument_of,
+    bytes_of,
+    is_written,
+    parameters,
+    within_contract,
+)
+from tunesmith.errors import BadInput
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
+from tunesmith.problem.languages import OPENCL
+from tunesmith.problem.problem import element_type
+from tunesmith.space.expr import LIMIT, Expr, Undefined, parse
+
+LONGEST_NAME = 1024  # characters of a kernel's or a device's name
+# C has no type for the narrow floats: they are passed as they lie in memory.
+C_TYPES = {
+    "float16": "cl_half", "bfloat16": "cl_ushort", "float8_e4m3": "cl_uchar", "float8_e5m2": "cl_uchar",
+    "float32": "cl_float", "float64": "cl_double", "int8": "cl_char", "int16": "cl_short", "int32": "cl_int",
+    "int64": "cl_long", "uint8": "cl_uchar", "uint16": "cl_ushort", "uint32": "cl_uint", "uint64": "cl_ulong",
+    "int4": "cl_char", "uint4": "cl_uchar",
+}  # fmt: skip
+_COMPUTED = {
+    "int8": "TS_INT8", "uint8": "TS_UINT8", "int16": "TS_INT16", "uint16": "TS_UINT16", "int32": "TS_INT32",
+    "uint32": "TS_UINT32", "int64": "TS_INT64", "uint64": "TS_UINT64", "float32": "TS_FLOAT",
+    "float64": "TS_DOUBLE",
+}  # fmt: skip
+
+
+def opencl_files(artefact: Artefact) -> dict[str, bytes]:
+    """Raises BadInput where C has no way to say what a kernel takes."""
+    writer = _OperatorTables(artefact)
+    name = artefact.name
+    files = {
+        f"{name}.h": _header(artefact, writer),
+        f"{name}.c": writer.source(),
+        "example.c": _example(artefact, writer),
+        "CMakeLists.txt": _cmake(name),
+    }
+    return {file: text.encode() for file, text in files.items()}
+
+
+class _OperatorTables:
+    """The generated part of the source."""
+
+    def __init__(self, artefact: Artefact) -> None:
+        self.artefact = artefact
+        self.dispatch = artefact.first.dispatch
+        given = parameters(self.dispatch)
+        self.arrays = [a for a in given if a.is_array]
+        self.scalars = [a for a in given if not a.is_array]
+        self.size_names = [size.name for size in self.dispatch.sizes]
+        self.sizes = {name: f"size[{number}]" for number, name in enumerate(self.size_names)}
+        self.names = c_names([a.name for a in given], "arg")
+        self.size_parameters = c_names(self.size_names, "size")
+        self.expressions: dict[str, str] = {}
+        self.functions: list[str] = []
+        self.programs: dict[tuple[str, tuple[str, ...]], int] = {}
+        self.kernels = 0
+        self.launches = 1
+        self.workspaces = 0
+
+    def source(self) -> str:
+        contract = self.expression(within_contract(self.dispatch))
+        arrays = [f"{{{int(is_written(a))}, {a.align}, {self.expression(bytes_of(a))}}}" for a in self.arrays]
+        tables, devices = self.devices()
+        name = self.artefact.name
+        counts = {
+            "ARRAYS": len(self.arrays), "SIZES": len(self.size_names), "PROGRAMS": len(self.programs),
+            "KERNELS": self.kernels, "LAUNCHES": self.launches, "WORKSPACES": max(1, self.workspaces),
+            "DEVICES": len(devices), "LONGEST_NAME": LONGEST_NAME,
+        }  # fmt: skip
+        names = [literal(size) for size in self.size_names]
+        return "".join(
+            [
+                comment([*self.about(), f"What calls it needs {name}.h alone."]),
+                f'#include "{name}.h"\n\n#include <ctype.h>\n#include <stdint.h>\n#include <stdio.h>\n'
+                "#include <stdlib.h>\n#include <string.h>\n\n",
+                f"#define TS_OPERATOR {name}_operator\n",
+                *(f"#define TS_{key} {value}\n" for key, value in counts.items()),
+                f"\n{_fixed('opencl_host.c')}\n",
+                "/* ---- Expressions over the sizes. ---- */\n\n",
+                *self.functions,
+                "\n/* ---- Kernels. ---- */\n\n",
+                self.program_table(),
+                _table("static const char *const ts_size_names", names or ["NULL"]),
+                _table("static const struct ts_array ts_arrays", arrays or ["{0, 1, NULL}"]),
+                f"static const ts_expression ts_contract = {contract};\n\n",
+                *tables,
+                _table("static const struct ts_device ts_devices", devices),
+                f"\n{_fixed('opencl_serving.c')}\n",
+                self.public(),
+            ]
+        )
+
+    def about(self) -> list[str]:
+        devices = ", ".join(result.dispatch.device for result in self.artefact.results)
+        return [f"{self.artefact.problem}, tuned by Tunesmith on {devices}."]
+
+    # -- tables --------------------------------------------------------------------------------------------
+
+    def devices(self) -> tuple[list[str], list[str]]:
+        tables: list[str] = []
+        rows: list[str] = []
+        for number, result in enumerate(self.artefact.results):
+            listed = result.dispatch.entries
+            entries = [self.entry(result, e, f"{number}_{k}", tables) for k, e in enumerate(listed)]
+            tables.append(_table(f"static const struct ts_entry ts_entries_{number}", entries))
+            rows.append(f"{{{literal(result.dispatch.device)}, ts_entries_{number}, {len(entries)}}}")
+        last = f"ts_entries_0 + {len(self.dispatch.entries) - 1}"
+        return tables, [*rows, f"{{NULL, {last}, 1}}"]
+
+    def entry(self, result: DeviceResult, entry: DispatchEntry, label: str, tables: list[str]) -> str:
+        source = result.source(entry)
+        if "\0" in source:
+            raise BadInput(f"{entry.file} has a zero byte, where a string of C would end")
+        program = self.programs.setdefault((source, entry.flags), len(self.programs))
+        spaces = [a for a in entry.workspace if a.is_array]
+        launches = [
+            self.launch(result.dispatch, entry, launch, f"{label}_{number}", tables)
+            for number, launch in enumerate(entry.launches)
+        ]
+        tables.append(_table(f"static const struct ts_launch ts_launches_{label}", launches))
+        work = "NULL"
+        if spaces:
+            work = f"ts_workspaces_{label}"
+            tables.append(
+                _table(f"static const struct ts_workspace {work}", [self.workspace(a) for a in spaces])
+            )
+        fields = [
+            literal(entry.file), str(int(entry.config is not None)), self.expression(parse(entry.when)),
+            str(program), f"ts_launches_{label}", str(len(launches)), str(self.kernels), work,
+            str(len(spaces)),
+        ]  # fmt: skip
+        self.kernels += len(launches)
+        self.launches = max(self.launches, len(launches))
+        self.workspaces = max(self.workspaces, len(spaces))
+        return f"{{{', '.join(fields)}}}"
+
+    def launch(
+        self,
+        dispatch: Dispatch,
+        entry: DispatchEntry,
+        launch: DispatchLaunch,
+        label: str,
+        tables: list[str],
+    ) -> str:
+        if launch.shared is not None and parse(launch.shared).names | {launch.shared} != {"0"}:
+            fault = f"{launch.entry} asks for shared memory by its launch, which OpenCL does not have"
+            raise BadInput(fault, hint="use an argument of role local")
+        if len(launch.entry) >= LONGEST_NAME // 2:
+            raise BadInput(f"{entry.file}: a kernel's name has {len(launch.entry)} characters")
+        args = [self.argument(entry, argument_of(dispatch, entry, name)) for name in launch.args]
+        tables.append(
+            _table(f"static const struct ts_argument ts_arguments_{label}", args or [_argument("TS_BUFFER")])
+        )
+        grid, block = (self.three(each) for each in (launch.grid, launch.block))
+        return f"{{{literal(launch.entry)}, {grid}, {block}, ts_arguments_{label}, {len(args)}}}"
+
+    def argument(self, entry: DispatchEntry, argument: DispatchArgument) -> str:
+        if argument.role == "local":
+            return _argument("TS_LOCAL", expression=self.expression(bytes_of(argument)))
+        if argument.role != "scalar":
+            spaces = [a.name for a in entry.workspace if a.is_array]
+            if argument.name in spaces:
+                return _argument("TS_WORKSPACE", spaces.index(argument.name))
+            own = [a.name for a in self.arrays]
+            return _argument("TS_BUFFER", own.index(argument.alias or argument.name))
+        if not argument.follows_sizes:
+            return _argument("TS_GIVEN", [a.name for a in self.scalars].index(argument.name))
+        if argument.type not in _COMPUTED:
+            fault = f"{argument.name} is a {argument.type} that follows the sizes, which C cannot compute"
+            raise BadInput(fault, hint="export the Python form, or pass it as an integer or a float32")
+        low, high = -LIMIT, LIMIT
+        if (element := element_type(argument.type)).kind != "float":
+            low, high = max(low, element.bounds[0]), min(high, element.bounds[1])
+        value = self.expression(parse(str(argument.value)))
+        return _argument("TS_COMPUTED", 0, _COMPUTED[argument.type], value, low, high)
+
+    def workspace(self, argument: DispatchArgument) -> str:
+        pattern = b""
+        if argument.init is not None:
+            pattern = _bytes(argument, argument.init)
+            if (packed := element_type(argument.type).packed) > 1:
+                bits = 8 // packed
+                one = pattern[0] & ((1 << bits) - 1)
+                pattern = bytes([sum(one << bits * place for place in range(packed))])
+        listed = ", ".join(str(byte) for byte in pattern.ljust(8, b"\0"))
+        return f"{{{self.expression(bytes_of(argument))}, {len(pattern)}, {{{listed}}}}}"
+
+    def three(self, axes: Sequence[str]) -> str:
+        made = [self.expression(parse(text)) for text in axes[:3]]
+        return f"{{{', '.join([*made, 'NULL', 'NULL', 'NULL'][:3])}}}"
+
+    def expression(self, expr: Expr) -> str:
+        """The function that has its value."""
+        key = repr(expr.tree)
+        if key not in self.expressions:
+            self.expressions[key] = f"ts_value_{len(self.expressions)}"
+            made = c_function(self.expressions[key], expr, self.sizes)
+            self.functions.append(comment([expr.text]) + made)
+        return self.expressions[key]
+
+    def program_table(self) -> str:
+        parts, rows = [], []
+        for (source, flags), number in self.programs.items():
+            lines = literals(source) or ['""']
+            parts.append(_table(f"static const char *const ts_text_{number}", lines))
+            rows.append(f"{{ts_text_{number}, {len(lines)}, {literal(' '.join(flags))}}}")
+        return "".join([*parts, _table("static const struct ts_program ts_programs", rows)])
+
+    # -- the functions that programs call -----------------------------------------------------------------
+
+    def declarations(self) -> dict[str, str]:
+        name = self.artefact.name
+        given = [f"cl_mem {self.names[a.name]}" for a in self.arrays]
+        given += [f"{C_TYPES[a.type]} {self.names[a.name]}" for a in self.scalars]
+        given += [f"long long {size}" for size in self.size_parameters.values()]
+        waits = ["cl_uint num_events_in_wait_list", "const cl_event *event_wait_list", "cl_event *event"]
+        taken = [f"{name}_operator *self", "cl_command_queue queue", *given, *waits]
+        made = f"cl_context context, cl_device_id device, {name}_operator **self"
+        return {
+            "create": f"cl_int {name}_create({made})",
+            "enqueue": f"cl_int {name}_enqueue({', '.join(taken)})",
+            "served": f"const char *{name}_served(const {name}_operator *self)",
+            "destroy": f"cl_int {name}_destroy({name}_operator *self)",
+        }
+
+    def public(self) -> str:
+        declared = self.declarations()
+        tests = [self.as_tuned(a) for a in self.scalars]
+        memory = ", ".join(self.names[a.name] for a in self.arrays) or "NULL"
+        given = ", ".join(f"{{&{(n := self.names[a.name])}, sizeof {n}}}" for a in self.scalars)
+        sizes = ", ".join(self.size_parameters.values()) or "0"
+        return f"""\
+{declared["create"]} {{
+    return ts_create(context, device, self);
+}}
+
+{declared["enqueue"]} {{
+    const cl_mem memory[] = {{{memory}}};
+    const struct ts_given given[] = {{{given or "{NULL, 0}"}}};
+    const long long size[] = {{{sizes}}};
+    struct ts_call call;
+    if (self == NULL) return CL_INVALID_VALUE;
+    call.queue = queue;
+    call.memory = memory;
+    call.given = given;
+    call.size = size;
+    call.as_tuned = {" && ".join(tests) or "1"};
+    return ts_enqueue(self, &call, num_events_in_wait_list, event_wait_list, event);
+}}
+
+{declared["served"]} {{
+    return self == NULL ? NULL : self->served;
+}}
+
+{declared["destroy"]} {{
+    return ts_destroy(self);
+}}
+"""
+
+    def as_tuned(self, argument: DispatchArgument) -> str:
+        """To the bit, as the kernel would get it: a kernel may have the value in its code."""
+        try:
+            value = argument.value
+            number = parse(value).evaluate({}) if isinstance(value, str) else value
+        except Undefined:
+            return "0"
+        if number is None or not element_type(argument.type).holds(number):
+            return "0"
+        bits = int.from_bytes(_bytes(argument, number), "little")
+        name = self.names[argument.name]
+        return f"ts_same_bits(&{name}, {bits:#x}ULL, sizeof {name})"
+
+
+def _bytes(argument: DispatchArgument, value: float) -> bytes:
+    """One element, lowest byte first; host and device of a pattern have the same order."""
+    kind = element_type(argument.type).numpy
+    with np.errstate(over="ignore"):
+        return bytes(np.array(value).astype(kind).tobytes())
+
+
+def _argument(
+    kind: str, index: int = 0, type: str = "0", expression: str = "NULL", low: int = 0, high: int = 0
+) -> str:
+    return f"{{{kind}, {index}, {type}, {expression}, {low}LL, {high}LL}}"
+
+
+def _table(declared: str, rows: Sequence[str]) -> str:
+    return f"{declared}[] = {{\n{''.join(f'    {row},' + chr(10) for row in rows)}}};\n"
+
+
+def _fixed(name: str) -> str:
+    return resources.files("tunesmith.deliver.exports").joinpath(name).read_text(encoding="utf-8")
+
+
+def _header(artefact: Artefact, writer: _OperatorTables) -> str:
+    name, declared = artefact.name, writer.declarations()
+    guard = f"{name.upper()}_TUNESMITH_H"
+    taken = [f"  {writer.names[a.name]}: {about(a)}" for a in (*writer.arrays, *writer.scalars)]
+    taken += [
+        f"  {parameter}: {size.describe()}"
+        for parameter, size in zip(writer.size_parameters.values(), writer.dispatch.sizes, strict=True)
+    ]
+    head = comment(
+        [
+            *writer.about(),
+            "",
+            f"{name}_enqueue takes",
+            "",
+            *taken,
+            "",
+            "A tuned kernel serves where the device is one named above, the sizes are within these ranges,",
+            "scalars have these values, and arrays are large enough, aligned, and do not overlap where one",
+            "of them is written. Anywhere else the original serves.",
+            "Programs are built when they are first needed. An operator is for one thread at a time.",
+            "The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except",
+            "when a later one of several kernels fails to start.",
+            f"{name}_served names the delivered file that served the last call, NULL if none did.",
+        ]
+    )
+    listed = "".join(f"{text};\n" for text in declared.values())
+    return f"""\
+{head}#ifndef {guard}
+#define {guard}
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#ifdef __APPLE__
+#include <OpenCL/opencl.h>
+#else
+#include <CL/cl.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+typedef struct {name}_operator {name}_operator;
+
+{listed}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def _example(artefact: Artefact, writer: _OperatorTables) -> str:
+    """A program that makes one call, with zeros, at the first workload's sizes."""
+    name, dispatch = artefact.name, artefact.first.dispatch
+    sizes = dispatch.workloads[0].sizes if dispatch.workloads else {s.name: s.min for s in dispatch.sizes}
+    lengths = {a.name: max(1, bytes_of(a).evaluate(sizes)) for a in writer.arrays}
+    made = "".join(
+        f"    cl_mem {writer.names[name]} = zeros(context, queue, {length});\n"
+        for name, length in lengths.items()
+    )
+    made += "".join(
+        f"    {C_TYPES[a.type]} {writer.names[a.name]} = {_initial(a)};\n" for a in writer.scalars
+    )
+    given = [
+        "self", "queue", *(writer.names[a.name] for a in (*writer.arrays, *writer.scalars)),
+        *(str(sizes[s]) for s in writer.size_names), "0", "NULL", "NULL",
+    ]  # fmt: skip
+    return f"""\
+// One call of {name}, on the first device of the first platform.
+#include "{name}.h"
+
+#include <stdio.h>
+
+static cl_mem zeros(cl_context context, cl_command_queue queue, size_t bytes) {{
+    const unsigned char zero = 0;
+    cl_mem made = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
+    clEnqueueFillBuffer(queue, made, &zero, 1, 0, bytes, 0, NULL, NULL);
+    return made;
+}}
+
+int main(void) {{
+    cl_platform_id platform;
+    cl_device_id device;
+    if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS) return 1;
+    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) != CL_SUCCESS) return 1;
+    cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
+    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
+{made}
+    {name}_operator *self;
+    cl_int error = {name}_create(context, device, &self);
+    if (error == CL_SUCCESS) error = {name}_enqueue({", ".join(given)});
+    if (error == CL_SUCCESS) error = clFinish(queue);
+    if (error == CL_SUCCESS) printf("served by %s\\n", {name}_served(self));
+    else printf("error %d\\n", (int)error);
+    {name}_destroy(self);
+    return error != CL_SUCCESS;
+}}
+"""
+
+
+def _initial(argument: DispatchArgument) -> str:
+    value = argument.value
+    try:
+        number = parse(value).evaluate({}) if isinstance(value, str) else value
+    except Undefined:
+        return "0"
+    if number is None or not np.isfinite(number):
+        return "0"
+    if C_TYPES[argument.type] in ("cl_float", "cl_double"):
+        return repr(float(number)) + ("f" if argument.type == "float32" else "")
+    return f"{int.from_bytes(_bytes(argument, number), 'little'):#x}"
+
+
+def _cmake(name: str) -> str:
+    return f"""\
+cmake_minimum_required(VERSION 3.10)
+project({name} C)
+find_package(OpenCL REQUIRED)
+add_library({name} STATIC {name}.c)
+target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
+target_link_libraries({name} PUBLIC OpenCL::OpenCL)
+set_target_properties({name} PROPERTIES C_STANDARD 99 POSITION_INDEPENDENT_CODE ON)
+add_executable({name}_example EXCLUDE_FROM_ALL example.c)
+target_link_libraries({name}_example PRIVATE {name})
+set_target_properties({name}_example PROPERTIES C_STANDARD 99)
+"""
+
+
+TARGET = Target(
+    name="opencl",
+    about="a C header and source for OpenCL programs, with an example and CMakeLists.txt",
+    languages=(OPENCL.name,),
+    write=opencl_files,
+)

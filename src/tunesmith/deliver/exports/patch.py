@@ -1,0 +1,95 @@
+"""Target `patch`: a unified diff of the user's own kernel file that adds the tuned kernels.
+
+In CUDA every launch of the kernel asks first whether a tuned one serves; in OpenCL, where a file has no
+launches, the tuned kernels stand behind the others, with comments that say when each serves.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from tunesmith.deliver.exports.artefact import Artefact, Target
+from tunesmith.errors import BadInput
+from tunesmith.problem.languages import CUDA, OPENCL
+from tunesmith.text import plain
+
+_LINES = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+@dataclass(frozen=True)
+class PatchedFile:
+    """The user's file with the tuned kernels in it."""
+
+    text: str
+    delivered: int  # of the tuned kernels
+    notes: tuple[str, ...]  # what is not in it, or not where one would expect it, and why
+
+
+def patch_of(artefact: Artefact, path: str, text: str) -> str:
+    """The diff against the file at `path` with this text, for `patch -p1` or `git apply`.
+
+    Raises BadInput where no tuned kernel can be added to it.
+    """
+    made = patched_file(artefact, text)
+    tuned = sum(len({e.file for e in result.dispatch.tuned}) for result in artefact.results)
+    devices = ", ".join(result.dispatch.device for result in artefact.results)
+    told = [
+        f"{artefact.problem}, tuned by Tunesmith on {devices}.",
+        f"delivered: {made.delivered} of {tuned} tuned kernels; the original serves everything else.",
+        *made.notes,
+    ]
+    head = "".join(f"# {line}\n" for line in plain("\n".join(told)).split("\n"))
+    return head + _diff(_relative(path), text, made.text)
+
+
+def patched_file(artefact: Artefact, text: str) -> PatchedFile:
+    """Raises BadInput where nothing can be added."""
+    if not any(result.dispatch.tuned for result in artefact.results):
+        raise BadInput("the run has no tuned kernel: there is nothing to add to the file")
+    if artefact.first.dispatch.language == OPENCL.name:
+        from tunesmith.deliver.exports.patch_opencl import with_tuned_kernels
+
+        made = with_tuned_kernels(artefact, text)
+    else:
+        from tunesmith.deliver.exports.patch_cuda import with_dispatch
+
+        made = with_dispatch(artefact, text)
+    if not made.delivered:
+        raise BadInput("no tuned kernel can be added to the file: " + "; ".join(made.notes))
+    return made
+
+
+def _relative(path: str) -> str:
+    """A path that a patch may name."""
+    found = PurePosixPath(path.replace("\\", "/"))
+    if found.is_absolute() or ".." in found.parts or not found.name:
+        found = PurePosixPath(found.name or "kernel")
+    return re.sub(r"[\x00-\x1f]", "_", str(found))
+
+
+def _diff(path: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(
+        _LINES.findall(before), _LINES.findall(after), f"a/{path}", f"b/{path}", lineterm="\n"
+    )
+    return "".join(
+        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
+    )
+
+
+def _write(artefact: Artefact) -> dict[str, bytes]:
+    first = artefact.first
+    if not first.kernel_path or not first.kernel_text:
+        raise BadInput("the user's own kernel file is not known, so there is nothing to make a patch of")
+    text = patch_of(artefact, first.kernel_path, first.kernel_text)
+    return {f"{artefact.name}.patch": text.encode(errors="surrogatepass")}
+
+
+TARGET = Target(
+    name="patch",
+    about="a unified diff of your own kernel file: tuned kernels added, the original kept for the rest",
+    languages=(CUDA.name, OPENCL.name),
+    write=_write,
+)

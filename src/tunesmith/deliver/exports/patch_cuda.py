@@ -1,0 +1,216 @@
+"""A CUDA file with the tuned kernels in a namespace of its own, and launches that ask whether one serves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib import resources
+
+from tunesmith.backends.cuda.compile import COMPILERS
+from tunesmith.backends.cuda.cubin import Cubin
+from tunesmith.backends.cuda.entries import Refused
+from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import BuildFailed, Unsupported
+from tunesmith.csource.lex import blank, directives, first_word
+from tunesmith.deliver.cuda_source import Unfit, pop, push, section
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.deliver.exports.c99 import comment
+from tunesmith.deliver.exports.launch_sites import PatchedLaunch, launch_sites, place_before
+from tunesmith.deliver.exports.patch import PatchedFile
+from tunesmith.deliver.exports.patch_dispatch import (
+    CannotServe,
+    TunedUnit,
+    dispatch_code,
+    launcher,
+    sites_code,
+)
+from tunesmith.deliver.host_code import HELPERS
+from tunesmith.errors import BadInput
+from tunesmith.problem.dispatch import DispatchEntry, delivered_variant
+from tunesmith.problem.template import PLACEHOLDER, Variant
+
+_CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
+_GLOBAL = re.compile(r"\b__global__\b")
+_LINE_MARKER = re.compile(r"^#line .*\n", re.MULTILINE)
+SameCode = Callable[[Variant, Variant, int], bool]  # two sources, for a compute capability
+
+
+def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = None) -> PatchedFile:
+    dispatch, name = artefact.first.dispatch, artefact.name
+    namespace = f"{name}_tuned"
+    if PLACEHOLDER.search("".join(launch.entry for launch in dispatch.original.launches)):
+        raise BadInput("the original is another kernel for each size, which a patch cannot tell apart")
+    units, notes = _units(artefact, same_code or same_code_by_nvcc)
+    if not units:
+        return PatchedFile(text, 0, tuple(notes))
+    delivered = len({(unit.result.run, unit.file) for unit in units})
+    sites, faults = _usable(artefact, text)
+    notes += faults
+    head = _sections(text, units, namespace)
+    host = resources.files("tunesmith.deliver.exports").joinpath("patch_host.cuh").read_text("utf-8")
+    code = f"\nnamespace {namespace} {{\n\n{HELPERS}\n{host}\n{dispatch_code(artefact, units)}"
+    if sites:
+        code += f"{sites_code(artefact)}\n}}  // namespace {namespace}\n"
+        block = f"{head}{code}{_ending(namespace)}\n"
+        place = min(place_before(text, site.start) for site in sites)
+        return PatchedFile(
+            _rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes)
+        )
+    if not faults:
+        notes.append(f"the file launches nothing: call {name}_tuned_launch, which is at its end")
+    code += f"\n}}  // namespace {namespace}\n\n{launcher(artefact, namespace)}"
+    whole = text if text.endswith("\n") else f"{text}\n"
+    return PatchedFile(f"{whole}\n{head}{code}{_ending(namespace)}", delivered, tuple(notes))
+
+
+def _ending(namespace: str) -> str:
+    return f"#endif  // {namespace.upper()}\n"
+
+
+def _units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit], list[str]]:
+    units: list[TunedUnit] = []
+    notes: list[str] = []
+    for result in artefact.results:
+        found = re.fullmatch(r"sm_(\d+)[af]?", result.dispatch.architecture)
+        if found is None:
+            raise BadInput(f"{result.run} does not say the architecture of {result.dispatch.device}")
+        refused: set[str] = set()
+        for entry in result.dispatch.tuned:
+            if entry.file in refused:
+                continue
+            try:
+                units.append(_unit(result, entry, f"v{len(units)}", int(found[1]), same_code))
+            except (CannotServe, Unfit) as error:
+                refused.add(entry.file)
+                notes.append(f"left out: {entry.file}, {error}")
+    return units, notes
+
+
+def _unit(
+    result: DeviceResult, entry: DispatchEntry, namespace: str, capability: int, same_code: SameCode
+) -> TunedUnit:
+    dispatch = result.dispatch
+    if entry.workspace:
+        raise CannotServe("it needs memory beside the kernel's own arguments")
+    known = {a for launch in dispatch.original.launches for a in launch.args}
+    if missing := {a for launch in entry.launches for a in launch.args} - known:
+        raise CannotServe(f"it takes {min(missing)}, which the original does not")
+    variant = delivered_variant(dispatch, entry, result.files, {})
+    if entry.flags != dispatch.original.flags:
+        variant = _capped(variant, dispatch.original.flags, capability, same_code)
+    names = tuple(launch.entry for launch in entry.launches)
+    made = section(variant.source, variant.headers, entry.file, names)
+    made = replace(made, text=_LINE_MARKER.sub("", made.text))
+    return TunedUnit(result, entry, namespace, made, capability)
+
+
+def _capped(variant: Variant, flags: tuple[str, ...], capability: int, same_code: SameCode) -> Variant:
+    """The same with a cap on registers in its text instead of its flags, where a build shows that it is."""
+    more = list(variant.flags[len(flags) :])
+    spelled = " ".join(variant.flags)
+    cap = _CAP.fullmatch(more[0]) if more and variant.flags[: len(flags)] == flags else None
+    number = (cap[1] or (more[1] if len(more) == 2 else None)) if cap else None
+    if number is None or len(more) != (1 if cap and cap[1] else 2):
+        raise CannotServe(f"it is built with flags of its own, {spelled}")
+    shown = blank(variant.source, ("comment", "string"))
+    if "__launch_bounds__" in shown:
+        raise CannotServe(f"{more[0]} and its __launch_bounds__ cannot both be said in the text")
+    pieces, done = [], 0
+    for found in _GLOBAL.finditer(shown):
+        pieces.append(f"{variant.source[done : found.end()]} __maxnreg__({number})")
+        done = found.end()
+    made = replace(variant, flags=flags, source="".join([*pieces, variant.source[done:]]))
+    if not same_code(variant, made, capability):
+        raise CannotServe(f"no build here shows that __maxnreg__({number}) gives the same code as {more[0]}")
+    return made
+
+
+def same_code_by_nvcc(one: Variant, other: Variant, capability: int) -> bool:
+    """Whether nvcc, which will build the patched file, makes the same machine code of both."""
+    digests = []
+    for variant in (one, other):
+        how = variant.flags, variant.entries, variant.headers, "nvcc"
+        unit = Unit(variant.path, variant.source, variant.language, *how)
+        try:
+            compiled = COMPILERS["nvcc"](unit, read_flags(variant.flags, capability))
+        except (BuildFailed, Unsupported, Refused):
+            return False
+        symbols = [compiled.symbols[entry] for entry in unit.entries]
+        digests.append(Cubin(compiled.cubin).code_digest(symbols))
+    return digests[0] == digests[1]
+
+
+def _sections(text: str, units: Sequence[TunedUnit], namespace: str) -> str:
+    """Every tuned source in its namespace; macros of the user's file mean nothing there."""
+    users = {first_word(d.rest)[0] for d in directives(text) if d.word == "define"} - {""}
+    rule = f"// {'-' * 100}\n"
+    parts = [
+        rule,
+        comment(
+            [f"Tuned by Tunesmith on {', '.join(dict.fromkeys(u.result.dispatch.device for u in units))}."]
+        ),
+        f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <cstdint>\n#include <cstring>\n"
+        "#include <cuda_runtime.h>\n#include <mutex>\n",
+    ]
+    for unit in units:
+        words = set(re.findall(r"[^\W\d]\w*", unit.section.text + unit.section.includes))
+        hidden = [*dict.fromkeys([*unit.section.macros, *sorted(users & words)])]
+        parts += [f"{push(macro)}\n" for macro in hidden]
+        parts += [f"#undef {macro}\n" for macro in hidden if macro in users]
+        parts.append(unit.section.includes)
+        opened = f"namespace {namespace} {{ namespace {unit.namespace} {{\n"
+        body = f"\n{comment([unit.file])}{opened}{unit.section.text}\n\n{unit.addresses()}"
+        parts.append(f"{body}}}}}\n")
+        parts += [f"{pop(macro)}\n" for macro in reversed(hidden)]
+    return "".join(parts)
+
+
+def _usable(artefact: Artefact, text: str) -> tuple[list[PatchedLaunch], list[str]]:
+    """The launches that may ask first, and why others, or all, may not."""
+    launches = artefact.first.dispatch.original.launches
+    base, templated = _base(launches[0].entry)
+    found = launch_sites(text, base)
+    if not found:
+        return [], []
+    where = f"the launch of {base} in line"
+    if len(launches) > 1:
+        return [], [f"{where} {found[0].line} stays as it is: the operator takes {len(launches)} launches"]
+    try:
+        sites_code(artefact)
+    except CannotServe as error:
+        return [], [f"{where} {found[0].line} stays as it is: {error}"]
+    usable, notes = [], []
+    for site in found:
+        fault = site.fault
+        if not fault and len(site.args) != len(launches[0].args):
+            fault = f"it passes {len(site.args)} arguments, the problem has {len(launches[0].args)}"
+        if not fault and templated and not site.template:
+            fault = "it does not name its template arguments"
+        if fault:
+            notes.append(f"{where} {site.line} stays as it is: {fault}")
+        else:
+            usable.append(site)
+    return usable, notes
+
+
+def _base(entry: str) -> tuple[str, str]:
+    """The name of a kernel without qualifiers, and its template arguments."""
+    name, angle, rest = entry.partition("<")
+    return name.strip().rpartition("::")[2].strip(), f"{angle}{rest}"
+
+
+def _rewritten(
+    text: str, sites: Sequence[PatchedLaunch], place: int, block: str, namespace: str, artefact: Artefact
+) -> str:
+    _, template = _base(artefact.first.dispatch.original.launches[0].entry)
+    pieces, done = [text[:place], block], place
+    for site in sites:
+        wanted = f"(const void*)&{site.name}{template if site.template else ''}"
+        given = ", ".join([wanted, f"{site.name}{site.template}", *site.config, *site.args])
+        indent = re.search(r"[ \t]*\Z", text[: site.start])
+        pieces.append(f"{text[done : site.start]}if (::{namespace}::launched({given})) {{\n")
+        pieces.append(f"{indent[0] if indent else ''}}} else ")
+        done = site.start
+    return "".join([*pieces, text[done:]])

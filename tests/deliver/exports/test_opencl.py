@@ -1,0 +1,419 @@
+"""The C for OpenCL programs: compiled with nothing but warnings as errors, run on PoCL, called by ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.deliver.exports.opencl_results import ALPHA, CONTRACT, DISPATCH, FILES, SMALL, a_result
+from tests.deliver.test_c_code import C_NAMES, WRITTEN, a_number, a_tree
+from tests.opencl_here import needs_opencl, show_unpacked_pocl
+from tests.space.expressions import outcome
+from tunesmith.deliver.exports.artefact import Artefact, one_artefact
+from tunesmith.deliver.exports.c99 import c_function, literals
+from tunesmith.deliver.exports.opencl import TARGET, opencl_files
+from tunesmith.errors import BadInput
+from tunesmith.problem.dispatch import Dispatch
+from tunesmith.space.expr import Expr, parse, unparse
+
+HEADERS = Path(__file__).parents[2] / "fixtures" / "opencl_headers"
+CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+CXX = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+needs_cc = pytest.mark.skipif(CC is None, reason="needs a C compiler")
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
+
+
+def loader() -> Path | None:
+    """The OpenCL loader that pyopencl has loaded, so that its objects are those of the C code too."""
+    import pyopencl  # noqa: F401
+
+    for line in Path("/proc/self/maps").read_text().splitlines() if sys.platform == "linux" else ():
+        if "libOpenCL" in line:
+            return Path(line.split(maxsplit=5)[5])
+    return None
+
+
+def compiled(folder: Path, files: dict[str, bytes], *more: str) -> list[str]:
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return [str(CC), "-std=c99", *STRICT, f"-I{HEADERS}", f"-I{folder}", *more]
+
+
+def run(command: list[str], **more: Any) -> str:
+    # Our tests put empty libraries there for PoCL, and a linker would take libc from among them.
+    more.setdefault("env", {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"})
+    got = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, **more)
+    assert got.returncode == 0, got.stdout + got.stderr
+    return got.stdout
+
+
+class Operator:
+    """The exported functions, called with pyopencl's objects."""
+
+    def __init__(self, folder: Path, artefact: Artefact, *, in_order: bool = True) -> None:
+        import pyopencl as cl
+
+        self.cl = cl
+        files = opencl_files(artefact)
+        found = loader()
+        if found is None:
+            pytest.skip("needs an OpenCL loader that C can be linked with")
+        library = folder / "operator.so"
+        name = artefact.name
+        run(
+            [
+                *compiled(folder, files),
+                "-shared",
+                "-fPIC",
+                str(folder / f"{name}.c"),
+                str(found),
+                "-o",
+                str(library),
+            ]
+        )
+        self.library = ctypes.CDLL(str(library))
+        self.enqueue = getattr(self.library, f"{name}_enqueue")
+        self.served_by = getattr(self.library, f"{name}_served")
+        self.served_by.restype = ctypes.c_char_p
+        self.device = cl.get_platforms()[0].get_devices()[0]
+        self.context = cl.Context([self.device])
+        properties = 0 if in_order else cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+        self.queue = cl.CommandQueue(self.context, properties=properties)
+        self.handle = ctypes.c_void_p()
+        self.destroy = getattr(self.library, f"{name}_destroy")
+        create = getattr(self.library, f"{name}_create")
+        pointers = (ctypes.c_void_p(self.context.int_ptr), ctypes.c_void_p(self.device.int_ptr))
+        assert create(*pointers, ctypes.byref(self.handle)) == 0
+
+    def buffer(self, array: np.ndarray[Any, Any]) -> Any:
+        flags = self.cl.mem_flags
+        return self.cl.Buffer(self.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=array)
+
+    def call(self, out: Any, x: Any, rows: int, d: int, alpha: float = ALPHA) -> int:
+        memory = [ctypes.c_void_p(each.int_ptr if each is not None else None) for each in (out, x)]
+        given = [ctypes.c_float(alpha), ctypes.c_longlong(rows), ctypes.c_longlong(d)]
+        event = ctypes.c_void_p()
+        waits = [ctypes.c_uint(0), None, ctypes.byref(event)]
+        error = self.enqueue(self.handle, ctypes.c_void_p(self.queue.int_ptr), *memory, *given, *waits)
+        if error == 0:
+            self.cl.Event.from_int_ptr(event.value, retain=False).wait()
+        return int(error)
+
+    @property
+    def served(self) -> str | None:
+        found = self.served_by(self.handle)
+        return found.decode() if found else None
+
+    def result(self, rows: int, d: int, alpha: float = ALPHA) -> tuple[np.ndarray[Any, Any], int, str | None]:
+        """What comes of a call with whole numbers in the rows, its error, and who served."""
+        x = np.random.default_rng(3).integers(-50, 50, (max(rows, 1), max(d, 1))).astype(np.float32)
+        out = np.full_like(x, -1)
+        given = self.buffer(x)
+        made = self.buffer(out)
+        error = self.call(made, given, rows, d, alpha)
+        self.cl.enqueue_copy(self.queue, out, made, is_blocking=True)
+        right = out == x * np.float32(alpha)
+        return right, error, self.served
+
+
+@pytest.fixture(scope="module")
+def here() -> str:
+    """The device's name."""
+    show_unpacked_pocl()
+    import pyopencl as cl
+
+    return str(cl.get_platforms()[0].get_devices()[0].name.strip())
+
+
+Start = Callable[..., Operator]
+
+
+@pytest.fixture
+def start(here: str, tmp_path: Path) -> Iterator[Start]:
+    """Compiles, and makes an operator whose results are this device's unless told otherwise."""
+    started: list[Operator] = []
+
+    def make(dispatch: Dispatch = DISPATCH, device: str | None = None, **more: Any) -> Operator:
+        own = replace(dispatch, device=here if device is None else device)
+        folder = tmp_path / str(len(started))
+        folder.mkdir()
+        started.append(Operator(folder, Artefact((a_result(own),)), **more))
+        return started[-1]
+
+    yield make
+    for operator in started:
+        assert operator.destroy(operator.handle) == 0
+
+
+# -- who serves -------------------------------------------------------------------------------------------
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+def test_each_size_is_served_as_the_dispatch_says_and_right(start: Start) -> None:
+    operator = start()
+    for rows, d, file in [
+        (16, 256, "scale-small.cl"),
+        (16, 256, "scale-small.cl"),  # again: programs, kernels and workspaces are there already
+        (4, 2048, "scale-general.cl"),
+        (1, 8, "scale-general.cl"),
+        (5, 12, "original.cl"),  # no multiple of 8
+        (64, 2048, "original.cl"),  # beyond what was verified
+        (5000, 8, "original.cl"),  # outside the contract
+        (3, 7, "original.cl"),
+    ]:
+        assert DISPATCH.entry_for({"rows": rows, "d": d}).file == file
+        right, error, served = operator.result(rows, d)
+        assert (error, served) == (0, file), (rows, d)
+        assert right.all(), (rows, d)
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+def test_commands_keep_their_order_where_the_queue_does_not(start: Start) -> None:
+    operator = start(in_order=False)
+    for _ in range(5):
+        right, error, served = operator.result(**SMALL)
+        assert (error, served, right.all()) == (0, "scale-small.cl", True)
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+def test_what_was_not_tuned_for_is_served_by_the_original(start: Start) -> None:
+    operator = start()
+    right, error, served = operator.result(**SMALL, alpha=4.0)
+    assert (error, served, right.all()) == (0, "original.cl", True)
+    assert operator.result(0, 8)[1:] == (-63, None)  # CL_INVALID_GLOBAL_WORK_SIZE, as the kernel's own launch
+    assert operator.result(-(2**63), 8)[1:] == (-30, None)
+    stranger = start(device="another device")
+    right, error, served = stranger.result(**SMALL)
+    assert (error, served, right.all()) == (0, "original.cl", True)
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+def test_arrays_that_are_not_as_verified_are_served_by_the_original(start: Start) -> None:
+    operator = start()
+    cl, rows, d = operator.cl, 16, 256
+    nbytes = 4 * rows * d
+    x = np.arange(rows * d, dtype=np.float32).reshape(rows, d)
+    step = operator.device.mem_base_addr_align // 8
+
+    def served(out: Any, given: Any, *, shifted: bool = False) -> str | None:
+        cl.enqueue_copy(operator.queue, given, x, is_blocking=True)
+        assert operator.call(out, given, rows, d) == 0
+        got = np.empty_like(x)
+        cl.enqueue_copy(operator.queue, got, out, is_blocking=True)
+        assert shifted or np.array_equal(got, x * np.float32(ALPHA))  # shifted: by chance, as ever
+        return operator.served
+
+    whole = cl.Buffer(operator.context, cl.mem_flags.READ_WRITE, 4 * nbytes)
+    first, second = whole.get_sub_region(0, nbytes), whole.get_sub_region(nbytes, nbytes)
+    assert served(first, second) == "scale-small.cl"
+    assert served(first, first) == "original.cl"  # in place
+    assert served(whole.get_sub_region(0, nbytes), first) == "original.cl"  # the same by another name
+    assert served(whole, first) == "original.cl"  # one within the other
+    assert served(first, whole.get_sub_region(step, nbytes), shifted=True) == "original.cl"
+    # One that is too small, as the kernel's own launch would take it.
+    short = cl.Buffer(operator.context, cl.mem_flags.READ_WRITE, nbytes - 4)
+    assert operator.call(first, short, rows, d) == 0
+    assert operator.served == "original.cl"
+    # Two buffers over the same memory of the host.
+    memory = np.zeros(2 * nbytes + 4096, np.uint8)
+    memory = memory[-memory.ctypes.data % 4096 :]
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    low = cl.Buffer(operator.context, flags, hostbuf=memory[:nbytes])
+    high = cl.Buffer(operator.context, flags, hostbuf=memory[nbytes : 2 * nbytes])
+    across = cl.Buffer(operator.context, flags, hostbuf=memory[nbytes - 128 : 2 * nbytes - 128])
+    assert served(high, low) == "scale-small.cl"
+    assert operator.call(across, low, rows, d) == 0
+    assert operator.served == "original.cl"
+    odd = cl.Buffer(operator.context, flags, hostbuf=memory[4 : 4 + nbytes])
+    assert operator.call(second, odd, rows, d) == 0
+    assert operator.served == "original.cl"  # not where vectors may begin
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+def test_a_tuned_kernel_that_does_not_build_or_fit_leaves_the_call_to_the_original(start: Start) -> None:
+    broken, small, *others = DISPATCH.tuned
+    flags = replace(broken, flags=("-DBROKEN",))
+    large = replace(small, config={"STEP": 1}, launches=(replace(small.launches[0], block=("100000",)),))
+    operator = start(replace(DISPATCH, entries=(flags, large, *others, DISPATCH.original)))
+    for sizes in (SMALL, {"rows": 4, "d": 2048}):
+        right, error, served = operator.result(**sizes)
+        assert (error, served, right.all()) == (0, "original.cl", True)
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+def test_the_device_decides_first_and_an_entry_may_name_a_size(here: str, tmp_path: Path) -> None:
+    original = DISPATCH.original
+    named = replace(original, launches=(replace(original.launches[0], entry="scale_{d}"),))
+    elsewhere = replace(DISPATCH, device="another device")
+    own = replace(DISPATCH, device=here, entries=(DISPATCH.tuned[1], named))
+    artefact = one_artefact((a_result(elsewhere), a_result(own)))
+    operator = Operator(tmp_path, artefact)
+    for rows, d, file, error in [
+        (16, 256, "scale-general.cl", 0), (5, 12, "original.cl", 0), (5, 20, "original.cl", 0),
+        (5, 13, None, -46), (5, 12, "original.cl", 0),
+    ]:  # fmt: skip
+        right, got, served = operator.result(rows, d)
+        assert (got, served) == (error, file), (rows, d)
+        assert right.all() == (error == 0)
+    assert operator.destroy(operator.handle) == 0
+
+
+# -- what is written --------------------------------------------------------------------------------------
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+def test_the_example_is_compiled_and_runs(
+    here: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Within this process: pyopencl's loader works nowhere else."""
+    artefact = Artefact((a_result(replace(DISPATCH, device=here)),))
+    found = loader()
+    if found is None:
+        pytest.skip("needs an OpenCL loader that C can be linked with")
+    library = tmp_path / "example.so"
+    sources = [str(tmp_path / "scale.c"), str(tmp_path / "example.c")]
+    command = [*compiled(tmp_path, opencl_files(artefact), "-Dmain=example"), "-shared", "-fPIC", *sources]
+    run([*command, str(found), "-o", str(library)])
+    assert ctypes.CDLL(str(library)).example() == 0
+    ctypes.CDLL(None).fflush(None)
+    assert capfd.readouterr().out == "served by scale-small.cl\n"
+
+
+@pytest.mark.skipif(CXX is None, reason="needs a C++ compiler")
+def test_the_source_is_also_cpp(tmp_path: Path) -> None:
+    files = opencl_files(Artefact((a_result(),)))
+    compiled(tmp_path, files)
+    shutil.copy(tmp_path / "scale.c", tmp_path / "scale.cpp")
+    flags = ["-std=c++11", *STRICT, f"-I{HEADERS}", "-c", "-o", str(tmp_path / "scale.o")]
+    run([str(CXX), *flags, str(tmp_path / "scale.cpp")])
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None or CC is None, reason="needs cmake and a C compiler")
+@pytest.mark.slow
+def test_cmake_builds_the_library(tmp_path: Path) -> None:
+    compiled(tmp_path, opencl_files(Artefact((a_result(),))))
+    library = tmp_path / "libOpenCL.a"
+    library.write_bytes(b"!<arch>\n")
+    found = [f"-DOpenCL_INCLUDE_DIR={HEADERS}", f"-DOpenCL_LIBRARY={library}"]
+    run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), *found])
+    run(["cmake", "--build", str(tmp_path / "build")])
+    assert (tmp_path / "build" / "libscale.a").is_file()
+
+
+def test_what_c_cannot_say_is_refused() -> None:
+    def dispatch(**change: Any) -> Artefact:
+        arguments = (*DISPATCH.arguments[:-1], replace(DISPATCH.arguments[-1], **change))
+        return Artefact((a_result(replace(DISPATCH, arguments=arguments)),))
+
+    with pytest.raises(BadInput, match="d is a float16 that follows the sizes"):
+        TARGET.write(dispatch(type="float16"))
+    zero = {**FILES, "original.cl": b"kernel void scale() {}\0"}
+    with pytest.raises(BadInput, match=r"original\.cl has a zero byte"):
+        TARGET.write(Artefact((replace(a_result(), files=zero),)))
+
+
+def test_the_header_says_what_is_taken_and_who_serves() -> None:
+    header = opencl_files(Artefact((a_result(),)))["scale.h"].decode()
+    assert "//   arg_x: input of float32 [rows, d], aligned to 16 bytes\n" in header
+    assert "//   arg_alpha: float32, tuned with 2.0\n" in header
+    assert f"//   size_d: {CONTRACT[1].describe()}\n" in header
+    assert (
+        "cl_mem arg_out, cl_mem arg_x, cl_float arg_alpha, long long size_rows, long long size_d, cl_uint"
+        in header
+    )
+
+
+@needs_cc
+def test_texts_pass_through_literals_unharmed(tmp_path: Path) -> None:
+    draw = random.Random(4)
+    texts = [
+        '??/ ??= "\\" // \\\n\t\r\x01\x7f7',
+        "é€𝄞\ud800 12\n",
+        "x" * 9000 + "é" * 3000 + "\n\n",
+        "7\n7",
+        "",
+    ]
+    texts += ["".join(draw.choice('ab"\\?/=\n\r01é€\x02') for _ in range(200)) for _ in range(20)]
+    rows = "".join(
+        f"    {{ static const char *const t[] = {{{', '.join([*literals(text), 'NULL'])}}}; put(t); }}\n"
+        for text in texts
+    )
+    assert max(len(each) for text in texts for each in literals(text)) <= 4095
+    program = (
+        "#include <stdio.h>\nstatic void put(const char *const *t) {\n"
+        f"    for (; *t; ++t) fputs(*t, stdout);\n    putchar(3);\n}}\n"
+        f"int main(void) {{\n{rows}    return 0;\n}}\n"
+    )
+    (tmp_path / "texts.c").write_text(program)
+    run(
+        [str(CC), "-std=c99", "-trigraphs", *STRICT, str(tmp_path / "texts.c"), "-o", str(tmp_path / "texts")]
+    )
+    got = subprocess.run([tmp_path / "texts"], capture_output=True, timeout=20, check=True).stdout
+    assert got.split(b"\x03")[:-1] == [text.encode(errors="surrogatepass") for text in texts]
+
+
+@needs_cc
+def test_every_value_is_the_one_that_evaluation_gives(tmp_path: Path) -> None:
+    draw = random.Random(21)
+    trees = [a_tree(draw, draw.randint(1, 4)) for _ in range(150)]
+    exprs = [*(parse(text) for text in WRITTEN), *(Expr(unparse(tree), tree) for tree in trees)]
+    table = [{name: a_number(draw) for name in C_NAMES} for _ in range(14)]
+    names = {name: f"size[{number}]" for number, name in enumerate(C_NAMES)}
+    functions = "".join(c_function(f"f{number}", expr, names) for number, expr in enumerate(exprs))
+    fixed = Path(sys.modules["tunesmith.deliver.exports.opencl"].__file__ or "").parent / "opencl_host.c"
+    arithmetic = fixed.read_text().partition("/* ---- Arithmetic")[2]
+
+    def listed(row: dict[str, int]) -> str:
+        return ", ".join(f"{row[name]}LL" for name in C_NAMES)
+
+    rows = "".join(
+        f"    {{ const long long size[] = {{{listed(row)}}}; show(f{number}, size); }}\n"
+        for number in range(len(exprs))
+        for row in table
+    )
+    program = f"""#include <stdio.h>
+/* {arithmetic}
+{functions}
+static void show(long long (*f)(const long long *, int *), const long long *size) {{
+    int undefined = 0;
+    const long long value = f(size, &undefined);
+    if (undefined) puts("None");
+    else printf("%lld\\n", value);
+}}
+int main(void) {{
+    ts_all_of_them();
+{rows}    return 0;
+}}
+"""
+    (tmp_path / "values.c").write_text(program)
+    # The sanitizer ends the program at the first overflow, division by zero or other undefined behaviour.
+    checks = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
+    run([str(CC), "-std=c99", "-w", *checks, str(tmp_path / "values.c"), "-o", str(tmp_path / "values")])
+    got = run([str(tmp_path / "values")]).split()
+    wanted = [str(outcome(expr, row)) for expr in exprs for row in table]
+    assert got == wanted
