@@ -145,10 +145,9 @@ class Signature:
                 f"{self.name}: {argument.name} has the shape [{rule}], which is {list(wanted)} for {at}; "
                 f"got {list(shape)}: pass arrays whose shapes agree"
             )
-        strides = self.strides_of(argument, sizes)
+        in_memory, strides = self.memory_layout(argument, sizes)
         given = array.strides if array.strides is not None else dense_strides(array.shape)
-        in_memory = _in_memory(argument, wanted), _strides_in_memory(argument, strides)
-        for length, want, got in zip(in_memory[0], in_memory[1], given):
+        for length, want, got in zip(in_memory, strides, given):
             if length > 1 and want != got:
                 words = "dense, the last axis fastest" if not argument.strides else f"strides {list(strides)}"
                 raise ValueError(
@@ -164,6 +163,11 @@ class Signature:
         if not argument.strides:
             return dense_strides(self.shape_of(argument, sizes))
         return tuple(self._valued(argument, e, sizes) for e in argument.strides)
+
+    def memory_layout(self, argument: Argument, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+        """Shape and strides as an array in memory has them: packed elements as the bytes they share."""
+        shape, strides = self.shape_of(argument, sizes), self.strides_of(argument, sizes)
+        return _in_memory(argument, shape), _strides_in_memory(argument, strides)
 
     def symbolic_shape(self, argument: Argument, sizes: Mapping[str, Any]) -> tuple[Any, ...]:
         """In memory's items, of symbols."""

@@ -7,7 +7,7 @@ import ctypes
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 CLUSTER_DIMENSION, COOPERATIVE, PROGRAMMATIC_STREAM_SERIALIZATION = 4, 2, 6  # CUlaunchAttributeID
@@ -23,7 +23,7 @@ class CudaError(RuntimeError):
 
 
 class AttributeValue(ctypes.Union):
-    _fields_ = [  # noqa: RUF012 - as ctypes wants it
+    _fields_ = [
         ("pad", ctypes.c_char * 64),
         ("cluster", ctypes.c_uint * 3),
         ("flag", ctypes.c_int),
@@ -32,11 +32,11 @@ class AttributeValue(ctypes.Union):
 
 
 class LaunchAttribute(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", AttributeValue)]  # noqa: RUF012
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_char * 4), ("value", AttributeValue)]
 
 
 class LaunchConfig(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("grid", ctypes.c_uint * 3),
         ("block", ctypes.c_uint * 3),
         ("shared", ctypes.c_uint),
@@ -46,7 +46,7 @@ class LaunchConfig(ctypes.Structure):
     ]
 
 
-@lru_cache(maxsize=None)
+@cache
 def driver() -> Any:
     """The driver's library, ready to be used."""
     name = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
@@ -75,14 +75,14 @@ def checked(status: int, library: Any = None) -> None:
         raise CudaError(f"CUDA's driver refuses: {(text.value or b'an unknown error').decode()} ({status})")
 
 
-@lru_cache(maxsize=None)
+@cache
 def driver_version() -> tuple[int, int]:
     version = ctypes.c_int()
     checked(driver().cuDriverGetVersion(ctypes.byref(version)))
     return version.value // 1000, version.value % 1000 // 10
 
 
-@lru_cache(maxsize=None)
+@cache
 def device_of(ordinal: int) -> tuple[str, str]:
     """Architecture (sm_90) and name."""
     cu, device, major, minor = driver(), ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
@@ -94,7 +94,7 @@ def device_of(ordinal: int) -> tuple[str, str]:
     return f"sm_{major.value}{minor.value}", name.value.decode(errors="replace")
 
 
-@lru_cache(maxsize=None)
+@cache
 def primary_context(ordinal: int) -> int:
     """The context that PyTorch, CuPy and the runtime share. It is held from now on."""
     device, context = ctypes.c_int(), ctypes.c_void_p()

@@ -62,7 +62,7 @@ def as_bytes(name: str, value: float) -> bytes:
 
 
 def _whole(value: float) -> int:
-    if isinstance(value, float) and not value.is_integer():
+    if value != int(value):
         raise ValueError(f"an integer is needed, got {value!r}")
     return int(value)
 

@@ -52,7 +52,7 @@ class Expression:
             return False
 
 
-def _parsed(text: str) -> ast.expr:
+def _parsed(text: object) -> ast.expr:
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         raise NotAnExpression(
             f"an expression is a text of 1 to {MAX_LENGTH} characters, got {str(text)[:40]!r}"

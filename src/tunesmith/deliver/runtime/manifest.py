@@ -65,7 +65,7 @@ class Argument:
         return None if self.init is None else as_bytes(self.type, self.init)
 
 
-def _value(given: Any, sizes: tuple[str, ...]) -> Expression | float | None:
+def _value(given: Any, sizes: tuple[str, ...]) -> Any:
     """A text without names is a number that a caller may change."""
     if not isinstance(given, str):
         return given

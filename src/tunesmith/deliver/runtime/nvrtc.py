@@ -9,7 +9,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 STANDARD = "--std=c++17"
@@ -32,7 +32,9 @@ def compile_source(
     """A cubin, and the symbol of each entry. `newest`: the CUDA version whose code the driver takes."""
     library, path = _library(newest[0])
     given = dict(headers or {})
-    texts = (ctypes.c_char_p * max(len(given), 1))(*(t.encode(errors="surrogatepass") for t in given.values()))
+    texts = (ctypes.c_char_p * max(len(given), 1))(
+        *(t.encode(errors="surrogatepass") for t in given.values())
+    )
     names = (ctypes.c_char_p * max(len(given), 1))(*(n.encode(errors="surrogatepass") for n in given))
     program = ctypes.c_void_p()
     text = source.encode(errors="surrogatepass")
@@ -49,7 +51,8 @@ def compile_source(
         if status:
             log = _got(library, program, "ProgramLog").rstrip(b"\0").decode(errors="replace").strip()
             raise CompileError(
-                f"NVRTC ({path}) does not compile {name} for {architecture}: {_word(library, status)}\n{log}\n"
+                f"NVRTC ({path}) does not compile {name} for {architecture}: "
+                f"{_word(library, status)}\n{log}\n"
                 "Where a header is missing: pip install nvidia-cuda-runtime, or set CUDA_HOME to a toolkit"
             )
         symbols: dict[str, str] = {}
@@ -79,7 +82,7 @@ def _checked(library: Any, status: int) -> None:
         raise CompileError(f"NVRTC: {_word(library, status)}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def _library(newest: int) -> tuple[Any, str]:
     """The first that is here and not newer than the driver, by the number of its release."""
     tried: list[str] = []
@@ -96,8 +99,8 @@ def _library(newest: int) -> tuple[Any, str]:
         tried.append(f"{path} is {major.value}.{minor.value}")
     newer = f"; newer than the driver's {newest}: {', '.join(tried)}" if tried else ""
     raise CompileError(
-        f"no NVRTC to compile the original with{newer}: pip install nvidia-cuda-nvrtc (nvidia-cuda-nvrtc-cu12 "
-        "for CUDA 12), or set CUDA_HOME to a toolkit"
+        f"no NVRTC to compile the original with{newer}: pip install nvidia-cuda-nvrtc "
+        "(nvidia-cuda-nvrtc-cu12 for CUDA 12), or set CUDA_HOME to a toolkit"
     )
 
 
@@ -125,7 +128,9 @@ def _places() -> Iterator[str]:
         folders.append(os.path.join(os.path.dirname(spec.origin), "lib"))
     folders += [os.path.join(root, sub) for root in _toolkits() for sub in ("lib64", "bin")]
     for folder in folders:
-        yield from sorted((p for p in glob.glob(os.path.join(folder, pattern)) if "builtins" not in p), key=len)
+        yield from sorted(
+            (p for p in glob.glob(os.path.join(folder, pattern)) if "builtins" not in p), key=len
+        )
     named = ctypes.util.find_library("nvrtc")
     if named:
         yield named

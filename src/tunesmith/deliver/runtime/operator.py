@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .binding import Array, Signature, extent
-from .element_types import BYTES, as_bytes, nbytes
+from .element_types import as_bytes, is_float, nbytes
 from .expressions import Expression, NoValue
 from .manifest import Argument, BadDispatch, Dispatch, Entry, Launch, read_dispatch
 
@@ -99,14 +99,14 @@ class Call:
         self.sizes = sizes
         self._operator, self._delivered = operator, delivered
         self._aligned = tuple((n, a.align) for n, a in enumerate(signature.arrays) if a.align > 1)
-        self._bytes = [
+        self.nbytes = [
             nbytes(a.type, extent(signature.shape_of(a, sizes), signature.strides_of(a, sizes)))
             for a in signature.arrays
         ]
         written = [a.is_written for a in signature.arrays]
         count = len(arrays)
         pairs = [(i, j) for i in range(count) for j in range(i) if written[i] or written[j]]
-        self._pairs = tuple((i, j, self._bytes[i], self._bytes[j]) for i, j in pairs)
+        self._pairs = tuple((i, j, self.nbytes[i], self.nbytes[j]) for i, j in pairs)
         self._why = ""
         if not known:
             self._why = "nothing was tuned on this device"
@@ -150,7 +150,10 @@ class Operator:
         self.results = tuple(results)
         self.signature = Signature(results[0].dispatch)
         self.name = results[0].dispatch.problem
-        self.tuned_scalars = tuple(as_bytes(a.type, a.value or 0) for a in self.signature.scalars)
+        self.tuned_scalars = tuple(
+            as_bytes(a.type, float(a.value or 0) if is_float(a.type) else int(a.value or 0))
+            for a in self.signature.scalars
+        )
         self._calls: dict[Hashable, Call] = {}
         self._warned: set[str] = set()
 
@@ -288,7 +291,3 @@ class Operator:
                 f"{self.name}: {expression.text!r} has no value for these sizes ({error}): pass arrays of "
                 "another size"
             ) from error
-
-
-def element_bytes(type_: str) -> int:
-    return BYTES[type_]
