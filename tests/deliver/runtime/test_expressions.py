@@ -10,7 +10,6 @@ from tests.space.expressions import trees, values
 from tunesmith.deliver.runtime.expressions import Expression, NotAnExpression, NoValue, solved
 from tunesmith.space.expr import Undefined, parse, unparse
 
-
 NAMES = ("a", "b", "c", "s")
 
 

@@ -1,4 +1,4 @@
-"""Tuned kernels for any arrays on a CUDA device, by DLPack or the CUDA array interface, on a cuda.core stream."""
+"""Tuned kernels on a cuda.core stream, for any arrays with DLPack or the CUDA array interface."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ class CudaCoreCalls:
 def _view(array: Any) -> Any:
     """Without waiting: -1 says that the order of streams is the caller's."""
     try:
-        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        make = getattr(StridedMemoryView, "from_any_interface", StridedMemoryView)
+        view = make(array, stream_ptr=-1)
     except (AttributeError, BufferError, TypeError) as error:
         raise TypeError(
             f"arrays have DLPack or the CUDA array interface, got {type(array).__name__} ({error}): pass a "
