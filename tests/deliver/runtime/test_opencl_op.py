@@ -118,7 +118,7 @@ def test_arrays_that_overlap_are_left_to_the_original(calls):
         ((np.zeros(8),), {}, TypeError, "x has elements of type float32, got float64"),
         ((np.zeros((8, 2), np.float32),), {}, ValueError, "1 axes, got 2"),
         ((np.zeros(16, np.float32)[::2],), {}, ValueError, r"got strides \[2\]"),
-        ((np.zeros(8, np.float32),) * 3, {}, TypeError, "takes the arrays y, x, or without the outputs: x; got 3"),
+        ((np.zeros(8, np.float32),) * 3, {}, TypeError, "arrays y, x, or without the outputs: x; got 3"),
         ((np.zeros(8, np.float32),), {"m": 3}, TypeError, "no argument 'm'"),
         (([1.0, 2.0],), {}, TypeError, "got list: convert it"),
         ((np.zeros(9, np.float32), np.zeros(8, np.float32)), {}, ValueError, r"which is \[9\] for n = 9"),

@@ -1,4 +1,4 @@
-"""Tuned kernels through PyOpenCL: for its arrays, buffers, and NumPy's arrays, which are copied in and out."""
+"""Tuned kernels through PyOpenCL: its arrays, buffers, and NumPy's arrays, which are copied in and out."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ class OpenclCalls:
         if isinstance(array, numpy.ndarray):
             return Array(plain_type(array.dtype.name), array.shape, _counted(array), label)
         if isinstance(array, pyopencl.array.Array):
-            there = f"context {array.context.int_ptr:#x}"
+            context: Any = array.context
+            there = f"context {context.int_ptr:#x}"
             return Array(plain_type(array.dtype.name), array.shape, _counted(array), there)
         if isinstance(array, pyopencl.Buffer):
             known = {name: sizes[name] for name in self.signature.sizes if name in sizes}
@@ -134,7 +135,10 @@ class OpenclCalls:
             more = {"hostbuf": _flat(array)} if copy else {"size": nbytes}
             made = pyopencl.Buffer(queue.context, how, **more)
             return made, _APART * made.int_ptr
-        buffer, offset = (array, 0) if isinstance(array, pyopencl.Buffer) else (array.base_data, array.offset)
+        buffer: Any = array
+        offset = 0
+        if not isinstance(array, pyopencl.Buffer):
+            buffer, offset = array.base_data, array.offset
         start = buffer.get_info(pyopencl.mem_info.OFFSET) + offset
         parent = buffer.get_info(pyopencl.mem_info.ASSOCIATED_MEMOBJECT) or buffer
         address = _APART * parent.int_ptr + start
