@@ -34,7 +34,7 @@ from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
 from tunesmith.run.racing import Winners
 from tunesmith.run.state import State
-from tunesmith.space.expr import Undefined
+from tunesmith.space.expr import Undefined, parse
 from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, unparse
 from tunesmith.space.params import Config
 from tunesmith.text import plain
@@ -110,7 +110,9 @@ def delivery(
     files = {each.file: each.variant.source.encode() for each in served}
     headers = _headers(served, files)
     binaries: dict[str, str] = {}
-    entries = [_entry(each, headers.get(each.variant.headers), known, binaries) for each in served]
+    entries = [
+        _entry(each, headers.get(each.variant.headers), known, binaries) for each in served
+    ]
     speedups = {pick.workload: pick.speedup.value for pick in choice.picks if pick.config is not None}
     made = Dispatch(
         problem=problem.name,

@@ -10,7 +10,7 @@ from tunesmith.deliver.exports.python_package import (
     package_name,
 )
 
-_MODULE = '''"""{package}: a tuned kernel for cuda.core. README.md beside this package says what serves a call."""
+_MODULE = '''"""A tuned kernel for cuda.core. README.md beside this package says what serves a call."""
 
 import os
 
@@ -28,9 +28,9 @@ _USAGE = """```python
 from {package} import {name}
 ```
 
-Call it with a `Stream` of cuda.core and every array in the kernel's order; arrays have DLPack or the CUDA array
-interface. `original` is the kernel as it was; `prepare()` loads everything beforehand. Of a type that an array
-library does not have (bfloat16, float8) pass the bits, as uint16 or uint8."""
+Call it with a `Stream` of cuda.core and every array in the kernel's order; arrays have DLPack or the CUDA
+array interface. `original` is the kernel as it was; `prepare()` loads everything beforehand. Of a type that
+an array library does not have (bfloat16, float8) pass the bits, as uint16 or uint8."""
 
 
 def _write(artefact: Artefact) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ from tunesmith.deliver.exports.python_package import (
     package_name,
 )
 
-_MODULE = '''"""{package}: a tuned kernel for CuPy. README.md beside this package says what serves a call."""
+_MODULE = '''"""A tuned kernel for CuPy. README.md beside this package says what serves a call."""
 
 import os
 

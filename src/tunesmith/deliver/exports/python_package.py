@@ -1,4 +1,4 @@
-"""A small installable Python package: the runtime as it is, the results as data, and a module that joins them."""
+"""A small installable Python package: the runtime as it is, results as data, and a module that joins them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _readme(artefact: Artefact, package: str, usage: str) -> str:
     tuned = "\n".join(_result_line(result) for result in artefact.results)
     return f"""# {package}
 
-The kernel {_code(first.problem)}, tuned by Tunesmith {__version__}. Install it with `pip install .` in this folder.
+The kernel {_code(first.problem)}, tuned by Tunesmith {__version__}. Install it with: `pip install .`
 
 {usage}
 
@@ -160,14 +160,14 @@ Sizes, which follow from the shapes where those tell them and are passed by name
 
 {tuned}
 
-The tuned kernels are machine code, to the byte what was verified, or sources that are built on first use. The
-original serves where nothing was verified: on another device (with one warning), at sizes outside those above,
-with a scalar other than it was tuned with, where an array begins at an address that is not a multiple of its
+The tuned kernels are machine code, to the byte what was verified, or sources that are built on first use.
+The original serves where nothing was verified: on another device (with one warning), at sizes outside those
+above, with a scalar other than it was tuned with, where an array begins at an address that is not a multiple of its
 `align`, and where an array that is written overlaps another. An array of the wrong type, shape, layout or
 device raises an error that says what to do.
 
-No compiler is needed on a device named above that has machine code here. Elsewhere NVRTC compiles the original
-at the first call: it comes with PyTorch, with `pip install nvidia-cuda-nvrtc`, or with a CUDA toolkit.
+No compiler is needed on a device named above that has machine code here. Elsewhere NVRTC compiles the
+original at the first call: it comes with PyTorch, with `pip install nvidia-cuda-nvrtc`, or with a CUDA toolkit.
 """
 
 
@@ -176,14 +176,16 @@ def _argument_line(argument: DispatchArgument) -> str:
     strides = f", strides [{', '.join(argument.strides)}] in elements" if argument.strides else ""
     shared = f", the same array as {_code(argument.alias)}" if argument.alias else ""
     align = f", `align` {argument.align}" if argument.align > 1 else ""
-    return f"- {_code(argument.name)}: {argument.role}, {argument.type} {_code(f'[{shape}]')}{strides}{align}{shared}"
+    kind = f"{argument.role}, {argument.type} {_code(f'[{shape}]')}"
+    return f"- {_code(argument.name)}: {kind}{strides}{align}{shared}"
 
 
 def _result_line(result: DeviceResult) -> str:
     own = result.dispatch
     faster = [w for w in own.workloads if w.speedup is not None]
     gains = "; ".join(f"{_words(w.name)} {w.speedup:.2f}×" for w in faster)
-    return f"- {_words(own.device)} ({_words(own.architecture or 'by name')}): {gains or 'no gains are recorded'}"
+    place = f"{_words(own.device)} ({_words(own.architecture or 'by name')})"
+    return f"- {place}: {gains or 'no gains are recorded'}"
 
 
 def _code(text: str | None) -> str:
