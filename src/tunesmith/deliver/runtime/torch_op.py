@@ -19,7 +19,7 @@ from .binding import Array
 from .cuda_calls import CudaCalls
 from .element_types import is_float
 from .manifest import Argument
-from .operator import Operator
+from .operator import KEPT, Operator
 
 _NAMES = {
     "float16": "float16", "bfloat16": "bfloat16", "float32": "float32", "float64": "float64",
@@ -54,6 +54,7 @@ class TorchCalls:
         self.operator = operator
         self.signature = operator.signature
         self.calls = CudaCalls(operator)
+        self._layouts: dict[Any, list[Any]] = {}
         self._written = [n for n, a in enumerate(self.signature.arrays) if a.is_written]
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
@@ -87,6 +88,23 @@ class TorchCalls:
                 tuple(shape), tuple(strides), dtype=DTYPES[argument.type], device=device
             )
         return torch.empty(tuple(shape), dtype=DTYPES[argument.type], device=device)
+
+    def outputs(self, tensors: Sequence[Any], sizes: Mapping[str, int]) -> list[Any]:
+        """New ones for these inputs, which are all that a caller gives."""
+        key = (tuple(t.shape for t in tensors), tuple(sizes.items()))
+        layouts = self._layouts.get(key)
+        if layouts is None:
+            shapes: dict[str, Any] = {}
+            for argument, tensor in zip(self.signature.given, tensors):
+                self.signature.check_kind(argument, type_of(tensor), tensor.shape)
+                shapes[argument.name] = self.signature.elements(argument, tuple(tensor.shape))
+            known = {name: int(size) for name, size in self.signature.sizes_of(shapes, sizes).items()}
+            layouts = [(a, *self.signature.memory_layout(a, known)) for a in self.signature.outputs]
+            if len(self._layouts) >= KEPT:
+                self._layouts.clear()
+            self._layouts[key] = layouts
+        like = tensors[0] if tensors else None
+        return [self.allocate(argument, shape, strides, like) for argument, shape, strides in layouts]
 
     def run(
         self, tensors: Sequence[Any], sizes: Mapping[str, int], scalars: Sequence[Any], original: bool
@@ -188,17 +206,12 @@ class TorchOperators:
             if not allocates:
                 self.calls.run(tensors, sizes, scalars, original)
                 return None
-            by_name = {a.name: t for a, t in zip(arrays, tensors)}
-            scalars_by_name = {a.name: s for a, s in zip(self._signature.scalars, scalars) if s is not None}
-            own = passed(
-                self.calls.operator,
-                (),
-                {**by_name, **sizes, **scalars_by_name},
-                lambda _, tensor: tuple(tensor.shape),
-                self.calls.allocate,
-            )
-            self.calls.run(own.arrays, own.sizes, own.scalars, original)
-            return own.result
+            outputs = self.calls.outputs(tensors, sizes)
+            made = iter(outputs)
+            given = iter(tensors)
+            every = [next(made if a.role == "output" else given) for a in self._signature.arrays]
+            self.calls.run(every, sizes, scalars, original)
+            return outputs[0] if len(outputs) == 1 else tuple(outputs) or None
 
         def fake(*args: Any, **named: Any) -> Any:
             tensors, sizes, _ = split(args, named)
