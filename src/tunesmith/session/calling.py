@@ -90,8 +90,8 @@ def calls_of(folder: Path, framework: str) -> Any:
 
         return CupyCalls(operator)
     raise TypeError(
-        f"{operator.name} is a {language} kernel: pass PyTorch tensors or CuPy arrays on the device, got arrays "
-        f"of {framework}"
+        f"{operator.name} is a {language} kernel: pass PyTorch tensors or CuPy arrays on the device, "
+        f"got arrays of {framework}"
     )
 
 

@@ -163,8 +163,8 @@ Sizes, which follow from the shapes where those tell them and are passed by name
 The tuned kernels are machine code, to the byte what was verified, or sources that are built on first use.
 The original serves where nothing was verified: on another device (with one warning), at sizes outside those
 above, with a scalar other than it was tuned with, where an array begins at an address that is not a multiple
-of its `align`, and where an array that is written overlaps another. An array of the wrong type, shape, layout or
-device raises an error that says what to do.
+of its `align`, and where an array that is written overlaps another. An array of the wrong type, shape, layout
+or device raises an error that says what to do.
 
 No compiler is needed on a device named above that has machine code here. Elsewhere NVRTC compiles the
 original at the first call: it comes with PyTorch, with `pip install nvidia-cuda-nvrtc`, or with a toolkit.
