@@ -14,7 +14,7 @@ import tunesmith
 from tests.deliver.exports.silu import result
 from tests.deliver.runtime.test_opencl_op import ARGUMENTS, SOURCE, expected, one
 from tests.opencl_here import needs_opencl
-from tests.samples import HOPPER
+from tests.samples import DEVICE
 from tunesmith.deliver.certificate import Certificate
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.problem.codec import encode
@@ -33,8 +33,9 @@ def folder_with(files: dict[str, bytes], folder: Path) -> Path:
     digests = {f"tuned/{name}": sha256(data) for name, data in files.items()}
     known: dict[str, Any] = dict.fromkeys(Certificate.__dataclass_fields__, "")
     known |= {
-        "claims": (), "general": None, "verified": (), "journal": ChainHead(0, ""), "inputs": {}, "templates": {},
-        "files": digests, "seed": 0, "device": HOPPER, "versions": {}, "version": 1,
+        "claims": (), "general": None, "verified": (), "journal": ChainHead(0, ""), "inputs": {},
+        "templates": {},
+        "files": digests, "seed": 0, "device": DEVICE, "versions": {}, "version": 1,
     }  # fmt: skip
     (folder / "certificate.json").write_bytes(encode(Certificate(**known)))
     return folder
@@ -42,7 +43,8 @@ def folder_with(files: dict[str, bytes], folder: Path) -> Path:
 
 def a_run(folder: Path, *, finished: bool = True, gained: float | None = 1.5) -> Run:
     report: Any = SimpleNamespace(
-        finished=finished, geometric_mean=gained, tuned=("tuned/k.cl",), general=None, workloads=(), problem="scaled"
+        finished=finished, geometric_mean=gained, tuned=("tuned/k.cl",), general=None, workloads=(),
+        problem="scaled",
     )  # fmt: skip
     return Run(report, folder, "tunesmith resume x")
 
