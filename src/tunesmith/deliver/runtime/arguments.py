@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .manifest import Argument
+from .manifest import ManifestArgument
 from .operator import Operator
 
 
-class Passed:
+class PassedArguments:
     """`arrays` in the operator's order; `outputs` of them are given back to the caller."""
 
     def __init__(
@@ -29,9 +29,9 @@ def passed(
     operator: Operator,
     positional: Sequence[Any],
     named: Mapping[str, Any],
-    shape_of: Callable[[Argument, Any], Sequence[int]],
-    allocate: Callable[[Argument, tuple[int, ...], tuple[int, ...], Any], Any] | None,
-) -> Passed:
+    shape_of: Callable[[ManifestArgument, Any], Sequence[int]],
+    allocate: Callable[[ManifestArgument, tuple[int, ...], tuple[int, ...], Any], Any] | None,
+) -> PassedArguments:
     """Every array in the kernel's order, or all but the outputs, which are then allocated; any may be named.
     `shape_of` gives a shape in elements; `allocate` an array like one of the caller's."""
     signature = operator.signature
@@ -60,4 +60,4 @@ def passed(
             shape, strides = signature.memory_layout(output, known)
             by_name[output.name] = allocate(output, shape, strides, like)
     arrays = [by_name[a.name] for a in signature.arrays]
-    return Passed(arrays, sizes, scalars, [by_name[a.name] for a in signature.outputs])
+    return PassedArguments(arrays, sizes, scalars, [by_name[a.name] for a in signature.outputs])

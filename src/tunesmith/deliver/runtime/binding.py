@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .element_types import PACKED, accepts
 from .expressions import Expression, NoValue, solved
-from .manifest import Argument, Dispatch
+from .manifest import Manifest, ManifestArgument
 
 
 class Array(NamedTuple):
@@ -41,7 +41,7 @@ def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
 class Signature:
     """The arguments of an operator as a caller sees them."""
 
-    def __init__(self, dispatch: Dispatch) -> None:
+    def __init__(self, dispatch: Manifest) -> None:
         self.name = dispatch.problem
         self.arguments = {argument.name: argument for argument in dispatch.arguments}
         own = [a for a in dispatch.arguments if a.is_array and not a.alias and a.role != "workspace"]
@@ -54,7 +54,7 @@ class Signature:
         self.unshown = self._unshown(self.given)  # sizes that a call without outputs must name
         self.unshown_by_all = self._unshown(self.arrays)
 
-    def _unshown(self, arrays: Sequence[Argument]) -> tuple[str, ...]:
+    def _unshown(self, arrays: Sequence[ManifestArgument]) -> tuple[str, ...]:
         """Whether a size follows from shapes does not depend on how long they are."""
         known: dict[str, Any] = {}
         self._infer({a.name: _symbols(a) for a in arrays}, known)
@@ -95,12 +95,12 @@ class Signature:
                     known[answer[0]] = answer[1]
                     found = True
 
-    def elements(self, argument: Argument, shape: Sequence[Any]) -> tuple[Any, ...]:
+    def elements(self, argument: ManifestArgument, shape: Sequence[Any]) -> tuple[Any, ...]:
         """A shape in elements: where several share a byte, arrays have bytes along the last axis."""
         packed = PACKED.get(argument.type, 1)
         return (*shape[:-1], shape[-1] * packed) if packed > 1 and shape else tuple(shape)
 
-    def check_kind(self, argument: Argument, type_: str, shape: Sequence[Any]) -> None:
+    def check_kind(self, argument: ManifestArgument, type_: str, shape: Sequence[Any]) -> None:
         if not accepts(argument.type, type_):
             raise TypeError(
                 f"{self.name}: {argument.name} has elements of type {argument.type}, got {type_}: "
@@ -135,7 +135,7 @@ class Signature:
         return sizes
 
     def _check_layout(
-        self, argument: Argument, array: Array, shape: tuple[int, ...], sizes: dict[str, int]
+        self, argument: ManifestArgument, array: Array, shape: tuple[int, ...], sizes: dict[str, int]
     ) -> None:
         wanted = self.shape_of(argument, sizes)
         if shape != wanted:
@@ -156,24 +156,26 @@ class Signature:
                     ".copy()"
                 )
 
-    def shape_of(self, argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    def shape_of(self, argument: ManifestArgument, sizes: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(max(0, self._valued(argument, e, sizes)) for e in argument.shape)
 
-    def strides_of(self, argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    def strides_of(self, argument: ManifestArgument, sizes: Mapping[str, int]) -> tuple[int, ...]:
         if not argument.strides:
             return dense_strides(self.shape_of(argument, sizes))
         return tuple(self._valued(argument, e, sizes) for e in argument.strides)
 
-    def memory_layout(self, argument: Argument, sizes: Mapping[str, int]) -> tuple[tuple[int, ...], ...]:
+    def memory_layout(
+        self, argument: ManifestArgument, sizes: Mapping[str, int]
+    ) -> tuple[tuple[int, ...], ...]:
         """Shape and strides as an array in memory has them: packed elements as the bytes they share."""
         shape, strides = self.shape_of(argument, sizes), self.strides_of(argument, sizes)
         return _in_memory(argument, shape), _strides_in_memory(argument, strides)
 
-    def symbolic_shape(self, argument: Argument, sizes: Mapping[str, Any]) -> tuple[Any, ...]:
+    def symbolic_shape(self, argument: ManifestArgument, sizes: Mapping[str, Any]) -> tuple[Any, ...]:
         """In memory's items, of symbols."""
         return _in_memory(argument, tuple(e.symbolic(sizes) for e in argument.shape))
 
-    def _valued(self, argument: Argument, expression: Expression, sizes: Mapping[str, int]) -> int:
+    def _valued(self, argument: ManifestArgument, expression: Expression, sizes: Mapping[str, int]) -> int:
         try:
             return int(expression.evaluate(sizes))
         except NoValue as error:
@@ -183,15 +185,15 @@ class Signature:
             ) from error
 
 
-def _in_memory(argument: Argument, shape: tuple[Any, ...]) -> tuple[Any, ...]:
+def _in_memory(argument: ManifestArgument, shape: tuple[Any, ...]) -> tuple[Any, ...]:
     packed = PACKED.get(argument.type, 1)
     return (*shape[:-1], -(-shape[-1] // packed)) if packed > 1 and shape else shape
 
 
-def _strides_in_memory(argument: Argument, strides: tuple[int, ...]) -> tuple[int, ...]:
+def _strides_in_memory(argument: ManifestArgument, strides: tuple[int, ...]) -> tuple[int, ...]:
     packed = PACKED.get(argument.type, 1)
     return (*(s // packed for s in strides[:-1]), strides[-1]) if packed > 1 and strides else strides
 
 
-def _symbols(argument: Argument) -> tuple[int, ...]:
+def _symbols(argument: ManifestArgument) -> tuple[int, ...]:
     return tuple(720720 for _ in argument.shape)

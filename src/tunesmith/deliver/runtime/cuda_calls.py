@@ -11,10 +11,10 @@ from typing import Any
 
 from . import cuda_driver, nvrtc
 from .manifest import Entry
-from .operator import KEPT, Call, Decision, Delivered, Operator, Scratch
+from .operator import KEPT, BoundCall, Decision, Delivered, Operator, Scratch
 
 
-class Ready:
+class ReadyDecision:
     """A decision with its launches made ready on a device."""
 
     def __init__(self, launches: list[Any], scratch: tuple[Scratch, ...]) -> None:
@@ -33,7 +33,7 @@ class CudaCalls:
         self.operator = operator
         self.signature = operator.signature
         self._modules: dict[tuple[int, int, int, tuple[str, ...]], tuple[Any, dict[str, str]]] = {}
-        self._ready: dict[tuple[int, int], tuple[Decision, Ready]] = {}
+        self._ready: dict[tuple[int, int], tuple[Decision, ReadyDecision]] = {}
         self._lock = threading.RLock()
 
     def device_of(self, ordinal: int) -> tuple[str, str]:
@@ -41,7 +41,7 @@ class CudaCalls:
 
     def launch(
         self,
-        call: Call,
+        call: BoundCall,
         pointers: Sequence[int],
         scalars: Sequence[bytes],
         ordinal: int,
@@ -71,7 +71,7 @@ class CudaCalls:
 
     # -- making ready ---------------------------------------------------------------------------------------
 
-    def _made_ready(self, decision: Decision, ordinal: int) -> Ready:
+    def _made_ready(self, decision: Decision, ordinal: int) -> ReadyDecision:
         with self._lock:
             launches: list[Any] = []
             entries = tuple(dict.fromkeys(launch.entry for launch in decision.launches))
@@ -90,7 +90,7 @@ class CudaCalls:
                 how = (launch.cooperative, launch.pdl, words)
                 made = cuda_driver.launcher(module, symbols[launch.entry], *geometry, *how)
                 launches.append((made, tuple(changes)))
-            ready = Ready(launches, decision.scratch)
+            ready = ReadyDecision(launches, decision.scratch)
             if len(self._ready) >= KEPT:
                 self._ready.clear()
             # The decision is kept beside it, so that no other gets its number.

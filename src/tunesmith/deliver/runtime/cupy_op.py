@@ -11,7 +11,7 @@ from .arguments import passed
 from .binding import Array
 from .cuda_calls import CudaCalls
 from .element_types import STAND_INS, plain_type
-from .manifest import Argument
+from .manifest import ManifestArgument
 from .operator import Operator
 
 
@@ -64,7 +64,7 @@ class CupyCalls:
         return own.result
 
 
-def _shape(_: Argument | None, array: Any) -> Sequence[int]:
+def _shape(_: ManifestArgument | None, array: Any) -> Sequence[int]:
     if not isinstance(array, cupy.ndarray):
         raise TypeError(f"arrays are cupy.ndarray, got {type(array).__name__}: convert it with cupy.asarray")
     shape: Sequence[int] = array.shape
@@ -77,7 +77,9 @@ def _described(array: Any) -> Array:
     return Array(plain_type(array.dtype.name), tuple(array.shape), strides, f"cuda:{array.device.id}")
 
 
-def _allocated(argument: Argument, shape: tuple[int, ...], strides: tuple[int, ...], like: Any) -> Any:
+def _allocated(
+    argument: ManifestArgument, shape: tuple[int, ...], strides: tuple[int, ...], like: Any
+) -> Any:
     """A type that CuPy does not have is an array of its bits."""
     try:
         dtype = cupy.dtype(argument.type)

@@ -41,8 +41,8 @@ class Expression:
         tree = _parsed(text)
         self.text = text.strip()
         self.names = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name)) & known
-        self.evaluate: Evaluate = _Reader(text, known, _bounded).read(tree, 1)
-        self.symbolic: Evaluate = _Reader(text, known, _any).read(tree, 1)
+        self.evaluate: Evaluate = _TreeReader(text, known, _bounded).read(tree, 1)
+        self.symbolic: Evaluate = _TreeReader(text, known, _any).read(tree, 1)
         self.tree = tree
 
     def holds(self, values: Values) -> bool:
@@ -123,7 +123,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], int | None]] = {  # and how many
 }
 
 
-class _Reader:
+class _TreeReader:
     def __init__(self, text: str, names: frozenset[str], bound: Callable[[Any], Any]) -> None:
         self.text, self.names, self.bound = text, names, bound
 
@@ -271,6 +271,6 @@ def _value(node: ast.expr, name: str, known: Mapping[str, Any]) -> Any:
     if any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node)):
         return None
     try:
-        return _Reader("", frozenset(known), _any).read(node, 1)(known)
+        return _TreeReader("", frozenset(known), _any).read(node, 1)(known)
     except (NotAnExpression, NoValue):
         return None

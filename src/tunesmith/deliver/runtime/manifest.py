@@ -19,7 +19,7 @@ class BadDispatch(ValueError):
     """A dispatch.json that cannot be used."""
 
 
-class Size:
+class ManifestSize:
     def __init__(self, given: Mapping[str, Any]) -> None:
         self.name: str = given["name"]
         self.min, self.max = int(given["min"]), int(given["max"])
@@ -32,7 +32,7 @@ class Size:
         return self.min <= value <= self.max and value % self.multiple_of == 0
 
 
-class Argument:
+class ManifestArgument:
     def __init__(self, given: Mapping[str, Any], sizes: tuple[str, ...]) -> None:
         self.name: str = given["name"]
         self.type: str = given["type"]
@@ -73,7 +73,7 @@ def _value(given: Any, sizes: tuple[str, ...]) -> Any:
     return expression if expression.names else expression.evaluate({})
 
 
-class Launch:
+class ManifestLaunch:
     def __init__(self, given: Mapping[str, Any], sizes: tuple[str, ...]) -> None:
         def read(key: str) -> tuple[Expression, ...]:
             return tuple(Expression(text, sizes) for text in given.get(key) or ())
@@ -98,8 +98,8 @@ class Entry:
         self.is_original = given.get("config") is None
         self.config: dict[str, int] = dict(given.get("config") or {})
         self.flags: tuple[str, ...] = tuple(given.get("flags", ()))
-        self.launches = tuple(Launch(launch, sizes) for launch in given["launches"])
-        self.workspace = tuple(Argument(argument, sizes) for argument in given.get("workspace", ()))
+        self.launches = tuple(ManifestLaunch(launch, sizes) for launch in given["launches"])
+        self.workspace = tuple(ManifestArgument(argument, sizes) for argument in given.get("workspace", ()))
         headers = given.get("headers") or {}
         self.header_folder: str = headers.get("folder", "")
         self.header_files: tuple[str, ...] = tuple(headers.get("files", ()))
@@ -108,7 +108,7 @@ class Entry:
         self.symbols: dict[str, str] = dict(binary.get("symbols", {}))
 
 
-class Dispatch:
+class Manifest:
     """What one run delivered, on one device."""
 
     def __init__(self, given: Mapping[str, Any], where: str = "dispatch.json") -> None:
@@ -122,9 +122,9 @@ class Dispatch:
             self.language: str = given["language"]
             self.device: str = given["device"]
             self.architecture: str = given.get("architecture", "")
-            self.sizes = tuple(Size(size) for size in given["sizes"])
+            self.sizes = tuple(ManifestSize(size) for size in given["sizes"])
             names = tuple(size.name for size in self.sizes)
-            self.arguments = tuple(Argument(argument, names) for argument in given["arguments"])
+            self.arguments = tuple(ManifestArgument(argument, names) for argument in given["arguments"])
             self.require = tuple(Expression(text, names) for text in given.get("require", ()))
             self.entries = tuple(Entry(n, entry, names) for n, entry in enumerate(given["entries"]))
             self.original = self.entries[-1]
@@ -140,11 +140,11 @@ class Dispatch:
         return next((entry for entry in self.entries if entry.when.holds(sizes)), self.original)
 
 
-def read_dispatch(text: str | bytes, where: str = "dispatch.json") -> Dispatch:
+def read_dispatch(text: str | bytes, where: str = "dispatch.json") -> Manifest:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadDispatch(f"{where} is not JSON: {error}") from error
     if not isinstance(given, dict):
         raise BadDispatch(f"{where} is not a dispatch: it holds no object")
-    return Dispatch(given, where)
+    return Manifest(given, where)

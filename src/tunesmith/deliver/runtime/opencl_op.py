@@ -13,8 +13,8 @@ import pyopencl.array
 from .arguments import passed
 from .binding import Array, extent
 from .element_types import STAND_INS, plain_type
-from .manifest import Argument, Entry
-from .operator import KEPT, Call, Decision, Delivered, Operator
+from .manifest import Entry, ManifestArgument
+from .operator import KEPT, BoundCall, Decision, Delivered, Operator
 
 _APART = 1 << 64  # between buffers, which have no addresses on the host: no two overlap
 
@@ -64,10 +64,12 @@ class OpenclCalls:
     def _run(self, positional: Sequence[Any], named: Mapping[str, Any], queue: Any, original: bool) -> Any:
         own_queue = queue or _queue_of((*positional, *named.values())) or self.usual_queue()
 
-        def shape_of(argument: Argument, array: Any) -> tuple[int, ...]:
+        def shape_of(argument: ManifestArgument, array: Any) -> tuple[int, ...]:
             return self._described(argument, array, named, own_queue).shape
 
-        def allocate(argument: Argument, shape: tuple[int, ...], strides: tuple[int, ...], like: Any) -> Any:
+        def allocate(
+            argument: ManifestArgument, shape: tuple[int, ...], strides: tuple[int, ...], like: Any
+        ) -> Any:
             dtype = _dtype(argument.type)
             if like is None or isinstance(like, numpy.ndarray):
                 memory = numpy.empty(extent(shape, strides), dtype)
@@ -97,7 +99,9 @@ class OpenclCalls:
                 pyopencl.enqueue_copy(own_queue, _flat(array), memory, is_blocking=True)
         return own.result
 
-    def _described(self, argument: Argument, array: Any, sizes: Mapping[str, Any], queue: Any) -> Array:
+    def _described(
+        self, argument: ManifestArgument, array: Any, sizes: Mapping[str, Any], queue: Any
+    ) -> Array:
         label = f"context {queue.context.int_ptr:#x}"
         if isinstance(array, numpy.ndarray):
             return Array(plain_type(array.dtype.name), array.shape, _counted(array), label)
@@ -124,7 +128,7 @@ class OpenclCalls:
             f"got {type(array).__name__}: convert it"
         )
 
-    def _memory(self, queue: Any, argument: Argument, array: Any, nbytes: int) -> tuple[Any, int]:
+    def _memory(self, queue: Any, argument: ManifestArgument, array: Any, nbytes: int) -> tuple[Any, int]:
         """The buffer for a kernel, and an address by which overlaps are seen."""
         flags = pyopencl.mem_flags
         if nbytes == 0:
@@ -153,7 +157,12 @@ class OpenclCalls:
         return parent.get_sub_region(start, nbytes), address
 
     def _launch(
-        self, queue: Any, call: Call, decision: Decision, memories: Sequence[Any], scalars: Sequence[bytes]
+        self,
+        queue: Any,
+        call: BoundCall,
+        decision: Decision,
+        memories: Sequence[Any],
+        scalars: Sequence[bytes],
     ) -> None:
         for number, element in call.fills:
             if memories[number] is not None:

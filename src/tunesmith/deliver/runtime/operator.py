@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .binding import Array, Signature, extent
 from .element_types import as_bytes, is_float, nbytes
 from .expressions import Expression, NoValue
-from .manifest import Argument, BadDispatch, Dispatch, Entry, Launch, read_dispatch
+from .manifest import BadDispatch, Entry, Manifest, ManifestArgument, ManifestLaunch, read_dispatch
 
 KEPT = 4096  # kinds of calls that are remembered
 BUILDS = "builds.json"
@@ -27,7 +27,7 @@ class Delivered:
     entry: options, headers that it lacks, and the architecture's suffix."""
 
     def __init__(
-        self, dispatch: Dispatch, read: Callable[[str], bytes], builds: Sequence[Mapping[str, Any]] = ()
+        self, dispatch: Manifest, read: Callable[[str], bytes], builds: Sequence[Mapping[str, Any]] = ()
     ) -> None:
         self.dispatch, self.read, self.builds = dispatch, read, tuple(builds)
 
@@ -59,7 +59,7 @@ class Scratch(NamedTuple):
     fill: bytes | None  # of one element; None: whatever is there
 
 
-class ReadyLaunch(NamedTuple):
+class BoundLaunch(NamedTuple):
     """A launch with the sizes put in. What it takes, in the kernel's order, is (kind, value): "array" and
     "scratch" with a number, "scalar" with the number of a scalar of the caller's, "value" with bytes, "local"
     with a number of bytes."""
@@ -79,12 +79,12 @@ class Decision(NamedTuple):
 
     delivered: Delivered
     entry: Entry
-    launches: tuple[ReadyLaunch, ...]
+    launches: tuple[BoundLaunch, ...]
     scratch: tuple[Scratch, ...]
     why: str  # the original serves, where it does
 
 
-class Call:
+class BoundCall:
     """One kind of call: arrays of these types, shapes, strides and this device."""
 
     def __init__(
@@ -154,7 +154,7 @@ class Operator:
             as_bytes(a.type, float(a.value or 0) if is_float(a.type) else int(a.value or 0))
             for a in self.signature.scalars
         )
-        self._calls: dict[Hashable, Call] = {}
+        self._calls: dict[Hashable, BoundCall] = {}
         self._warned: set[str] = set()
 
     def result_for(self, architecture: str, device: str = "") -> tuple[Delivered, bool]:
@@ -182,7 +182,7 @@ class Operator:
         describe: Callable[[], Sequence[Array]],
         named: Mapping[str, int],
         device: Callable[[], tuple[str, str]],
-    ) -> Call:
+    ) -> BoundCall:
         """The kind of call with this key. `describe` gives its arrays in the operator's order, `device` the
         architecture and name of theirs; both are asked where the kind is new."""
         found = self._calls.get(key)
@@ -193,7 +193,7 @@ class Operator:
             delivered, known = self.result_for(*device())
             if len(self._calls) >= KEPT:
                 self._calls.clear()
-            found = self._calls[key] = Call(self, delivered, known, sizes, arrays)
+            found = self._calls[key] = BoundCall(self, delivered, known, sizes, arrays)
         return found
 
     def scalar_bytes(self, given: Sequence[Any]) -> tuple[bytes, ...]:
@@ -203,7 +203,7 @@ class Operator:
             for argument, value, tuned in zip(self.signature.scalars, given, self.tuned_scalars)
         )
 
-    def _scalar(self, argument: Argument, value: Any) -> bytes:
+    def _scalar(self, argument: ManifestArgument, value: Any) -> bytes:
         if not isinstance(value, (int, float)):
             try:  # NumPy's own numbers, arrays of one element
                 value = value.item()
@@ -249,8 +249,12 @@ class Operator:
         return Decision(delivered, entry, launches, tuple(scratch.values()), why)
 
     def _launch(
-        self, launch: Launch, arguments: dict[str, Argument], scratch: list[str], sizes: dict[str, int]
-    ) -> ReadyLaunch:
+        self,
+        launch: ManifestLaunch,
+        arguments: dict[str, ManifestArgument],
+        scratch: list[str],
+        sizes: dict[str, int],
+    ) -> BoundLaunch:
         arrays = [a.name for a in self.signature.arrays]
         scalars = [a.name for a in self.signature.scalars]
 
@@ -268,7 +272,7 @@ class Operator:
             name = argument.alias or name
             return ("array", arrays.index(name)) if name in arrays else ("scratch", scratch.index(name))
 
-        return ReadyLaunch(
+        return BoundLaunch(
             launch.entry_for(sizes),
             self._three(launch.grid, sizes),
             self._three(launch.block, sizes),

@@ -18,7 +18,7 @@ from .arguments import passed
 from .binding import Array
 from .cuda_calls import CudaCalls
 from .element_types import is_float
-from .manifest import Argument
+from .manifest import ManifestArgument
 from .operator import KEPT, Operator
 
 _NAMES = {
@@ -80,7 +80,7 @@ class TorchCalls:
         return own.result
 
     def allocate(
-        self, argument: Argument, shape: Sequence[Any], strides: Sequence[Any] | None, like: Any
+        self, argument: ManifestArgument, shape: Sequence[Any], strides: Sequence[Any] | None, like: Any
     ) -> Any:
         device = like.device if like is not None else torch.device("cuda", torch.cuda.current_device())
         if argument.strides and strides is not None:
@@ -186,7 +186,7 @@ class TorchOperators:
         self,
         namespace: str,
         name: str,
-        arrays: Sequence[Argument],
+        arrays: Sequence[ManifestArgument],
         unshown: Sequence[str],
         original: bool,
         allocates: bool,
@@ -236,7 +236,7 @@ class TorchOperators:
     def _outputs(self, allocates: bool) -> int:
         return len(self._signature.outputs) if allocates else 0
 
-    def _fake_output(self, argument: Argument, known: Mapping[str, Any], like: Any) -> Any:
+    def _fake_output(self, argument: ManifestArgument, known: Mapping[str, Any], like: Any) -> Any:
         shape = self._signature.symbolic_shape(argument, known)
         strides = tuple(e.symbolic(known) for e in argument.strides) or None
         return self.calls.allocate(argument, shape, strides, like)
@@ -248,7 +248,11 @@ def plain_name(name: str) -> str:
 
 
 def schema_of(
-    name: str, arrays: Sequence[Argument], scalars: Sequence[Argument], sizes: Sequence[str], outputs: int
+    name: str,
+    arrays: Sequence[ManifestArgument],
+    scalars: Sequence[ManifestArgument],
+    sizes: Sequence[str],
+    outputs: int,
 ) -> str:
     """Of the names in it each was checked to be a name of C."""
     parts: list[str] = []
