@@ -19,6 +19,7 @@ class ReadyDecision:
 
     def __init__(self, launches: list[Any], scratch: tuple[Scratch, ...]) -> None:
         self.launches, self.scratch = launches, scratch
+        self.fills = any(part.fill is not None for part in scratch)
 
 
 class CudaCalls:
@@ -53,6 +54,8 @@ class CudaCalls:
         decision = call.decide(pointers, scalars, original)
         ready = self._ready.get((id(decision), ordinal))
         own = ready[1] if ready is not None else self._made_ready(decision, ordinal)
+        if call.fills or own.fills:
+            cuda_driver.have_context(ordinal)
         for number, element in call.fills:
             cuda_driver.fill(pointers[number], call.nbytes[number], element, stream)
         kept: list[Any] = []

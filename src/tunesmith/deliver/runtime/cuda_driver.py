@@ -226,6 +226,14 @@ def launcher(
     return Launcher(function, module.ordinal, config, words, attributes)
 
 
+def have_context(ordinal: int) -> None:
+    """For work that is no launch: in a thread in which nothing has used the device yet."""
+    current = ctypes.c_void_p()
+    checked(driver().cuCtxGetCurrent(ctypes.byref(current)))
+    if not current.value:
+        checked(driver().cuCtxSetCurrent(primary_context(ordinal)))
+
+
 def fill(pointer: int, nbytes: int, element: bytes, stream: int) -> None:
     """Queue the writing of one element over all of it; its bytes are those of a type of 1, 2, 4 or 8."""
     cu, word = driver(), int.from_bytes(element, "little")
