@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tunesmith.api import (
         Budget,
+        bench,
         check,
         compare,
         devices,
@@ -52,6 +53,7 @@ __all__ = [
     "TunesmithError",
     "WaitingForModel",
     "__version__",
+    "bench",
     "check",
     "compare",
     "devices",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.deliver.difference import RunDifference
     from tunesmith.profiles.facts import ProfilePage
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
+    from tunesmith.session.benching import BenchResult
     from tunesmith.session.comparison import Compared
 
 PathName = str | os.PathLike[str]
@@ -329,6 +330,23 @@ def verify(
         return certificates.verify(
             path, settings(device=device), listener_of(listener), rerun=rerun, allowed=_path(allowed_signers)
         )
+
+
+def bench(
+    run: RunLike | None = None, *, seconds: float = 600.0, listener: ListenerLike | None = None
+) -> BenchResult:
+    """Original and tuned timed where they are called, by default of the newest run; at most `seconds`.
+
+    For CUDA: eager PyTorch, torch.compile and a CUDA graph; for OpenCL: PyOpenCL. The host's cost is apart.
+    """
+    from tunesmith.session import benching
+
+    own = run if isinstance(run, Run) else load_run(run)
+    if not own.result.finished:
+        fault = "this run is not finished, so nothing can be called yet"
+        raise BadInput(fault, where=str(own.folder), hint=f"go on with: {own.resume_command}")
+    with interrupted_once():
+        return benching.bench(own.folder, listener_of(listener), seconds)
 
 
 def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from tunesmith.deliver.report import report_html, report_json, report_markdown
 from tunesmith.errors import BadInput, DeviceMissing, WaitingForModel
@@ -54,6 +55,24 @@ class Run:
             return None
         own = self.folder / "tuned"
         return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
+
+    def kernel(self, *arrays: Any, **named: Any) -> Any:
+        """Call what the run delivered, on the arrays' device: the kernel for their sizes, or the original.
+
+        Arrays are PyTorch tensors, CuPy arrays, or for OpenCL pyopencl's or NumPy's: all of them in the
+        kernel's order, or without the outputs, which are then returned. Scalars, and sizes that no shape
+        tells, are passed by name.
+        """
+        from tunesmith.session import calling
+
+        if not self.result.finished:
+            fault = "this run is not finished, so nothing can be called yet"
+            raise BadInput(fault, where=str(self.folder), hint=f"go on with: {self.resume_command}")
+        if self.best is None:
+            words = f"{self.result.problem}: the run found nothing better, the original serves every call"
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
+        framework = calling.framework_of((*arrays, *named.values()))
+        return calling.calls_of(self.folder.resolve(), framework)(*arrays, **named)
 
     def report(self, form: Literal["text", "md", "json"] = "text", stream: TextIO | None = None) -> str:
         """As `tunesmith report` prints it; a table as wide as suits the stream it is for."""

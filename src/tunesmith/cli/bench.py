@@ -1,0 +1,37 @@
+"""The command `bench`: original and tuned timed where they are called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tunesmith
+from tunesmith.cli import console
+from tunesmith.cli.console import AsJson
+
+
+def bench(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")] = None,
+    seconds: Annotated[float, typer.Option(min=1, help="How long it may take at most.")] = 600.0,
+    as_json: AsJson = False,
+) -> None:
+    """Time original and tuned where they are called: eager, compiled, captured; the host's cost apart."""
+    with console.progress(as_json) as listener:
+        found = tunesmith.bench(run, seconds=seconds, listener=listener)
+    if as_json:
+        console.print_encoded(found)
+        return
+    rows = []
+    for workload in found.workloads:
+        for way in workload.ways:
+            low, high = way.interval
+            times = (way.original_us, way.tuned_us, way.original_host_us, way.tuned_host_us)
+            figures = [f"{time:.1f} µs" for time in times]
+            gain = (f"{way.ratio:.2f}×", f"{low:.2f} to {high:.2f}")
+            rows.append((workload.name, way.way, *figures[:2], *gain, *figures[2:]))
+    head = "workload | called by | original: | tuned: | speed-up: | interval"
+    console.print_table(f"{head} | host, original: | host, tuned:", rows, 2)
+    notes = [*found.notes, *(note for workload in found.workloads for note in workload.notes)]
+    console.show_lines([f"device           {found.device}", *(f"note             {note}" for note in notes)])
