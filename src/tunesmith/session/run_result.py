@@ -42,9 +42,10 @@ class Run:
     library: tuple[str, ...] = ()  # what has become of its templates in the library
 
     def __repr__(self) -> str:
-        nothing = "nothing better found" if self.result.finished else "not finished"
+        found = self.result
+        nothing = "nothing better found" if found.finished else "running" if found.live else "not finished"
         gave = f"{self.best.speedup:.2f}×" if self.best else nothing
-        return f"<Run of {self.result.problem} on {self.result.device}: {gave}, in {self.folder}>"
+        return f"<Run of {found.problem} on {found.device}: {gave}, in {self.folder}>"
 
     @property
     def best(self) -> BestKernel | None:
@@ -55,8 +56,14 @@ class Run:
         own = self.folder / "tuned"
         return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
 
-    def report(self, form: Literal["text", "md", "json"] = "text", stream: TextIO | None = None) -> str:
-        """As `tunesmith report` prints it; a table as wide as suits the stream it is for."""
+    def report(
+        self,
+        form: Literal["text", "md", "json"] = "text",
+        stream: TextIO | None = None,
+        full: bool = False,
+    ) -> str:
+        """As `tunesmith report` prints it; a table as wide as suits the stream it is for. With `full` the
+        text has all that was tried behind what was verified; the other forms always have."""
         if form == "json":
             return report_json(self.result).decode()
         if form == "md":
@@ -66,8 +73,8 @@ class Run:
         from tunesmith.deliver.display import report_text
 
         folder = str(self.folder)
-        return report_text(self.result, folder, self.resume_command, self.library, stream)
+        return report_text(self.result, folder, self.resume_command, self.library, stream, full)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the table and the plot."""
-        return report_html(self.result, str(self.folder))
+        return report_html(self.result, str(self.folder), self.resume_command)

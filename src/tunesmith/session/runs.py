@@ -407,6 +407,8 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
             folder.write(name, folder.get(found.digest))
         file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
         report = replace(report, so_far=replace(found, file=file))
+    if missing is None and not report.finished and (since := folder.held_for()) is not None:
+        report = replace(report, live=True, reason="running", seconds=report.seconds + since)
     return Run(report, folder.path, folder.go_on, missing)
 
 
