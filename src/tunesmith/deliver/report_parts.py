@@ -19,7 +19,7 @@ from tunesmith.text import counted, first_line, named_values, one_line
 
 SHOWN = 4  # configurations of a kind, on a line
 MORE = "all the rest"
-NOTES, NOTE = 3, 83  # on the first screen: so many, and of each so many characters
+NOTES, NOTE = 2, 83  # on the first screen: so many, and of each so many characters
 
 
 @dataclass(frozen=True)

@@ -149,8 +149,8 @@ class RunFolder:
         """Seconds since a process that holds it took it or wrote its journal; None: nobody holds it."""
         if not is_locked(self.path / LOCK):
             return None
-        written = max((self.path / name).stat().st_mtime for name in (LOCK, JOURNAL))
-        return max(0.0, time.time() - written)
+        there = [path for name in (LOCK, JOURNAL) if (path := self.path / name).exists()]
+        return max(0.0, time.time() - max(path.stat().st_mtime for path in there))
 
     def unlock(self) -> None:
         if self._lock is not None:
