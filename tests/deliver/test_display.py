@@ -452,7 +452,6 @@ class TestSurvey:
         assert "│ occupancy, %                │          │    50 │    100 │  100 │" in text
         four = ", ".join(f"BLOCK={64 * n} ({80 - n} bytes)" for n in range(1, 5))
         assert facts(waiting, "my run", GO_ON) == [
-            ("stopped", "not finished, after 1 s"),
             ("configurations", "7 of 9 built (6 can run, 1 build_failed)"),
             ("spilling", f"{four}, 1 more"),
             ("build_failed", f"BLOCK=32: {HARMLESS}"),
@@ -461,6 +460,7 @@ class TestSurvey:
             ("resume it with", "tunesmith resume 'my run'"),
         ]
         says(lines(waiting, full=True), "== What spills registers")
+        assert facts(replace(waiting, live=True), "run", GO_ON)[0] == ("running", "1 s so far")
 
     def test_a_report_names_the_compiler(self) -> None:
         assert title(report()) == "tiny on simulated"

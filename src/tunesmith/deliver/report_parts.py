@@ -50,7 +50,7 @@ Part = str | Grid | Items | Diff | Picture  # a text is a paragraph
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     title: str  # ours
     parts: Sequence[Part]
 
@@ -135,7 +135,7 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
         found.append(("geometric mean", f"{report.geometric_mean:.2f}×, {proven}{report.judged_by}"))
     elif report.unproven:
         found.append(("not verified", report.unproven))
-    if not report.finished:
+    if not report.finished and (report.survey is None or report.live or report.so_far):
         found.append(status_text(report))
     found += [("note", one_line(text, note)) for text in report.notes[:NOTES]]
     if report.survey is not None:

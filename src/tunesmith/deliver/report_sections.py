@@ -9,7 +9,7 @@ from tunesmith.deliver.report_parts import (
     Items,
     Part,
     Picture,
-    Section,
+    ReportSection,
     config_text,
     general_text,
 )
@@ -31,23 +31,29 @@ RULES = {
 }  # fmt: skip
 
 
-def sections(report: Report) -> list[Section]:
+def sections(report: Report) -> list[ReportSection]:
     """All that a report has behind its first screen; the empty ones are left out."""
-    found = [Section("The run: configurations, evaluations, notes", _run(report))]
-    found.append(Section(f"How it came about: rounds, {BY_SEARCH}", _rounds(report) if report.rounds else []))
-    found.append(Section("What bounds it", _bounds(report)))
+    found = [ReportSection("The run: configurations, evaluations, notes", _run(report))]
+    found.append(
+        ReportSection(f"How it came about: rounds, {BY_SEARCH}", _rounds(report) if report.rounds else [])
+    )
+    found.append(ReportSection("What bounds it", _bounds(report)))
     if report.survey is not None:
         spilling = [(config_text(s.config), s.spills) for s in report.survey.spilling]
         found.append(
-            Section("What spills registers", [Grid("configuration | bytes:", spilling)] if spilling else [])
+            ReportSection(
+                "What spills registers", [Grid("configuration | bytes:", spilling)] if spilling else []
+            )
         )
     elif report.finished and report.workloads:
-        found.append(Section(f"Effect of each parameter, {BY_SEARCH}", _effects(report)))
+        found.append(ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effects(report)))
     failures = [(config_text(f.config, f.template), f.status, one_line(f.detail)) for f in report.failures]
     failed = [Grid("configuration | status | why", failures)] if failures else []
-    found.append(Section(f"What did not work: {len(failures)}", failed))
+    found.append(ReportSection(f"What did not work: {len(failures)}", failed))
     names = (*report.digests.items(), *report.versions.items())
-    found.append(Section("Digests and versions", [Items([f"{name}: {value}" for name, value in names])]))
+    found.append(
+        ReportSection("Digests and versions", [Items([f"{name}: {value}" for name, value in names])])
+    )
     return [section for section in found if section.parts]
 
 
