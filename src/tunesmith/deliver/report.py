@@ -43,9 +43,8 @@ def plot_files(report: Report) -> dict[str, bytes]:
 
 def report_markdown(report: Report) -> str:
     """What was verified, and the rest folded away behind it."""
-    about = f"{title(report)}; driver {report.driver}."
     grid = verified_grid(report)
-    lines = [f"# {markdown(report.problem)}", *_part(about), *(_part(grid) if grid else [])]
+    lines = [f"# {markdown(report.problem)}", *_part(f"{title(report)}."), *(_part(grid) if grid else [])]
     lines += _part(Items([f"{name}: {text}" for name, text in facts(report, "", "")]))
     for section in sections(report):
         lines += ["", f"<details><summary>{escape(section.title)}</summary>"]

@@ -50,7 +50,7 @@ def sections(report: Report) -> list[ReportSection]:
     failures = [(config_text(f.config, f.template), f.status, one_line(f.detail)) for f in report.failures]
     failed = [Grid("configuration | status | why", failures)] if failures else []
     found.append(ReportSection(f"What did not work: {len(failures)}", failed))
-    names = (*report.digests.items(), *report.versions.items())
+    names = (*report.digests.items(), *report.versions.items(), ("driver", report.driver))
     found.append(
         ReportSection("Digests and versions", [Items([f"{name}: {value}" for name, value in names])])
     )
