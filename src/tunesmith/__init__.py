@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tunesmith.api import (
         Budget,
         bench,
+        export,
         check,
         compare,
         devices,
@@ -54,6 +55,7 @@ __all__ = [
     "WaitingForModel",
     "__version__",
     "bench",
+    "export",
     "check",
     "compare",
     "devices",

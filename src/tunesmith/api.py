@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.profiles.facts import ProfilePage
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
     from tunesmith.session.benching import BenchResult
+    from tunesmith.session.exporting import Exported
     from tunesmith.session.comparison import Compared
 
 PathName = str | os.PathLike[str]
@@ -330,6 +331,19 @@ def verify(
         return certificates.verify(
             path, settings(device=device), listener_of(listener), rerun=rerun, allowed=_path(allowed_signers)
         )
+
+
+def export(
+    run: RunLike | Sequence[RunLike] | None = None, *, to: str, out: PathName | None = None
+) -> Exported:
+    """What a run delivered, in the form that a program takes: `to` is torch, cpp, cubin, cupy, cuda.core,
+    opencl, sglang, vllm, patch or kernel-tuner. Several runs of one problem, each on another kind of device,
+    become one artefact. By default the newest run, into a new folder here."""
+    from tunesmith.session import exporting
+
+    several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
+    own = [one if isinstance(one, Run) else load_run(one) for one in several]
+    return exporting.export(own, to, _path(out))
 
 
 def bench(

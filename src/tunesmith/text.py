@@ -90,7 +90,9 @@ def seed_of(*parts: object) -> int:
     return int(digest_of(*(repr(part) for part in parts))[:15], 16)
 
 
-_HARMLESS = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {c: f"&#{ord(c)};" for c in "|`[]*_~$\\"}
+# What Markdown or HTML acts upon: anywhere; underscores but for those inside a name; at the start of a line.
+_ACTING = re.compile(r"[`<\[*~$|\\]|&(?=[#A-Za-z])|(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])|^[#>+=-]")
+_NUMBERED = re.compile(r"^(\d+)(?=[.)](?: |$))")
 _LONGEST = 4000  # characters of what is told in full
 
 
@@ -106,13 +108,27 @@ def ratio_text(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}×"
 
 
-def cell(text: str, most: int = 300) -> str:
-    """What compilers, kernels and drivers say is not ours: one line, nothing Markdown or HTML acts upon."""
-    line = " ".join(plain(text).split())
-    return "".join(_HARMLESS.get(letter, letter) for letter in cut(line, most))
+def flat(text: str) -> str:
+    """On one line: who is not us has no second one to write."""
+    return " ".join(plain(text).split())
+
+
+def one_line(text: str, most: int = 300) -> str:
+    return cut(flat(text), most)
+
+
+def first_line(text: str) -> str:
+    """Of what is rather a log."""
+    return one_line((text.strip().splitlines() or [""])[0]) or "no reason given"
 
 
 def sentence(text: str) -> str:
-    """The same for what somebody says in words, as good as whole."""
-    said = cell(text, _LONGEST)
+    """What somebody says in words, as good as whole."""
+    said = one_line(text, _LONGEST)
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."
+
+
+def markdown(text: str) -> str:
+    """A line that reads in Markdown as it was written, whoever wrote it: nothing in it acts."""
+    line = _ACTING.sub(lambda found: "".join(f"\\{letter}" for letter in found.group()), flat(text))
+    return _NUMBERED.sub(r"\1\\", line)

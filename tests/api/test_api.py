@@ -101,7 +101,8 @@ class TestRun:
 
     def test_report(self, run: Ran) -> None:
         done, _ = run
-        assert "BLOCK=" in done.report()
+        assert "BLOCK=" not in done.report()
+        assert "BLOCK=" in done.report(full=True)
         assert done.report("md").startswith("# tiny")
         with pytest.raises(tunesmith.BadInput, match="xml"):
             done.report("xml")  # type: ignore[arg-type]
@@ -116,6 +117,8 @@ class TestRun:
             assert len(shown) < 100 + len(str(done.folder))
         unfinished = tunesmith.Run(replace(done.result, finished=False), done.folder, "")
         assert "not finished" in repr(unfinished)
+        live = replace(done.result, finished=False, live=True)
+        assert "running" in repr(tunesmith.Run(live, done.folder, ""))
 
     def test_listener_hears_typed_events(self, run: Ran) -> None:
         _, heard = run
@@ -133,7 +136,7 @@ class TestRun:
         report = replace(
             done.result, problem=evil, device=evil, notes=(evil,), judged_by=evil, workloads=(workload,)
         )
-        shown = report_html(report, evil)
+        shown = report_html(report, evil, evil)
         assert "<script" not in shown
         assert "\x1b" not in shown
         assert "&lt;script&gt;" in shown

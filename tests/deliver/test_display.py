@@ -14,7 +14,8 @@ from tests.wording import says
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.cli.app import devices_table, size_text
 from tunesmith.deliver import display
-from tunesmith.deliver.display import Progress, report_summary, report_table, report_title, table_text
+from tunesmith.deliver.display import Progress, report_text, table_text
+from tunesmith.deliver.report_parts import facts, title
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import (
     Admitted,
@@ -34,11 +35,12 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.report import Failure, Report, UnfinishedBest, WorkloadReport
-from tunesmith.run.rounds import ChainEnd, RoundReport
+from tunesmith.run.rounds import BY_SEARCH, Best, ChainEnd, History, RoundReport
 from tunesmith.run.state import State, apply
 from tunesmith.run.survey import Span, Spilling, SurveyReport
 from tunesmith.space.params import Config
 from tunesmith.space.space import Condition, Focus
+from tunesmith.text import plain
 
 EVIL = "\x1b[31mred\x1b[0m [bold]markup[/bold] :boom: \x07"
 HARMLESS = "red [bold]markup[/bold] :boom: \N{REPLACEMENT CHARACTER}"
@@ -137,7 +139,10 @@ class TestProgress:
         with Progress(stream).live() as progress:
             gated = replace(measured(CONFIG), trial=Trial(1, CONFIG, ("only",), "short", "gate"))
             listen(progress, Baseline(measured(None), "reference"), Asked((gated.trial,)), Measured(gated))
-        assert "searched 0 of 0 (and 1 by the gate), best roughly 1.0× so far\n" in stream.getvalue()
+        assert (
+            "searched 0 of 0 (and 1 by the gate), best so far 1.0× by the search, not verified\n"
+            in stream.getvalue()
+        )
 
     def test_a_survey_and_the_run_after_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
@@ -161,7 +166,7 @@ class TestProgress:
         says(second, "built 1 of 9", "1 cannot run")
         says(device_line, "simulated device")
         says(right, "original is right", "1000 µs")
-        says(searched, "searched 2 of 9", "1.0×", "1 failed")
+        says(searched, "searched 2 of 9", "best so far 1.0×", BY_SEARCH, "1 failed")
 
     def test_what_a_run_begins_from(self) -> None:
         stream = StringIO()
@@ -266,78 +271,156 @@ def report() -> Report:
         seed=0,
         seconds=1.0,
         tuned=("tuned/dispatch.json",),
+        winners=1,
     )
 
 
 GO_ON = "tunesmith resume 'my run'"
 
 
-class TestReport:
-    def test_table(self) -> None:
-        text = table_text(StringIO(), *report_table(report()))
-        assert "│ a        │ 20.0 µs │ 10.0 µs │    2.00× │ 1.90 to 2.10       │ BLOCK=64      │" in text
-        assert "│ b        │  5.0 µs │  5.0 µs │    1.00× │ the original stays │ original      │" in text
-        assert not text.endswith("\n")
+def lines(shown: Report, folder: str = "run", full: bool = False) -> list[str]:
+    return report_text(shown, folder, GO_ON, stream=StringIO(), full=full).splitlines()
 
-    def test_summary(self) -> None:
-        assert report_summary(report(), "runs/tiny-1", GO_ON) == [
-            "geometric mean   1.41×, right by the float64 reference",
-            "general config   BLOCK=64",
-            "evaluations      4 (3 ok, 1 wrong); all was tried",
-            "tuned kernel     runs/tiny-1/tuned/  (start with dispatch.json)",
+
+class TestReport:
+    def test_the_first_screen(self) -> None:
+        assert lines(report(), "runs/tiny-1") == [
+            "tiny on simulated",
+            "┏━━━━━━━━━━┳━━━━━━━┳━━━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━┓",
+            "┃ workload ┃ sizes ┃  before ┃   after ┃ speed-up ┃ 95 % interval      ┃",
+            "┡━━━━━━━━━━╇━━━━━━━╇━━━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━┩",
+            "│ a        │ n=1   │ 20.0 µs │ 10.0 µs │    2.00× │ 1.90 to 2.10       │",
+            "│ b        │ n=2   │  5.0 µs │  5.0 µs │    1.00× │ the original stays │",
+            "└──────────┴───────┴─────────┴─────────┴──────────┴────────────────────┘",
+            "geometric mean   1.41×, verified on 1 fresh case; right by the float64 reference",
+            "delivered        1 of 1 winner; start with runs/tiny-1/tuned/dispatch.json",
             "report           runs/tiny-1/report.md",
             "certificate      runs/tiny-1/certificate.json",
+            "all the rest     tunesmith report runs/tiny-1 --full",
+            "next             tunesmith verify runs/tiny-1",
         ]
+
+    def test_seven_workloads_are_one_screen(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "100")
+        monkeypatch.setenv("LINES", "24")
+        sizes = {"tokens": 16384, "hidden": 32768}
+        row = WorkloadReport("prefill-long", sizes, 1.0, 12345.6, 1234.5, 10.0, (9.91, 10.12), {"BLOCK": 64})
+        usual = replace(
+            report(),
+            device="NVIDIA H200 (MIG 1g.18gb)",
+            compiler="nvrtc 13.4",
+            workloads=tuple(replace(row, name=f"{row.name}-{i}") for i in range(7)),
+            rounds=(self.ROUND,) * 5,
+            templates={"template.cu": "2"},
+            notes=("workers are sandboxed (files)", "at wide the launch has " + "far too " * 30),
+            left_out=("the winner at prefill-long-1 needs a compiler flag that launch.cu cannot hold",),
+            winners=3,
+        )
+        folder = "tunesmith-runs/fused_add_rmsnorm-12"
+        text = plain(report_text(usual, folder, GO_ON, ["stored"], Terminal()))
+        shown = text.splitlines()
+        assert sum(max(1, -(-len(line) // 100)) for line in shown) <= 24, text
+        says(text, "delivered", "2 of 3 winners")
+        says(text, "not delivered", "launch.cu cannot hold")
+        for number in range(7):
+            says(text, f"prefill-long-{number}", "12345.6 µs", "1234.5 µs", "10.00×", "9.91 to 10.12")
+        assert not [word for word in ("round 1", "BLOCK", "evaluations", BY_SEARCH) if word in text]
+
+    def test_where_a_table_is_too_wide_words_are_broken_and_figures_are_not(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "60")
+        rows = [("only", "rows=16384 " * 9, "1234.5 µs")]
+        text = plain(table_text(Terminal(), "name | sizes | took:", rows))
+        assert max(map(len, text.splitlines())) <= 60
+        assert text.count("rows=16384") == 9
+        assert "1234.5 µs" in text
+
+    ROUND = RoundReport(1, "", ("vec",), "", (), {}, 4, 4.0, 4.0, True, "kept: 4.00×, 1.00× before it")
+
+    def test_the_rest_is_there_when_it_is_asked_for(self) -> None:
+        found = replace(self.ROUND, changes=("+__m512 a_b;", "-x"))
+        own = replace(report(), rounds=(found,), chain=ChainEnd("1", 4.0), notes=("a <b> & \\_note",))
+        shown = lines(own, full=True)
+        text = "\n".join(shown)
+        assert shown[:9] == lines(own)[:9]
+        assert "tunesmith report run --full" not in text
+        assert f"== How it came about: rounds, {BY_SEARCH}" in shown
+        says(text, "vec", "4.00×", "kept: 4.00×")
+        says(text, "chain", "kernel 1", "4.00×", BY_SEARCH)
+        assert "    +__m512 a_b;" in shown
+        says(text, "BLOCK=32", "wrong", "off by one more")
+        says(text, "4 evaluations", "3 ok", "1 wrong", "all was tried")
+        says(text, "Note:", "a <b> & \\_note")
+        assert not [acts for acts in ("&#", "&lt;", "&amp;", "<details>", "\\<", "| ---") if acts in text]
 
     def test_a_journal_that_was_changed_proves_nothing(self) -> None:
         broken = replace(report(), workloads=(), geometric_mean=None, tuned=(), unproven="changed at line 7")
-        lines = report_summary(broken, "run", GO_ON)
-        says(lines, "not verified", "changed at line 7")
-        assert not any("×" in line or "report.md" in line or "certificate" in line for line in lines)
+        shown = lines(broken)
+        says(shown, "not verified", "changed at line 7")
+        assert not any("×" in line or "report.md" in line or "certificate" in line for line in shown)
 
     def test_what_a_gate_tried_is_beside_the_budget(self) -> None:
         gated = replace(report(), reason="the budget is used up", gated=3)
-        lines = report_summary(gated, "run", GO_ON)
-        says(lines, "evaluations", "4", "3 ok", "1 wrong", "1 of the search", "3 of the gate", gated.reason)
-
-    def test_rounds_and_chains_are_marked_as_short_measurements(self) -> None:
-        one = RoundReport(1, "", ("vec",), "", (), {}, 4, 4.0, 4.0, True, "kept: 4.00×, 1.00× before it")
-        lines = report_summary(replace(report(), rounds=(one,), chain=ChainEnd("1", 4.0)), "run", GO_ON)
-        at = lines.index("rounds           by short measurements, not verified:")
-        says(lines[at + 1], "round 1", "vec", one.verdict)
-        says(lines[at + 2], "chain", "kernel 1", "4.00×")
-        assert not any("short measurements" in line for line in report_summary(report(), "run", GO_ON))
+        shown = lines(gated, full=True)
+        says(shown, "4 evaluations", "3 ok", "1 wrong", "1 of the search", "3 of the gate", gated.reason)
 
     def test_what_was_searched_again_is_named_too(self) -> None:
         again = replace(report(), templates={"template.cl": ""}, origin="run rmsnorm-1")
-        assert "template         run/template.cl" in report_summary(again, "run", GO_ON)
-        assert "template         run/template.cl" not in report_summary(
-            replace(again, origin=""), "run", GO_ON
-        )
+        assert "template         run/template.cl" in lines(again)
+        assert "template         run/template.cl" not in lines(replace(again, origin=""))
 
-    def test_why_it_stopped_forges_no_line(self) -> None:
-        said = replace(report(), reason=f"near enough {'x' * 9000}\ngeometric mean   99.00×")
-        lines = report_summary(said, "runs/tiny-1", GO_ON)
-        assert not any("99.00×" in line for line in lines)
-        assert max(map(len, lines)) < 400
+    @pytest.mark.parametrize("full", [False, True])
+    def test_nothing_that_others_say_forges_a_line(self, full: bool) -> None:
+        evil = f"near enough\ngeometric mean   99.00×\r{EVIL}"
+        said = replace(
+            report(),
+            device=evil,
+            reason=evil,
+            notes=(evil,),
+            left_out=(evil,),
+            origin=evil,
+            rounds=(replace(self.ROUND, reason=evil, verdict=evil, what=evil, analysis=evil),),
+            failures=(Failure({"BLOCK": 32}, "wrong", evil),),
+        )
+        shown = lines(said, full=full)
+        assert not [line for line in shown if line.startswith("geometric mean   99")]
+        assert not [line for line in shown if "\x1b" in line or "\x07" in line]
 
     def test_what_to_type_when_it_is_not_finished(self) -> None:
         half = replace(report(), finished=False, reason="not finished", geometric_mean=None, tuned=())
-        assert report_summary(half, "my run", GO_ON)[-1] == "resume it with   tunesmith resume 'my run'"
+        assert lines(half, "my run")[-1] == "resume it with   tunesmith resume 'my run'"
+
+    def test_a_run_at_work_is_reported_so(self) -> None:
+        history = History((26.1,), (Best("", ((1, 26.1),)),))
+        none = replace(report(), finished=False, geometric_mean=None, tuned=(), workloads=())
+        live = replace(none, live=True, reason="running", seconds=312.4, history=history)
+        assert lines(live) == [
+            "tiny on simulated",
+            "running          312 s so far; best so far 26.10× by the search, not verified",
+            "all the rest     tunesmith report run --full",
+        ]
+        stopped = lines(replace(live, live=False, reason="not finished"))
+        assert stopped[1] == (
+            "stopped          not finished, after 312 s; best so far 26.10× by the search, not verified"
+        )
+        assert stopped[-1] == f"resume it with   {GO_ON}"
 
     def test_what_stands_so_far(self) -> None:
         found = UnfinishedBest("2", "abc", "searched", "mailbox", 2.5, {"VEC": 4}, "template.cl")
         half = replace(report(), finished=False, geometric_mean=None, tuned=(), so_far=found)
-        lines = report_summary(half, "run", GO_ON)
-        (line,) = [line for line in lines if line.startswith("so far  ")]
-        assert line.endswith("template 2 by mailbox: 2.50× at VEC=4, by short measurements, not verified")
-        assert "template so far  run/template.cl" in lines
-        assert not [line for line in lines if line.startswith("general config")]
+        shown = lines(half)
+        says(shown, "stopped", "template 2 by mailbox", "2.50× at VEC=4", BY_SEARCH)
+        assert "template so far  run/template.cl" in shown
+        assert not [line for line in shown if line.startswith("delivered")]
+        drafted = replace(found, status="drafted", speedup=None)
+        says(lines(replace(half, so_far=drafted)), "template 2 by mailbox is written", "checked where")
+        says(lines(replace(half, so_far=replace(found, speedup=None))), "nothing measured")
 
     @pytest.mark.parametrize(("detail", "why"), [("off by one\nmore", "off by one"), ("", "no reason given")])
     def test_why_nothing_worked(self, detail: str, why: str) -> None:
         bad = replace(report(), evaluations={"wrong": 1}, failures=(Failure({"BLOCK": 32}, "wrong", detail),))
-        assert f"nothing worked   BLOCK=32: wrong, {why}" in report_summary(bad, "run", GO_ON)
+        assert f"nothing worked   BLOCK=32: wrong, {why}" in lines(bad)
 
 
 class TestSurvey:
@@ -360,26 +443,28 @@ class TestSurvey:
 
     def test_says_what_the_builds_tell_and_how_to_go_on(self) -> None:
         waiting = replace(report(), compiler="nvrtc 13.4", survey=self.SURVEY, failures=self.FAILED)
-        says(report_title(waiting), "tiny", "simulated", "not here", "nvrtc 13.4")
-        text = table_text(StringIO(), *report_table(waiting))
+        waiting = replace(waiting, finished=False, geometric_mean=None, workloads=(), tuned=())
+        says(title(waiting), "tiny", "simulated", "not here", "nvrtc 13.4")
+        text = "\n".join(lines(waiting))
         assert "│ registers                   │       22 │    21 │   30.5 │  255 │" in text
         assert "│ static shared memory, bytes │        0 │     0 │      0 │   64 │" in text
         assert "│ stack, bytes                │        8 │     0 │      0 │   16 │" in text
         assert "│ occupancy, %                │          │    50 │    100 │  100 │" in text
         four = ", ".join(f"BLOCK={64 * n} ({80 - n} bytes)" for n in range(1, 5))
-        assert report_summary(waiting, "my run", GO_ON) == [
-            "configurations   7 of 9 built (6 can run, 1 build_failed)",
-            f"spilling         {four}, 1 more",
-            f"build_failed     BLOCK=32: {EVIL}",
-            "over_limits      BLOCK=16: no reason given",
-            "resume it with   tunesmith resume 'my run'",
+        assert facts(waiting, "my run", GO_ON) == [
+            ("configurations", "7 of 9 built (6 can run, 1 build_failed)"),
+            ("spilling", f"{four}, 1 more"),
+            ("build_failed", f"BLOCK=32: {HARMLESS}"),
+            ("over_limits", "BLOCK=16: no reason given"),
+            ("all the rest", "tunesmith report 'my run' --full"),
+            ("resume it with", "tunesmith resume 'my run'"),
         ]
+        says(lines(waiting, full=True), "== What spills registers")
+        assert facts(replace(waiting, live=True), "run", GO_ON)[0] == ("running", "1 s so far")
 
     def test_a_report_names_the_compiler(self) -> None:
-        assert report_title(report()) == "tiny on simulated"
-        assert report_title(replace(report(), compiler="nvcc 13.0")) == (
-            "tiny on simulated, built with nvcc 13.0"
-        )
+        assert title(report()) == "tiny on simulated"
+        assert title(replace(report(), compiler="nvcc 13.0")) == "tiny on simulated, built with nvcc 13.0"
 
 
 def test_devices_are_shown_as_they_call_themselves() -> None:

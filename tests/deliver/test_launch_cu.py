@@ -284,7 +284,7 @@ def test_a_launch_that_only_a_build_tells_is_left_out() -> None:
     problem = a_problem(KERNEL, ARGUMENTS, LAUNCH)
     got, files = launched(problem, text, block(128, 4), block(64))
     left_out = json.loads(files["dispatch.json"])["left_out"]
-    assert len(left_out) == 3  # in general, and at each workload
+    assert len(left_out) == 2
     assert "its launch asks for resources.blocks_per_sm, which nobody knows of this build" in left_out[0]
     assert "namespace v0" not in got
     assert "    return run_0(" in got  # the original, without a condition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -251,8 +252,9 @@ class TestNames:
         assert "template___bold_.cl:15:2: " in failures[0]["detail"]
         assert "[bold] <b>tag</b> ![image](" in failures[0]["detail"]
         markdown = (run / "report.md").read_text()
-        assert "&#91;bold&#93; &lt;b&gt;tag" in markdown
-        assert not [acts for acts in ("\x1b", "[bold]", "<b>", "](http") if acts in markdown]
+        assert "\\[bold] \\<b>tag\\</b> !\\[image](" in markdown
+        assert "\x1b" not in markdown
+        assert not re.search(r"(?<!\\)(\[bold|</?b>|\[image)", markdown)
         assert tunesmith(tmp_path, "resume", 'my "run"', "--json").json["finished"] is True
 
     def test_any_letters_in_folders(self, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -44,15 +45,15 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def unfinished(folder: Path, copy_of: Path) -> Path:
-    """A run that was killed when its search began."""
+def unfinished(folder: Path, copy_of: Path, after: bytes = b'"Asked"') -> Path:
+    """A run that was killed when its search began, or after the first of another kind of event."""
     run = folder / "run"
     shutil.copytree(copy_of, run)
     for name in ("tuned", "plots", "report.md", "report.json", "template.fake"):
         path = run / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     lines = (run / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    first = next(i for i, line in enumerate(lines) if b'"Asked"' in line)
+    first = next(i for i, line in enumerate(lines) if after in line)
     (run / "journal.jsonl").write_bytes(b"".join(lines[: first + 1]))
     return run
 
@@ -204,11 +205,36 @@ class TestReport:
         before = {p: p.stat().st_mtime_ns for p in run.rglob("*")}
         ended = tunesmith(tmp_path, "report", "run")
         assert ended.code == 0, ended.err
-        assert "not finished" in ended.out
-        assert "resume it with   tunesmith resume run\n" in ended.out
+        says(ended.out, "stopped", "not finished, after")
+        assert ended.out.endswith("resume it with   tunesmith resume run\n")
         for form in ("md", "json"):
             assert tunesmith(tmp_path, "report", "run", "--format", form).code == 0
         assert {p: p.stat().st_mtime_ns for p in run.rglob("*")} == before, "a report changes nothing"
+
+    def test_of_a_run_that_another_process_is_at_work_on(self, finished: Path, tmp_path: Path) -> None:
+        run = unfinished(tmp_path, finished / "tunesmith-runs" / "tiny-1", b'"Measured"')
+        (run / "certificate.json").unlink()
+        with (run / "lock").open("w") as held:  # as the process at work does
+            fcntl.flock(held, fcntl.LOCK_EX)
+            ended = tunesmith(tmp_path, "report", "run")
+            assert ended.code == 0, ended.err
+            says(ended.out, "running", "s so far", "best so far", "by the search, not verified")
+            for word in ("not finished", "stopped", "interrupted", "resume"):
+                assert word not in ended.out
+            shown = tunesmith(tmp_path, "report", "run", "--json").json
+            assert (shown["live"], shown["finished"], shown["reason"]) == (True, False, "running")
+            says(tunesmith(tmp_path, "report", "run", "--format", "md").out, "running:", "s so far")
+        killed = tunesmith(tmp_path, "report", "run")
+        says(killed.out, "stopped", "not finished", "best so far", "by the search, not verified")
+        assert killed.out.endswith("resume it with   tunesmith resume run\n")
+        assert tunesmith(tmp_path, "report", "run", "--json").json["live"] is False
+
+    def test_all_the_rest(self, finished: Path) -> None:
+        short, full = (tunesmith(finished, "report", *words).out for words in ((), ("--full",)))
+        assert "--full" in short
+        assert "evaluations" not in short
+        says(full, "2 evaluations", "2 ok")
+        says(full, "== Effect of each parameter, by the search, not verified")
 
     def test_of_a_run_with_nothing_but_its_start(self, finished: Path, tmp_path: Path) -> None:
         run = unfinished(tmp_path, finished / "tunesmith-runs" / "tiny-1")

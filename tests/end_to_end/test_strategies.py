@@ -77,14 +77,13 @@ def test_rewriting_from_a_plain_kernel_to_a_verified_winner(tmp_path: Path) -> N
     assert report["geometric_mean"] == pytest.approx(5.0, rel=0.02)
     assert (report["strategy"], report["general"], report["general_template"]) == ("rewrite", {}, "4")
     assert report["chain"]["kernel"] == "4"
-    assert "nobody searched" in ended.out
-    assert "kernel 4" in ended.out
     assert len(server.requests) == 1 + 4 + 4 + 4
     delivered = (tmp_path / "run" / "tuned").glob("*.fake")
     assert any('"4000"' in path.read_text() for path in delivered)
     assert "[params]" not in (tmp_path / "run" / "template.fake").read_text()
     shown = quickly(tmp_path, "report", "run", "--format", "md")
     says(shown.out, "refactoring", "all of the gain", "nobody searched")
+    says(shown.out, "Delivered:", "kernel 4")
 
 
 def test_one_conversation_over_http_is_a_real_list_of_messages(tmp_path: Path) -> None:

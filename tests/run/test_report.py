@@ -19,10 +19,11 @@ from tests.samples import (
     state_of,
     verified,
 )
+from tunesmith.deliver.report_parts import config_text, general_text, interval_text
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Admitted, Decided, Protected, Pruned, Stopped
 from tunesmith.run.protection import Protection, ProtectionLayer
-from tunesmith.run.report import build_report, config_text, general_text, interval_text, protections
+from tunesmith.run.report import build_report, protections
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State, fold
 

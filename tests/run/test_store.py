@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
@@ -342,15 +343,36 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=f"process {other.pid} is working in this run folder") as caught:
             folder.lock()
         assert caught.value.where == str(tmp_path / "run")
+        (tmp_path / "run" / "journal.jsonl").write_text("")
+        os.utime(tmp_path / "run" / "journal.jsonl", (0, 0))
+        held = folder.held_for()
+        assert held is not None
+        assert 0 <= held < 600, "since it has taken the folder, not since somebody else wrote there"
     finally:
         other.kill()
         other.communicate()
+    assert folder.held_for() is None, "a process that dies holds nothing"
     folder.lock()  # a process that dies holds nothing
     with pytest.raises(BadInput, match="is working in this run folder"):
         RunFolder(tmp_path / "run").lock()
     folder.unlock()
     folder.unlock()
     RunFolder(tmp_path / "run").lock()
+
+
+def test_who_only_looks_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look is to hold the lock for a moment, together with others who look."""
+    folder = RunFolder.create(tmp_path / "run")
+    folder.unlock()
+    assert folder.held_for() is None
+    looking = os.open(tmp_path / "run" / "lock", os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    assert folder.held_for() is None, "somebody else looks"
+    monkeypatch.setattr("time.sleep", lambda _seconds: os.close(looking))
+    folder.lock()
+    assert RunFolder(tmp_path / "run").held_for() is not None
+    folder.unlock()
+    assert RunFolder(tmp_path / "nowhere").held_for() is None
 
 
 def test_a_file_system_without_locks_is_not_another_process(

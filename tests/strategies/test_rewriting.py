@@ -13,7 +13,7 @@ from tests.run.test_loop import PROBLEM, delivered, events
 from tests.run.test_rounds import WIDE
 from tests.talkers import Said, file
 from tests.wording import says
-from tunesmith.deliver.display import report_summary
+from tunesmith.deliver.display import report_text
 from tunesmith.deliver.report import report_markdown
 from tunesmith.problem.plan import Status
 from tunesmith.profiles.facts import Bound, Diagnosis
@@ -151,7 +151,8 @@ def test_a_chain_goes_on_from_a_broken_kernel_and_says_what_the_last_gave() -> N
     report = report_of(run, state)
     assert report.chain is not None
     says(report.chain.words, "kernel 6", "1.20×")
-    says(report_summary(report, "run", "tunesmith resume run"), "chain", "kernel 6", "1.20×")
+    shown = report_text(report, "run", "tunesmith resume run", full=True)
+    says(shown, "chain", "kernel 6", "1.20×", "by the search, not verified")
     cut = a_run(script, speeds, replace(CHAIN, rounds=2))
     end = report_of(cut, cut.go()).chain
     assert end is not None
@@ -267,7 +268,8 @@ def test_the_report_says_that_nobody_searched() -> None:
     says(written, "chain", "kernel 4", "3.00×")
     assert "by search" not in written
     assert "General configuration: kernel 4" in written
-    says(report_summary(report, "run", "tunesmith resume run"), "strategy", "rewrite", "nobody searched")
+    assert "nobody searched" not in report_text(report, "run", "")
+    says(report_text(report, "run", "", full=True), "Strategy rewrite:", "models plan")
 
 
 @pytest.mark.parametrize("settings", [BEST, CHAIN], ids=["best", "linear"])

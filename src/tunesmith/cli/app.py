@@ -16,6 +16,7 @@ import typer
 import tunesmith
 from tunesmith.cli import console
 from tunesmith.cli.bench import bench
+from tunesmith.cli.export import export
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify
 from tunesmith.errors import DeviceMissing
@@ -204,8 +205,7 @@ def devices_table(devices: Sequence[Device]) -> TableContent:
     for d in devices:
         sizes = (str(d.limits.sms), size_text(d.limits.memory), size_text(d.limits.llc))
         rows.append((d.backend, d.id, d.name, d.platform, d.driver, d.kind, *sizes))
-    head = "backend | id | device | platform | driver | kind | units | memory | cache"
-    return head, rows, len(head.split(" | "))
+    return "backend | id | device | platform | driver | kind | units | memory | cache", rows
 
 
 def size_text(nbytes: int) -> str:
@@ -264,7 +264,7 @@ def library(context: typer.Context, as_json: AsJson = False) -> None:
                 sizes += f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
                 origin = PurePath(e.origin).name
                 rows.append((e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes, e.date[:10], origin))
-            console.print_table("name | language | device | speed-up: | workloads | date | from", rows, 7)
+            console.print_table("name | language | device | speed-up: | workloads | date | from", rows)
         else:
             console.print_line(
                 f"{own.folder} has no template yet: runs that find something better put theirs there"
@@ -330,7 +330,7 @@ def _library() -> Library:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
-    *(report, verify, bench, diff, compare, profile, devices, doctor),
+    *(report, verify, export, bench, diff, compare, profile, devices, doctor),
 )
 for _command in _COMMANDS:
     console.add_command(app, _command)

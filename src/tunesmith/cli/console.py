@@ -187,7 +187,7 @@ def comparison_table(found: ComparisonResult) -> TableContent:
         words = (name, cell.arm, spread_text(cell), interval_text(cell))
         rows.append((*words, runs, mean, worst, success, tried))
     figures = "runs: | mean: | worst: | success: | evaluations:"
-    return f"problem | arm | spread | interval of the mean | {figures}", rows, 0
+    return f"problem | arm | spread | interval of the mean | {figures}", rows
 
 
 def most_urgent(troubles: Iterable[tuple[Path, TunesmithError]]) -> int:
@@ -195,13 +195,13 @@ def most_urgent(troubles: Iterable[tuple[Path, TunesmithError]]) -> int:
     return min((trouble.exit_code for _, trouble in troubles), default=0)
 
 
-def show_report(run: Run, form: str) -> None:
+def show_report(run: Run, form: str, full: bool = False) -> None:
     if form == "json":
         print_json(run.report("json").encode())
     elif form == "md":
         print_line(run.report("md").rstrip())
     else:
-        write(run.report("text", sys.stdout))
+        write(run.report("text", sys.stdout, full))
 
 
 def show_lines(lines: list[str]) -> None:
@@ -237,10 +237,10 @@ def print_json(data: bytes) -> None:
     write(escaped_json(data.decode()).rstrip())
 
 
-def print_table(head: str, rows: Iterable[Sequence[str]], wrapped: int = 0) -> None:
+def print_table(head: str, rows: Iterable[Sequence[str]]) -> None:
     from tunesmith.deliver.display import table_text
 
-    write(table_text(sys.stdout, head, rows, wrapped))
+    write(table_text(sys.stdout, head, rows))
 
 
 def write(text: str, stderr: bool = False) -> None:

@@ -123,12 +123,15 @@ def report(
             autocompletion=lambda incomplete: [f for f in FORMS if f.startswith(incomplete)],
         ),
     ] = "text",
+    full: Annotated[
+        bool, typer.Option("--full", help="With rounds, diffs, failures and all else that was tried.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the report of a run, finished or not."""
+    """Show the report of a run, finished, at work or stopped: what was verified, on one screen."""
     if format_ not in FORMS:
         raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
-    console.show_report(tunesmith.load_run(run), "json" if as_json else format_)
+    console.show_report(tunesmith.load_run(run), "json" if as_json else format_, full)
 
 
 def verify(
@@ -153,7 +156,7 @@ def verify(
         console.print_encoded(found)
     else:
         rows = [(w.workload, "holds" if w.holds else "does not hold", w.reason) for w in found.workloads]
-        console.print_table("workload | verdict | why", rows, 1)
+        console.print_table("workload | verdict | why", rows)
         lines = [f"fault            {fault}" for fault in found.faults]
         lines += [f"note             {note}" for note in found.notes]
         whole = "holds" if found.holds else "does not hold"
@@ -187,7 +190,7 @@ def diff(
 
 
 def _show_difference(found: RunDifference) -> None:
-    from tunesmith.run.report import config_text
+    from tunesmith.deliver.report_parts import config_text
 
     rows = []
     for w in found.workloads:
@@ -198,7 +201,7 @@ def _show_difference(found: RunDifference) -> None:
         figures = (*(f"{t:.1f} µs" for t in times), f"{w.ratio:.3f}×", *(f"{gain:.2f}×" for gain in gains))
         rows.append((w.name, *figures, spans))
     figures_of = "before: | after: | ratio: | speed-up before: | speed-up after:"
-    console.print_table(f"workload | {figures_of} | intervals of the speed-ups", rows, 1)
+    console.print_table(f"workload | {figures_of} | intervals of the speed-ups", rows)
     lines = [f"geometric mean   {found.ratio:.3f}× by {found.judged_by}"]
     for w in found.workloads:
         if w.before_config != w.after_config:

@@ -22,8 +22,8 @@ from tunesmith.deliver.compared import (
 from tunesmith.deliver.comparing import ARMS, Allowance, ComparisonPlan, RunResult
 from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
 from tunesmith.problem.codec import encode
-from tunesmith.text import cell as safe
-from tunesmith.text import counted, ratio_text, table
+from tunesmith.run.rounds import BY_SEARCH
+from tunesmith.text import counted, markdown, one_line, ratio_text, table
 
 UNKNOWN = "unknown"
 MARKDOWN, DATA, PLOTS, RUNS = "compare.md", "compare-data.json", "plots", "runs"
@@ -54,7 +54,7 @@ def comparison_sections(found: ComparisonResult, plots: str = f"{PLOTS}/") -> di
     return {
         "Result": [*_results(found), *_contrasts(found), *speedups],
         # Our own sentences, with names in them that are not ours: nothing of them is cut off.
-        "What this does and does not show": [f"- {' '.join(map(safe, s.split()))}" for s in limits(found)],
+        "What this does and does not show": [f"- {markdown(s)}" for s in limits(found)],
         "What it cost": _expenses(found),
         "Gain per round": [*_rounds(found), "", f"![Gain per round]({plots}{_ROUNDS})"],
         "Where the gain comes from": _attribution(found),
@@ -73,11 +73,11 @@ def what_was_compared(found: ComparisonResult) -> list[str]:
     lines = table("arm | what it is | of the budget it does not use", arms)
     count, names = len(plan.problems), listed(p.folder for p in plan.problems)
     done = sum(run.counts for run in found.runs)
-    where = "; ".join(safe(device) for device in devices(found)) or "no device so far"
+    where = "; ".join(markdown(device) for device in devices(found)) or "no device so far"
     lines += ["", f"At {counted(count, 'problem')}: {names}. On {where}."]
     if any(ARMS[a].talks for a in plan.arms):
         unknown = "; who answers a mailbox is not recorded" if "mailbox" in plan.model else ""
-        lines.append(f"The model: {safe(plan.model)}{unknown}.")
+        lines.append(f"The model: {markdown(plan.model)}{unknown}.")
     lines += [
         "Against the original kernel of each problem, built and launched as its problem file says.",
         f"Every run of every arm may spend the same: {budget_text(plan.budget)}.",
@@ -191,8 +191,8 @@ def _rounds(found: ComparisonResult) -> list[str]:
             every = [*cell.rounds, *[last] * (most - len(cell.rounds))]
             rows.append((_named(found, cell), cell.arm, *map(ratio_text, every)))
     return [
-        "The best so far after each round, by the short measurements of the search (geometric mean over "
-        "runs; one that has ended keeps what it had). Verified figures are those above.",
+        f"The best so far after each round, {BY_SEARCH} (geometric mean over runs; one that has ended "
+        "keeps what it had). Verified figures are those above.",
         "",
         *table(" | ".join(["problem", "arm", *(f"{number}:" for number in range(1, most + 1))]), rows),
     ]
@@ -228,9 +228,9 @@ def _one(run: RunResult) -> list[str]:
     name = f"[{place}]({RUNS}/{place}/report.md)" if run.status == "finished" else place
     cells = [name, run.status, ratio_text(run.speedup)]
     if facts is None:
-        return [*cells, "", "", "", "", safe(run.reason)]
+        return [*cells, "", "", "", "", markdown(one_line(run.reason))]
     cells += [str(facts.evaluations), str(len(facts.rounds)), str(facts.requests), f"{facts.seconds:.1f}"]
-    return [*cells, safe(run.reason or facts.reason)]
+    return [*cells, markdown(one_line(run.reason or facts.reason))]
 
 
 # -- pictures: every run as a dot beside its arm's mean, and the gain per round -----------------------------
@@ -315,7 +315,7 @@ def rounds_svg(found: ComparisonResult) -> bytes:
     whole = len(found.common) == len(found.plan.problems)
     where = f" at {listed(found.common)}" if not (several and whole) else ""
     thin = ", thin lines: one problem" if several else ""
-    below = f"short measurements of the search; geometric mean over runs{where}{thin}{_on(found)}"
+    below = f"{BY_SEARCH}; geometric mean over runs{where}{thin}{_on(found)}"
     drawing = Drawing(WIDTH, 440, title, below)
     common = [cell for cell in found.cells if cell.problem in found.common]
     shown = [*common, *(found.overall if several else ())]

@@ -15,23 +15,20 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from tunesmith.deliver.report import SURVEY_HEAD, survey_counts, survey_rows
+from tunesmith.deliver import report_parts
+from tunesmith.deliver.report_sections import RULES, sections
 from tunesmith.run import events as ev
-from tunesmith.run import report as reports
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.run.candidates import rule_text
-from tunesmith.run.chain import is_broken
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.prior import change_text
-from tunesmith.run.rounds import RoundReport
+from tunesmith.run.report import Report
+from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.scores import best_so_far
 from tunesmith.run.state import State
-from tunesmith.run.store import CERTIFICATE
-from tunesmith.run.survey import SurveyReport, planned
-from tunesmith.text import counted, cut, plain
+from tunesmith.run.survey import planned
+from tunesmith.text import counted, first_line, flat, plain
 
-LONGEST_LINE = 300  # characters of what others say
-SHOWN = 4  # configurations of a kind, on a line
 PLAIN_EVERY = 2.0  # seconds between two progress lines where there is no terminal
 PLAIN_WIDTH = 160  # off a terminal a table may be as wide as it needs: what reads it there does not wrap
 
@@ -66,38 +63,38 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Baseline(outcome):
             return f"the original is right; it takes {_times(outcome)}"
         case ev.Decided("refactor", reason):
-            return f"round {sum(d.decision == 'refactor' for d in state.decided)}: {_first_line(reason)}"
+            return f"round {sum(d.decision == 'refactor' for d in state.decided)}: {first_line(reason)}"
         case ev.Steered():
             return change_text(state.prior_changes[-1])
         case ev.Decided("finish", reason):
             ended = "no further kernel" if is_concrete(state) else "search ended"
-            return f"{ended}: {_first_line(reason)}"
+            return f"{ended}: {first_line(reason)}"
         case ev.Drafted(candidate, moves=moves, author=author):
             by = f"by {author}" if author else ", ".join(moves) or "no moves"
             return f"{word} {candidate} is written: {by}"
         case ev.Declined(reason):
-            return f"no {word}: {_first_line(reason)}"
+            return f"no {word}: {first_line(reason)}"
         case ev.Rejected(candidate, reason, again=again):
             then = "; asking for another" if again else ""
-            return f"{word} {candidate} is turned away: {_first_line(reason)}{then}"
+            return f"{word} {candidate} is turned away: {first_line(reason)}{then}"
         case ev.Admitted(candidate=candidate) if is_concrete(state):
             return f"kernel {candidate} is right"
         case ev.Searched(candidate) if is_concrete(state):
-            best = best_so_far(state)
-            return f"kernel {candidate} is measured; best roughly {best or 1.0:.2f}× so far"
+            best = best_so_far(state) or 1.0
+            return f"kernel {candidate} is measured; best so far {best:.2f}× {BY_SEARCH}"
         case ev.Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
             without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
             return f"template {candidate} is right, {counted(feasible, 'configuration')}{without}"
         case ev.Searched(candidate, reason) if candidate:
             return f"search of template {candidate} ended: {reason}"
         case ev.Extended(cases, aside, note):
-            return _first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
+            return first_line(note or f"cases: {len(cases)} added, {len(aside)} set aside")
         case ev.Replied(number, reply):
             note = f" ({reply.note})" if reply.note else ""
             return f"request {number} is answered; {spent_text(state)}{note}"
         case ev.Unanswered(number, reason, final=final):
             then = "given up" if final else "asking again"
-            return f"request {number} is not answered, {then}: {_first_line(reason)}"
+            return f"request {number} is not answered, {then}: {first_line(reason)}"
         case ev.Verified(outcome):
             bad = [r for r in outcome.results if not r.ok]
             verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"
@@ -115,17 +112,17 @@ def detail_line(event: ev.Event) -> str:
             return f"{problem} on {device.name} ({device.driver}){built}; {how}"
         case ev.Measured(outcome):
             bad = next((r for r in outcome.results if not r.ok), None)
-            verdict = f"{bad.status} {_first_line(bad.detail)}" if bad else _times(outcome)
+            verdict = f"{bad.status} {first_line(bad.detail)}" if bad else _times(outcome)
             config = outcome.trial.config
             return f"{outcome.trial.purpose} {config.label if config else 'original'}: {verdict}"
         case ev.Pruned(config, rule, reason):
-            return f"not measured, {reports.RULES.get(rule, rule)}: {config.label}: {_first_line(reason)}"
+            return f"not measured, {RULES.get(rule, rule)}: {config.label}: {first_line(reason)}"
         case ev.Requested(request):
             return f"request {request.number} to the {request.role}"
         case ev.Profiled(config, workload, diagnosis, notes):
             found = diagnosis.summary if diagnosis else "; ".join(notes) or "not known"
             name = config.label if config else "the original"
-            return f"profile of {name} at {workload}: {_first_line(found)}"
+            return f"profile of {name} at {workload}: {first_line(found)}"
     return ""
 
 
@@ -151,7 +148,7 @@ def _searching(state: State) -> str:
         tried = counted(len(state.gated(state.draft.id)), "configuration")
         return f"checking {noun(state.settings)} {state.draft.id}, {tried}"
     leader = best_so_far(state)
-    best = f", best roughly {leader:.1f}× so far" if leader is not None else ""
+    best = f", best so far {leader:.1f}× {BY_SEARCH}" if leader is not None else ""
     trouble = f", {failed} failed" if failed else ""
     if raced := len(state.finalists()):
         entered = state.asked.count("finalist")
@@ -242,19 +239,18 @@ class _StandIn(StringIO):
         return getattr(self._stream, "encoding", None) or "utf-8"
 
 
-# A head as `text.table` takes it: names with | between them, a colon behind those of figures; the rows; how
-# many columns, the last ones, may be broken into lines.
-TableContent = tuple[str, Sequence[Sequence[str]], int]
+# A head as `text.table` takes it: names with | between them, a colon behind those of figures; the rows.
+TableContent = tuple[str, Sequence[Sequence[str]]]
 
 
-def table_text(stream: TextIO | None, head: str, rows: Iterable[Sequence[str]], wrapped: int = 0) -> str:
-    """The table as it suits the stream it is for."""
-    names = head.split(" | ")
+def table_text(stream: TextIO | None, head: str, rows: Iterable[Sequence[str]]) -> str:
+    """The table as it suits the stream it is for. Where it is too wide, words are broken into lines, but not
+    figures and not the first column."""
     table = Table()
-    for place, name in enumerate(names):
-        justify: Literal["left", "right"] = "right" if name.endswith(":") else "left"
-        fixed = place < len(names) - wrapped
-        table.add_column(name.removesuffix(":"), justify=justify, no_wrap=fixed)
+    for place, name in enumerate(head.split(" | ")):
+        is_figure = name.endswith(":")
+        justify: Literal["left", "right"] = "right" if is_figure else "left"
+        table.add_column(name.removesuffix(":"), justify=justify, no_wrap=is_figure or not place)
     for row in rows:
         table.add_row(*(Text(plain(cell)) for cell in row))
     stand_in = _StandIn(stream)
@@ -264,122 +260,33 @@ def table_text(stream: TextIO | None, head: str, rows: Iterable[Sequence[str]], 
 
 
 def report_text(
-    report: reports.Report, folder: str, go_on: str, library: Sequence[str] = (), stream: TextIO | None = None
+    report: Report,
+    folder: str,
+    go_on: str,
+    library: Sequence[str] = (),
+    stream: TextIO | None = None,
+    full: bool = False,
 ) -> str:
-    """Title, table and what stands below it; the table as wide as suits the stream."""
-    head, rows, wrapped = report_table(report)
-    shown = [table_text(stream, head, rows, wrapped)] if rows else []
-    below = [*report_summary(report, folder, go_on), *(f"library          {line}" for line in library)]
-    return "\n".join([plain(report_title(report)), *shown, *map(plain, below)])
+    """What was verified, on one screen, its table as wide as suits the stream; with `full` the rest too."""
+    grid = report_parts.verified_grid(report)
+    shown = [flat(report_parts.title(report)), *([_part(grid, folder, stream)] if grid else [])]
+    below = [*report_parts.facts(report, folder, go_on), *(("library", line) for line in library)]
+    if full:
+        below = [(name, text) for name, text in below if name != report_parts.MORE]
+    shown += [plain(f"{name:<16} {text}") for name, text in below]
+    for section in sections(report) if full else ():
+        shown += ["", f"== {section.title}", *(_part(part, folder, stream) for part in section.parts)]
+    return "\n".join(shown)
 
 
-def report_title(report: reports.Report) -> str:
-    built = f", built with {report.compiler}" if report.compiler else ""
-    where = f"on {report.device}" if report.survey is None else f"for {report.device}, which is not here"
-    return f"{report.problem} {where}{built}"
-
-
-def report_table(report: reports.Report) -> TableContent:
-    if report.survey is not None:
-        return SURVEY_HEAD, survey_rows(report.survey), 0
-    head = "workload | before: | after: | speed-up: | 95 % interval | configuration"
-    return head, [(w.name, *reports.workload_cells(w)) for w in report.workloads], 1
-
-
-def report_summary(report: reports.Report, folder: str, go_on: str) -> list[str]:
-    """What stands below the table; the paths and the command can be copied into a shell. `go_on`: the command
-    for a run that is not finished."""
-    if report.survey is not None:
-        return _survey_summary(report, report.survey, folder, go_on)
-    counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
-    lines = []
-    if report.geometric_mean is not None:
-        lines.append(f"geometric mean   {report.geometric_mean:.2f}×, {report.judged_by}")
-    elif report.unproven:
-        lines.append(f"not verified     {report.unproven}")
-    lines += [f"note             {note}" for note in report.notes]
-    if report.finished and report.workloads:
-        lines.append(f"general config   {reports.general_text(report)}")
-    if report.origin:
-        lines.append(f"retuned from     {report.origin}, in {report.seconds:.1f} s")
-    if report.strategy != "template":
-        lines.append(f"strategy         {report.strategy}, nobody searched")
-    if report.rounds:
-        lines.append("rounds           by short measurements, not verified:")
-    lines += [
-        f"{f'round {r.number}':<16} {_what(r, report)}: {_first_line(r.verdict)}" for r in report.rounds
-    ]
-    if report.chain is not None:
-        lines.append(f"chain            {_first_line(report.chain.words)}")
-    if report.talk is not None:
-        tokens, dollars = report.talk.tokens, report.talk.dollars
-        cost = "unknown" if dollars is None else f"${dollars:.2f}"
-        used = "unknown" if tokens is None else tokens
-        lines.append(
-            f"models           {counted(report.talk.requests, 'request')}, {used} tokens, cost {cost}"
-        )
-    total, whose = sum(report.evaluations.values()), f": {report.tried_by}" if report.tried_by else ""
-    lines.append(f"evaluations      {total} ({counts}){whose}; {_first_line(report.reason)}")
-    if report.pruned:
-        why = ", ".join(f"{p.count} {reports.RULES.get(p.rule, p.rule)}" for p in report.pruned)
-        lines.append(f"built            {report.built}; not measured: {why}")
-    if report.failures and not report.evaluations.get("ok"):
-        first = report.failures[0]
-        why = _first_line(first.detail)
-        lines.append(f"nothing worked   {reports.config_text(first.config)}: {first.status}, {why}")
-    lines += [
-        f"{report.noun:<16} {shlex.quote(f'{folder}/{name}')}"
-        for name in report.templates
-        if report.rounds or report.origin
-    ]
-    lines += _standing(report, folder)
-    if report.tuned:
-        lines.append(f"tuned kernel     {shlex.quote(f'{folder}/tuned/')}  (start with dispatch.json)")
-    if not report.finished:
-        lines.append(f"resume it with   {go_on}")
-    elif not is_broken(report.unproven):
-        lines.append(f"report           {shlex.quote(f'{folder}/report.md')}")
-    if report.finished and not report.unproven:
-        lines.append(f"certificate      {shlex.quote(f'{folder}/{CERTIFICATE}')}")
-    return lines
-
-
-def _what(r: RoundReport, report: reports.Report) -> str:
-    if r.library:
-        return f"{r.library} of the library"
-    none = "no moves" if report.noun == "template" else "a kernel"
-    return f"by {r.author}" if r.author else ", ".join(r.moves) or none
-
-
-def _first_line(text: str) -> str:
-    """Of what a model, a compiler or a kernel says: it has no second line of ours to write."""
-    return cut((text.strip().splitlines() or ["no reason given"])[0], LONGEST_LINE)
-
-
-def _survey_summary(report: reports.Report, survey: SurveyReport, folder: str, go_on: str) -> list[str]:
-    """What builds alone tell of the configurations, an example of each kind of trouble, how to go on."""
-    built = f"{sum(survey.statuses.values())} of {survey.planned} built"
-    lines = [f"configurations   {built} ({survey_counts(survey)})"]
-    if survey.spilling:
-        worst = ", ".join(
-            f"{reports.config_text(s.config)} ({s.spills} bytes)" for s in survey.spilling[:SHOWN]
-        )
-        more = f", {len(survey.spilling) - SHOWN} more" if len(survey.spilling) > SHOWN else ""
-        lines.append(f"spilling         {worst}{more}")
-    first: dict[str, reports.Failure] = {}
-    for failure in report.failures:
-        first.setdefault(failure.status, failure)
-    for status, failure in first.items():
-        why = _first_line(failure.detail)
-        lines.append(f"{status:<16} {reports.config_text(failure.config)}: {why}")
-    return [*lines, *_standing(report, folder), f"resume it with   {go_on}"]
-
-
-def _standing(report: reports.Report, folder: str) -> list[str]:
-    """What an unfinished run has, and where."""
-    if report.so_far is None:
-        return []
-    lines = [f"so far           {reports.unfinished_text(report.so_far)}"]
-    if report.so_far.file:
-        lines.append(f"{report.noun + ' so far':<16} {shlex.quote(f'{folder}/{report.so_far.file}')}")
-    return lines
+def _part(part: report_parts.Part, folder: str, stream: TextIO | None) -> str:
+    match part:
+        case report_parts.Grid(head, rows):
+            return table_text(stream, head, [[str(value) for value in row] for row in rows])
+        case report_parts.Items(lines):
+            return "\n".join(f"- {flat(line)}" for line in lines)
+        case report_parts.Diff(lines):
+            return "\n".join(f"    {plain(line)}" for line in lines)
+        case report_parts.Picture(alt, file):
+            return plain(f"{alt}: {shlex.quote(f'{folder}/plots/{file}')}")
+    return flat(part)

@@ -11,7 +11,7 @@ from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawin
 from tunesmith.profiles.facts import Point, ProfilePage
 from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, roofline
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.run.rounds import Best, History
+from tunesmith.run.rounds import BY_SEARCH, Best, History
 
 MOST_DOTS = 1500
 MOST_STEPS = 400
@@ -57,7 +57,7 @@ def best_so_far_svg(history: History, name: str) -> bytes:
 def _words(history: History) -> str:
     count = len(history.speedups)
     failed = f", {history.failed:,} failed (marks below)" if history.failed else ""
-    return f"{count:,} evaluation{'' if count == 1 else 's'}{failed}; short timings of the search"
+    return f"{count:,} evaluation{'' if count == 1 else 's'}{failed}; {BY_SEARCH}"
 
 
 def _speedup_scale(speedups: Sequence[float], lines: Sequence[Best]) -> Scale:

@@ -71,7 +71,7 @@ def delivery(
     suffix = dot and f".{ending}"
     known = {build.source_digest: build for build in builds if build.code_digest}
     names: dict[tuple[Config, str], str] = {}
-    left_out: list[str] = []
+    obstacles: dict[Config, str] = {}
 
     def case(config: Config, called: str, sizes: Mapping[str, int] | None = None) -> _ServedCase | None:
         """A source that serves more than once is one file, under its first name."""
@@ -82,7 +82,7 @@ def delivery(
         try:
             settled = _settled(variant, device, known.get(variant.digest), sizes)
         except _Undeliverable as error:
-            left_out.append(f"{config.label} for {called}: {error}")
+            obstacles[config] = str(error)
             return None
         file = names.setdefault((config, variant.digest), f"{name}{suffix}")
         return _ServedCase(_exactly(sizes or {}), file, settled, variant.digest)
@@ -109,6 +109,7 @@ def delivery(
     ]
     files = {each.file: each.variant.source.encode() for each in served}
     headers = _headers(served, files)
+    delivered = {each.variant.config for each in served}
     binaries: dict[str, str] = {}
     entries = [_entry(each, headers.get(each.variant.headers), known, binaries) for each in served]
     speedups = {pick.workload: pick.speedup.value for pick in choice.picks if pick.config is not None}
@@ -128,7 +129,7 @@ def delivery(
             DispatchWorkload(w.name, w.as_dict(), speedups.get(w.name)) for w in problem.workloads
         ),
         shown=choice.shown,
-        left_out=tuple(left_out),
+        left_out=tuple(f"{c.label}: {why}" for c, why in obstacles.items() if c not in delivered),
     )
     files["dispatch.json"] = encode(dispatch) + b"\n"
     configs = {each.digest: each.variant.config for each in served if each.variant.config is not None}

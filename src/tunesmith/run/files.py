@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,6 +63,32 @@ def open_plain(path: Path, flags: int, mode: int = 0o644) -> int:
         why = os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else "it is not a plain file"
         raise NotPlain(errno.EINVAL, why, str(path))
     return descriptor
+
+
+def take_lock(descriptor: int) -> None:
+    """At once or not at all: a BlockingIOError where somebody has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        time.sleep(0.05)  # perhaps somebody only looks, see below
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a process has that lock. One that was killed has none."""
+    try:
+        descriptor = open_plain(path, os.O_RDONLY)
+    except OSError:  # nobody has ever taken it, or nobody here may look
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # some network file systems have no locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def read_plain(path: Path, most: int = MOST_BYTES) -> bytes:

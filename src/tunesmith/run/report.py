@@ -21,15 +21,9 @@ from tunesmith.run.sanitized import notes_beside, told
 from tunesmith.run.state import State, protections
 from tunesmith.run.survey import SurveyReport, survey_report
 from tunesmith.space.params import Config
-from tunesmith.text import named_values
 
 # Of `Report` as JSON: raised when a field changes its meaning or goes, not when one is added.
 RESULT_VERSION = 1
-# What people call the rules of `pruning`.
-RULES = {
-    "cannot_run": "cannot run", "same_code": "same as another",
-    "spills": "spills", "occupancy": "little occupancy",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -90,7 +84,7 @@ class PriorReport:
 
 @dataclass(frozen=True)
 class UnfinishedBest:
-    """What an unfinished run has to show: its best template, by short measurements. Nothing is verified."""
+    """What an unfinished run has to show: its best template, by the search. Nothing is verified."""
 
     template: str  # its number
     digest: str  # of its text, among the run's objects
@@ -156,6 +150,9 @@ class Report:
     kernel: str = ""  # the original: its function and its file
     notes: tuple[str, ...] = ()  # on the original's launch
     gated: int = 0  # of the evaluations, those of the gate, where no budget counts them
+    live: bool = False  # a process is at work on it
+    winners: int = 0  # configurations that won and were verified
+    left_out: tuple[str, ...] = ()  # a sentence on each of them that could not be delivered
     unproven: str = ""  # why the journal's chain does not carry it; where that is broken nothing is claimed
     version: int = RESULT_VERSION
 
@@ -171,50 +168,16 @@ class Report:
         return f"{searched} of the search, {self.gated} of the gate" if self.gated else ""
 
 
-def workload_cells(w: WorkloadReport) -> tuple[str, ...]:
-    """A row of a table: before, after, speed-up, its interval, configuration."""
-    figures = f"{w.baseline_us:.1f} µs", f"{w.tuned_us:.1f} µs", f"{w.speedup:.2f}×"
-    return (*figures, interval_text(w), config_text(w.config, w.template))
-
-
-def interval_text(w: WorkloadReport) -> str:
-    return f"{w.interval[0]:.2f} to {w.interval[1]:.2f}" if w.config is not None else "the original stays"
-
-
-def config_text(config: dict[str, int] | None, template: str = "") -> str:
-    if config is None:
-        return "original"
-    values = named_values(config)
-    if not values:
-        return f"kernel {template}" if template else "as written"
-    return f"{values} of template {template}" if template else values
-
-
-def general_text(report: Report) -> str:
-    """The general configuration, and where it serves if that is less than all sizes."""
-    found = config_text(report.general, report.general_template)
-    if report.general_is_baked:
-        return f"{found}, built for the workloads' sizes alone; the original serves all others"
-    return found
-
-
-def unfinished_text(found: UnfinishedBest) -> str:
-    if found.status == "drafted":
-        return f"{found.noun} {found.template} by {found.by} is written; it is checked where the device is"
-    reached = f"{found.speedup:.2f}×" if found.speedup is not None else "nothing measured"
-    values = named_values(found.config or {})
-    at = f" at {values}" if values else ""
-    return f"{found.noun} {found.template} by {found.by}: {reached}{at}, by short measurements, not verified"
-
-
 def build_report(
     problem: Problem,
     state: State,
     files: tuple[str, ...] = (),
     template_of: TemplateOf | None = None,
     templates: Templates | None = None,
+    left_out: tuple[str, ...] = (),
 ) -> Report:
-    """Without `template_of` nothing is explained; `templates` have the texts, and it, too."""
+    """Without `template_of` nothing is explained; `templates` have the texts, and it, too. `left_out`: a
+    sentence on each winner that could not be delivered."""
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
@@ -288,6 +251,8 @@ def build_report(
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
         notes=notes_beside((*started.notes, *(held.sentence for held in protections(state))), watched),
         gated=beside_budget(state),
+        winners=len(choice.configs()),
+        left_out=left_out,
         unproven=state.unproven,
     )
 

@@ -17,6 +17,7 @@ from tunesmith.run.scores import noise
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
 
+BY_SEARCH = "by the search, not verified"  # what is said of every speed-up that short measurements gave
 MOST = 50.0  # log: beyond it a ratio is no measurement
 
 
@@ -201,7 +202,8 @@ class ChainEnd:
 
     @property
     def words(self) -> str:
-        gave = f"{self.speedup:.2f}×" if self.speedup is not None else f"nothing, it is broken: {self.why}"
+        broken = f"nothing, it is broken: {self.why}"
+        gave = f"{self.speedup:.2f}× {BY_SEARCH}" if self.speedup is not None else broken
         return f"The last of the chain, kernel {self.kernel}, gave {gave}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import gc
 import itertools
 import os
@@ -24,10 +23,12 @@ from tunesmith.run import chain, events
 from tunesmith.run.files import (
     AGAIN,
     explained,
+    is_locked,
     open_plain,
     read_plain,
     remove_partial,
     remove_tree,
+    take_lock,
     write_whole,
 )
 from tunesmith.run.outcome import Timing
@@ -126,7 +127,7 @@ class RunFolder:
         with explained("lock the run folder", self.path, instead="a copy of the folder"):
             descriptor = open_plain(self.path / LOCK, os.O_RDWR | os.O_CREAT)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                take_lock(descriptor)
             except BlockingIOError as error:
                 holder = os.read(descriptor, 20).decode(errors="replace")
                 os.close(descriptor)
@@ -143,6 +144,13 @@ class RunFolder:
         self._lock = descriptor
         for folder in (self.path, self.path / OBJECTS):
             remove_partial(folder)
+
+    def held_for(self) -> float | None:
+        """Seconds since a process that holds it took it or wrote its journal; None: nobody holds it."""
+        if not is_locked(self.path / LOCK):
+            return None
+        there = [path for name in (LOCK, JOURNAL) if (path := self.path / name).exists()]
+        return max(0.0, time.time() - max(path.stat().st_mtime for path in there))
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -6,12 +6,15 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from tunesmith.deliver.report import report_html, report_json, report_markdown
 from tunesmith.errors import BadInput, DeviceMissing, WaitingForModel
 from tunesmith.problem.dispatch import ReadyKernel, kernel_for, read_dispatch
 from tunesmith.run.report import Report, WorkloadReport
+
+if TYPE_CHECKING:
+    from tunesmith.session.exporting import Exported
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,10 @@ class Run:
     library: tuple[str, ...] = ()  # what has become of its templates in the library
 
     def __repr__(self) -> str:
-        nothing = "nothing better found" if self.result.finished else "not finished"
+        found = self.result
+        nothing = "nothing better found" if found.finished else "running" if found.live else "not finished"
         gave = f"{self.best.speedup:.2f}×" if self.best else nothing
-        return f"<Run of {self.result.problem} on {self.result.device}: {gave}, in {self.folder}>"
+        return f"<Run of {found.problem} on {found.device}: {gave}, in {self.folder}>"
 
     @property
     def best(self) -> BestKernel | None:
@@ -74,8 +78,20 @@ class Run:
         framework = calling.framework_of((*arrays, *named.values()))
         return calling.calls_of(self.folder.resolve(), framework)(*arrays, **named)
 
-    def report(self, form: Literal["text", "md", "json"] = "text", stream: TextIO | None = None) -> str:
-        """As `tunesmith report` prints it; a table as wide as suits the stream it is for."""
+    def export(self, to: str, out: str | Path | None = None) -> Exported:
+        """As `tunesmith export` writes it, into a new folder."""
+        from tunesmith.session.exporting import export
+
+        return export([self], to, Path(out) if out is not None else None)
+
+    def report(
+        self,
+        form: Literal["text", "md", "json"] = "text",
+        stream: TextIO | None = None,
+        full: bool = False,
+    ) -> str:
+        """As `tunesmith report` prints it; a table as wide as suits the stream it is for. With `full` the
+        text has all that was tried behind what was verified; the other forms always have."""
         if form == "json":
             return report_json(self.result).decode()
         if form == "md":
@@ -85,8 +101,8 @@ class Run:
         from tunesmith.deliver.display import report_text
 
         folder = str(self.folder)
-        return report_text(self.result, folder, self.resume_command, self.library, stream)
+        return report_text(self.result, folder, self.resume_command, self.library, stream, full)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the table and the plot."""
-        return report_html(self.result, str(self.folder))
+        return report_html(self.result, str(self.folder), self.resume_command)

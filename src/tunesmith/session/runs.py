@@ -412,13 +412,16 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
             folder.write(name, folder.get(found.digest))
         file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
         report = replace(report, so_far=replace(found, file=file))
+    if missing is None and not report.finished and (since := folder.held_for()) is not None:
+        report = replace(report, live=True, reason="running", seconds=report.seconds + since)
     return Run(report, folder.path, folder.go_on, missing)
 
 
 def _results(folder: RunFolder, templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
     """The tuned kernels, of a run that has ended, and the report."""
-    problem, tuned = templates.problem, dict[str, bytes]()
+    problem, tuned, left_out = templates.problem, dict[str, bytes](), tuple[str, ...]()
     if state.stopped is not None and not is_broken(state.unproven):
         made = delivered(problem, state, templates.lookup(state))
-        tuned = tuned_files(problem, state.device, made, folder.get)
-    return tuned, build_report(problem, state, tuple(f"tuned/{name}" for name in tuned), templates=templates)
+        tuned, left_out = tuned_files(problem, state.device, made, folder.get), made.dispatch.left_out
+    names = tuple(f"tuned/{name}" for name in tuned)
+    return tuned, build_report(problem, state, names, templates=templates, left_out=left_out)

@@ -9,6 +9,8 @@ from functools import cached_property
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry
+from tunesmith.run.candidates import Templates
+from tunesmith.run.state import State
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class DeviceResult:
     files: Mapping[str, bytes]  # below `tuned/`, by name
     kernel_path: str = ""  # the user's own file, as the problem names it, and its text; for a patch of it
     kernel_text: str = ""
+    state: State | None = None  # the run's own, for exports that tell of the search
+    templates: Templates | None = None
 
     def source(self, entry: DispatchEntry) -> str:
         return self.files[entry.file].decode()

@@ -19,6 +19,7 @@ from tunesmith.deliver.exports.kernel_tuner_script import (
     file_names,
     unlaunchable,
 )
+from tunesmith.deliver.exports.artefact import Artefact, Target
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template import PLACEHOLDER
@@ -167,3 +168,15 @@ def _shared_fault(script: KernelTunerScript) -> str:
             fault = f"the best configuration at {name} takes {needed} bytes of dynamic shared memory"
             return f"{fault}, Kernel Tuner launches with at most {MOST_SHARED}"
     return ""
+
+
+def _write(artefact: Artefact) -> dict[str, bytes]:
+    found = artefact.first
+    if len(artefact.results) > 1:
+        raise BadInput("an export for Kernel Tuner is of one run", hint="name one run")
+    if found.templates is None or found.state is None:
+        raise BadInput("the run's journal is not here", hint="export from the run's own folder")
+    return kernel_tuner_files(found.templates, found.state)
+
+
+TARGET = Target("kernel-tuner", "a Kernel Tuner script and T4 results", LANGUAGES, _write)

@@ -13,6 +13,7 @@ import numpy as np
 
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.exports.c99 import c_function, c_names, comment, literal, literals
+from tunesmith.deliver.exports.for_pyopencl import python_files
 from tunesmith.deliver.exports.terms import (
     about,
     argument_of,
@@ -441,9 +442,14 @@ set_target_properties({name}_example PROPERTIES C_STANDARD 99)
 """
 
 
+def _write(artefact: Artefact) -> dict[str, bytes]:
+    own = {f"python/{name}": data for name, data in python_files(artefact).items()}
+    return opencl_files(artefact) | own
+
+
 TARGET = Target(
     name="opencl",
-    about="a C header and source for OpenCL programs, with an example and CMakeLists.txt",
+    about="C for any OpenCL program, with an example and CMakeLists.txt; and a package for PyOpenCL",
     languages=(OPENCL.name,),
-    write=opencl_files,
+    write=_write,
 )

@@ -26,7 +26,7 @@ from tunesmith.deliver.exports.patch_dispatch import (
     launcher,
     sites_code,
 )
-from tunesmith.deliver.host_code import HELPERS
+from tunesmith.deliver.c_code import HELPERS
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import DispatchEntry, delivered_variant
 from tunesmith.problem.template import PLACEHOLDER, Variant

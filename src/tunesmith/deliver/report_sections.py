@@ -1,0 +1,283 @@
+"""What a report has behind its first screen, in sections: the run, its rounds, what bounds the kernels, the
+effect of each parameter, what did not work."""
+
+from __future__ import annotations
+
+from tunesmith.deliver.report_parts import (
+    Diff,
+    Grid,
+    Items,
+    Part,
+    Picture,
+    ReportSection,
+    config_text,
+    general_text,
+)
+from tunesmith.deliver.svg import times
+from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.plan import show_sizes
+from tunesmith.run.budget import strategy_words
+from tunesmith.run.events import ReplacedCase
+from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.run.report import Report
+from tunesmith.run.rounds import BY_SEARCH, RoundReport
+from tunesmith.text import counted, one_line, ratio_text, sentence
+
+LONGEST_END = 160  # characters of a reason that the summary has room for
+# What people call the rules of `pruning`.
+RULES = {
+    "cannot_run": "cannot run", "same_code": "same as another",
+    "spills": "spills", "occupancy": "little occupancy",
+}  # fmt: skip
+
+
+def sections(report: Report) -> list[ReportSection]:
+    """All that a report has behind its first screen; the empty ones are left out."""
+    found = [ReportSection("The run: configurations, evaluations, notes", _run(report))]
+    found.append(
+        ReportSection(f"How it came about: rounds, {BY_SEARCH}", _rounds(report) if report.rounds else [])
+    )
+    found.append(ReportSection("What bounds it", _bounds(report)))
+    if report.survey is not None:
+        spilling = [(config_text(s.config), s.spills) for s in report.survey.spilling]
+        found.append(
+            ReportSection(
+                "What spills registers", [Grid("configuration | bytes:", spilling)] if spilling else []
+            )
+        )
+    elif report.finished and report.workloads:
+        found.append(ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effects(report)))
+    failures = [(config_text(f.config, f.template), f.status, one_line(f.detail)) for f in report.failures]
+    failed = [Grid("configuration | status | why", failures)] if failures else []
+    found.append(ReportSection(f"What did not work: {len(failures)}", failed))
+    names = (*report.digests.items(), *report.versions.items(), ("driver", report.driver))
+    found.append(
+        ReportSection("Digests and versions", [Items([f"{name}: {value}" for name, value in names])])
+    )
+    return [section for section in found if section.parts]
+
+
+def _run(report: Report) -> list[Part]:
+    parts: list[Part] = []
+    if report.workloads and report.kernel and not report.unproven:
+        parts.append(
+            f"Before: the original, {one_line(report.kernel)}, launched as its problem file says. After: "
+            "what is delivered. Speed-ups and intervals are those of the verification: rebuilt in a fresh "
+            "process, checked on fresh cases, timed in alternation with the original."
+        )
+    parts += [f"Note: {sentence(note)}" for note in report.notes]
+    if report.origin:
+        origin = f"Retuned from {one_line(report.origin)} in {report.seconds:.1f} s"
+        parts.append(f"{origin}: nothing was written, what it has was searched again.")
+    if report.workloads:
+        rows = [(w.name, config_text(w.config, w.template)) for w in report.workloads]
+        parts += [Grid("workload | configuration", rows), f"General configuration: {general_text(report)}."]
+    if report.survey is None:
+        parts.append(f"{_evaluations(report)}; {sentence(_end(report))} {report.seconds:.1f} s.")
+    if report.where:
+        why = f" ({report.shown})" if report.shown else ""
+        where = " and ".join(report.where)
+        parts.append(f"The general configuration serves where {where}{why}; elsewhere the original does.")
+    parts += [sentence(one_line(line, 600)) for line in report.sanitizers]
+    if report.replaced:
+        replaced = [f"{_case(case)}, {one_line(case.reason)}" for case in report.replaced]
+        parts += ["Cases that the original itself fails, replaced:", Items(replaced)]
+    if report.busy is not None:
+        parts.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
+    if report.priors:
+        parts.append(f"The search began from what earlier runs found: {one_line(', '.join(report.priors))}.")
+    if report.known_first:
+        known = counted(report.known_first, "configuration")
+        parts.append(f"Up to {known} that did well there came first.")
+    if report.pruned:
+        built = counted(report.built, "configuration")
+        parts.append(f"Built: {built}. By builds alone these were not measured:")
+        rules = ((RULES.get(p.rule, p.rule), p) for p in report.pruned)
+        pruned = [(name, p.count, config_text(p.config), one_line(p.reason)) for name, p in rules]
+        parts.append(Grid("rule | how many: | for example | why", pruned))
+    return parts
+
+
+def _evaluations(report: Report) -> str:
+    counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
+    whose = f"; {report.tried_by}, which is beside the budget" if report.tried_by else ""
+    feasible = counted(report.space.get("feasible", 0), "feasible configuration")
+    of = f"{feasible}, {counted(report.space.get('combinations', 0), 'combination')}"
+    of = "kernels that were written" if report.noun == "kernel" else of
+    return f"{counted(sum(report.evaluations.values()), 'evaluation')} ({counts}{whose}) of {of}"
+
+
+def _end(report: Report) -> str:
+    """Why it ended, for the summary: what is said at length stands at the end of the story."""
+    long = report.rounds and len(report.reason) > LONGEST_END
+    return "why it ended is at the end of the story" if long else report.reason
+
+
+def _rounds(report: Report) -> list[Part]:
+    """The story: what was tried, what it gave, why it was kept or dropped, and what does not apply."""
+    parts: list[Part] = [strategy_words(report.strategy)] if report.noun == "kernel" else []
+    rows = []
+    for r in report.rounds:
+        base = f"{report.noun} {r.base}" if r.base else "the original"
+        none = "no moves" if report.noun == "template" else "a kernel"
+        how = ", ".join(r.moves) or (f"by {r.author}" if r.author else none)
+        how = one_line(f"{r.library} of the library" if r.library else how)
+        figures = r.evaluations, ratio_text(r.speedup), ratio_text(r.gain), ratio_text(r.best)
+        rows.append((r.number, how, base, *figures, one_line(r.verdict)))
+    parts.append(f"Speed-ups here are {BY_SEARCH}; a gain is over the best before it.")
+    parts.append(Grid("round: | moves | from | tried: | its best: | gain: | best so far: | verdict", rows))
+    if report.chain is not None:
+        parts.append(f"{one_line(report.chain.words)}. Delivered is what is best.")
+    for r in report.rounds:
+        parts += [f"Round {r.number}. {sentence(r.reason)}", *_plan(r, report.noun)]
+        if r.analysis:  # a model's words, which no measurement stands behind
+            parts.append("The analyst, a model, before this round, in its own words, not measured:")
+            parts.append(Items([sentence(line.removeprefix("- ")) for line in r.analysis.splitlines()]))
+        parts += [Items(lines)] if (lines := _drafts(r, report.noun)) else []
+        parts += [Diff(r.changes)] if r.changes else []
+    if _end(report) != report.reason:
+        parts.append(f"The end. {sentence(report.reason)}")
+    parts += _talk(report)
+    files = [name + (f" ({report.noun} {own})" if own else "") for name, own in report.templates.items()]
+    return [*parts, f"Delivered: {', '.join(files)}."] if files else parts
+
+
+def _plan(r: RoundReport, noun: str) -> list[Part]:
+    """What was asked for and hoped for, and which part of the gain each stage has."""
+    said = [f"What to change: {sentence(r.what)}"] if r.what else []
+    if r.expected is not None:
+        said.append(f"Hoped for: {r.expected:.2f}×.")
+    if r.author:
+        said.append(f"Written by {one_line(r.author)}.")
+    if r.default is not None and r.speedup is not None and noun == "template":
+        searched = r.speedup / r.default if r.default else 0.0
+        said.append(f"As it was written {r.default:.2f}×, other values {searched:.2f}× on top, {BY_SEARCH}.")
+    return [" ".join(said)] if said else []
+
+
+def _drafts(r: RoundReport, noun: str) -> list[str]:
+    lines: list[str] = []
+    for draft in r.drafts:
+        count = "" if draft.feasible is None else f", {counted(draft.feasible, 'feasible configuration')}"
+        status = f"{draft.status}{count}{f': {one_line(draft.why)}' if draft.why else ''}"
+        own = f"{noun} {draft.template}"
+        lines.append(f"{own} {'is right' if noun == 'kernel' and draft.status == 'searched' else status}")
+        lines += [f"{own}: excluded, because the gate found it wrong: {rule}" for rule in draft.forbidden]
+        lines += [f"{own}: {one_line(note)}" for note in draft.notes]
+    return lines + [f"{one_line(move)} does not apply: {one_line(why)}" for move, why in r.refused.items()]
+
+
+def _talk(report: Report) -> list[Part]:
+    if (cost := report.talk) is None:
+        return []
+    parts: list[Part] = []
+    if report.added is not None:
+        cases, refused = report.added.cases, report.added.aside
+        parts.append(sentence(report.added.note or f"The tester added {counted(len(cases), 'case')}"))
+        lines = [f"{_case(c)}{f': {one_line(c.why)}' if c.why else ''}" for c in cases]
+        lines += [f"set aside: {_case(c)}, {one_line(why)}" for c, why in refused]
+        parts += [Items(lines)] if lines else []
+    known = (("sent", cost.sent), ("received", cost.received))
+    tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known)
+    dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
+    asked = f"{counted(cost.requests, 'request')}, {counted(cost.replies, 'reply', 'replies')}"
+    return [*parts, f"Models ({one_line(report.models)}): {asked}, {tokens}, cost {dollars}."]
+
+
+def _case(case: ExtraCase | ReplacedCase) -> str:
+    return one_line(f"{show_sizes(dict(case.sizes))} ({case.distribution})")
+
+
+def _bounds(report: Report) -> list[Part]:
+    """What was profiled, and where that led the search."""
+    parts: list[Part] = []
+    if report.bounds:
+        rows = []
+        for b in report.bounds:
+            before = b.workload, b.bound or "not known", _distance(b.distance)
+            after = b.tuned_bound or "the original stays", _distance(b.tuned_distance)
+            rows.append((*before, *after, one_line(b.summary or b.note)))
+        parts.append(Grid("workload | before | × its floor: | after | × its floor: | in words", rows))
+        parts += [Items([one_line(n) for n in report.profile_notes])] if report.profile_notes else []
+    lines: list[str] = []
+    for step in report.steering:
+        focus = f"at {one_line(step.focus)} ({counted(step.inside, 'configuration')})"
+        where = "everywhere alike" if not step.focus else focus if step.moved else "as before"
+        lines.append(f"after {counted(step.after, 'evaluation')} {where}: {one_line(step.reason)}")
+    return [*parts, "Where the search looked first, by these diagnoses:", Items(lines)] if lines else parts
+
+
+def _distance(distance: float | None) -> str:
+    return "" if distance is None else f"{distance:.2f}"
+
+
+# -- effects ------------------------------------------------------------------------------------------------
+
+
+def effects_file(explanation: Explanation) -> str:
+    return f"effects-{explanation.workload}.svg" if explanation.workload else "effects.svg"
+
+
+def _effects(report: Report) -> list[Part]:
+    parts: list[Part] = []
+    if report.noun == "kernel":
+        parts.append("The kernels have no parameters, so there is nothing to compare.")
+    elif not report.explanations:
+        parts.append("The original stays, so there is no winner to explain.")
+    for explanation in report.explanations:
+        parts += _explained(explanation)
+        parts.append(Picture("What other values would cost", effects_file(explanation)))
+    if report.explanations:
+        parts.append(
+            f"Times are in units of the winner's, {BY_SEARCH}. Measured: with this value alone changed. "
+            "Model: estimated from all that was measured, with two deviations to either side. At best: the "
+            "best tried with this value, where others are changed too."
+        )
+    return [*parts, Picture(f"Best speed-up so far, {BY_SEARCH}", "best-so-far.svg")]
+
+
+def _explained(explanation: Explanation) -> list[Part]:
+    whose = f"the winner at {explanation.workload}" if explanation.workload else "the general configuration"
+    parts: list[Part] = [f"For {whose}, {config_text(explanation.config)}:"]
+    if not explanation.params:
+        return [*parts, "no parameter has a second value."]
+    rows = [
+        (p.name, p.value, *_effect(p, explanation.is_clear(p)), ", ".join(map(_other, p.others)))
+        for p in explanation.params
+    ]
+    parts.append(Grid("parameter | winner: | effect | from | other values", rows))
+    parts.append(f"Differences below {times(explanation.noticed)} may be chance.")
+    if explanation.explained is not None and any(p.source == "model" for p in explanation.params):
+        share = f"{explanation.explained:.0%}"
+        fitted = f"The model is fitted to {counted(explanation.modelled, 'configuration')}"
+        parts.append(f"{fitted}; of each left out in turn it foretells {share} of the variance.")
+    return parts
+
+
+def _effect(param: ParamEffect, is_clear: bool) -> tuple[str, str]:
+    """What a reader takes away, and how it is known."""
+    if param.effect is None:
+        best = [(v.best, v.value) for v in param.others if v.best is not None]
+        if best:
+            time, value = min(best)
+            return f"{times(time)} at best with {value}", "others changed too"
+        return "not known", ""
+    if not is_clear:
+        return ("none noticed" if param.source == "measured" else "not clear"), param.source
+    if param.effect < 1:
+        return f"{times(1 / param.effect)} faster with {param.with_value}", param.source
+    return f"{times(param.effect)} slower with {param.with_value}", param.source
+
+
+def _other(value: ValueEffect) -> str:
+    best = f", at best {times(value.best)}" if value.best is not None else ""
+    if value.interval is not None and value.slower is not None:
+        low, high = value.interval
+        return f"{value.value}: {times(value.slower)} (model, {low:.2f} to {high:.2f})"
+    if value.slower is not None:
+        return f"{value.value}: {times(value.slower)}"
+    if value.source == "failed":
+        return f"{value.value}: {one_line(value.why) or 'failed'}"
+    if value.source == "excluded":
+        return f"{value.value}: excluded by {one_line(value.why)}{best}"
+    return f"{value.value}: not tried{best}"

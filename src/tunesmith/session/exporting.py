@@ -1,0 +1,89 @@
+"""Exports of runs: what was delivered, as the certificate names it, in the form that a program takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from tunesmith.deliver.exports import NAMES, target_named
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target, one_artefact
+from tunesmith.errors import BadInput
+from tunesmith.run.files import write_whole
+from tunesmith.run.store import RunFolder
+from tunesmith.session import calling, problems
+from tunesmith.session.run_result import Run
+
+__all__ = ["NAMES", "Exported", "export"]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote. `left_out`: a sentence for each winner that it could not have."""
+
+    target: str
+    problem: str
+    devices: tuple[str, ...]
+    folder: str
+    files: tuple[str, ...]
+    winners: int
+    left_out: tuple[str, ...]
+    version: int = 1
+
+    @property
+    def delivered(self) -> str:
+        return f"delivered: {self.winners - len(self.left_out)} of {self.winners} tuned kernels"
+
+
+def export(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
+    """The runs are of one problem, each on another kind of device."""
+    target = target_named(name)
+    artefact = one_artefact(tuple(_result(run, target) for run in runs))
+    made = target.export(artefact)
+    folder = out if out is not None else Path(f"{artefact.name}-{name.replace('.', '-')}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        hint = "name an empty or a new folder with -o, or remove it"
+        raise BadInput("an export goes into an empty folder, and this one is not", where=str(folder), hint=hint)
+    for file, data in made.files.items():
+        path = folder.joinpath(*PurePosixPath(file).parts)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, data)
+        except OSError as error:
+            hint = "name another folder with -o"
+            raise BadInput(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
+    left_out = (*(why for r in artefact.results for why in r.dispatch.left_out), *made.left_out)
+    return Exported(
+        target=name,
+        problem=artefact.problem,
+        devices=tuple(result.dispatch.device for result in artefact.results),
+        folder=str(folder),
+        files=tuple(made.files),
+        winners=_winners(artefact) + sum(len(r.dispatch.left_out) for r in artefact.results),
+        left_out=left_out,
+    )
+
+
+def _winners(artefact: Artefact) -> int:
+    """Tuned kernels: one source may serve several lines of the dispatch."""
+    found = {(r.dispatch.device, e.file, e.digest) for r in artefact.results for e in r.dispatch.tuned}
+    return len(found)
+
+
+def _result(run: Run, target: Target) -> DeviceResult:
+    where = str(run.folder)
+    if not run.result.finished:
+        fault = "this run is not finished, so there is nothing to export yet"
+        raise BadInput(fault, where=where, hint=f"go on with: {run.resume_command}")
+    files = calling.delivered_files(run.folder)
+    dispatch = calling.dispatch_in(run.folder, files)
+    if dispatch.language not in target.languages:
+        others = ", ".join(n for n in NAMES if dispatch.language in target_named(n).languages)
+        fault = f"the export {target.name} is for {' and '.join(target.languages)}, this kernel is {dispatch.language}"
+        raise BadInput(fault, where=where, hint=f"name one of: {others}")
+    if not dispatch.tuned:
+        hint = "tune longer, with other sizes, or with a model; the report says what was tried"
+        raise BadInput("this run found nothing better than the original", where=where, hint=hint)
+    state, templates = problems.state_and_templates(RunFolder(run.folder))
+    kernel = templates.problem.kernel
+    return DeviceResult(run.folder.name, dispatch, files, kernel.path, kernel.text, state, templates)
