@@ -32,8 +32,8 @@ if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.profiles.facts import ProfilePage
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
     from tunesmith.session.benching import BenchResult
-    from tunesmith.session.exporting import Exported
     from tunesmith.session.comparison import Compared
+    from tunesmith.session.exporting import Exported
 
 PathName = str | os.PathLike[str]
 ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder

@@ -26,12 +26,14 @@ from tunesmith.run.events import (
     Recorded,
     Replied,
     Requested,
+    Served,
     Started,
     Surveyed,
     Verified,
 )
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.ports import Call, Delivery
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import RunFolder
 from tunesmith.run.talking import Talking
@@ -54,6 +56,8 @@ class _Recorded:
         self._baseline = next(e for e in events if isinstance(e, Baseline))
         self._outcomes = {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
         self._verified = {e.outcome.trial: e for e in events if isinstance(e, Verified)}
+        self._served = [e for e in events if isinstance(e, Served)]
+        self.no_calls = "" if self._served else "the recorded run called nothing"
         self._surveyed = {e.config: e for e in events if isinstance(e, Surveyed)}
         self._extended = [e for e in events if isinstance(e, Extended)]
         self._profiled = {(e.config, e.workload): e for e in events if isinstance(e, Profiled)}
@@ -89,6 +93,9 @@ class _Recorded:
 
     def verify(self, trial: Trial, _later: Sequence[Trial] = ()) -> Verified:
         return self._verified[trial]
+
+    def serve(self, _delivery: Delivery, _calls: Sequence[Call]) -> Served:
+        return self._served.pop(0)
 
     def close(self) -> None: ...
 

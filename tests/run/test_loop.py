@@ -25,6 +25,7 @@ from tunesmith.run.events import (
     Profiled,
     Pruned,
     Recorded,
+    Served,
     Settings,
     Stopped,
     Surveyed,
@@ -32,7 +33,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.loop import BATCH, SENTINEL_EVERY, Loop
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.run.ports import Author, Planner, Prior, Proposal, Searcher, SearchView
+from tunesmith.run.ports import Author, Call, Delivery, Planner, Prior, Proposal, Searcher, SearchView
 from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LEAST_NOISE, LITTLE, USUAL_NOISE
 from tunesmith.run.state import State
@@ -185,6 +186,11 @@ class FakeLab:
     def verify(self, trial: Trial, _later: Sequence[Trial] = ()) -> Verified:
         self.proven.append(trial)
         return Verified(self._outcome(trial, self.verdict), cases=5)
+
+    no_calls = "nothing is called here"
+
+    def serve(self, _delivery: Delivery, _calls: Sequence[Call]) -> Served:
+        raise AssertionError(self.no_calls)
 
     def close(self) -> None:
         self.closed = True

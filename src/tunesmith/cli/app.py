@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 import tunesmith
-from tunesmith.cli import console
+from tunesmith.cli import console, exports
 from tunesmith.cli.bench import bench
-from tunesmith.cli.export import export
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify
 from tunesmith.errors import DeviceMissing
@@ -330,7 +329,7 @@ def _library() -> Library:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
-    *(report, verify, export, bench, diff, compare, profile, devices, doctor),
+    *(report, verify, exports.export, bench, diff, compare, profile, devices, doctor),
 )
 for _command in _COMMANDS:
     console.add_command(app, _command)

@@ -32,6 +32,6 @@ def bench(
             gain = (f"{way.ratio:.2f}×", f"{low:.2f} to {high:.2f}")
             rows.append((workload.name, way.way, *figures[:2], *gain, *figures[2:]))
     head = "workload | called by | original: | tuned: | speed-up: | interval"
-    console.print_table(f"{head} | host, original: | host, tuned:", rows, 2)
+    console.print_table(f"{head} | host, original: | host, tuned:", rows)
     notes = [*found.notes, *(note for workload in found.workloads for note in workload.notes)]
     console.show_lines([f"device           {found.device}", *(f"note             {note}" for note in notes)])

@@ -43,7 +43,8 @@ def export(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
     folder = out if out is not None else Path(f"{artefact.name}-{name.replace('.', '-')}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         hint = "name an empty or a new folder with -o, or remove it"
-        raise BadInput("an export goes into an empty folder, and this one is not", where=str(folder), hint=hint)
+        fault = "an export goes into an empty folder, and this one is not"
+        raise BadInput(fault, where=str(folder), hint=hint)
     for file, data in made.files.items():
         path = folder.joinpath(*PurePosixPath(file).parts)
         try:
@@ -79,7 +80,8 @@ def _result(run: Run, target: Target) -> DeviceResult:
     dispatch = calling.dispatch_in(run.folder, files)
     if dispatch.language not in target.languages:
         others = ", ".join(n for n in NAMES if dispatch.language in target_named(n).languages)
-        fault = f"the export {target.name} is for {' and '.join(target.languages)}, this kernel is {dispatch.language}"
+        own = " and ".join(target.languages)
+        fault = f"the export {target.name} is for {own}, this kernel is {dispatch.language}"
         raise BadInput(fault, where=where, hint=f"name one of: {others}")
     if not dispatch.tuned:
         hint = "tune longer, with other sizes, or with a model; the report says what was tried"

@@ -133,13 +133,8 @@ def _write_cpp(artefact: Artefact) -> Export:
     ]
     program.written()  # it says which entries the units must name
     declared = "".join(_declared(outer, unit) for unit in units.units.values())
-    made = _host(
-        artefact,
-        program,
-        ["Its kernels are compiled from their sources, each with its own flags."],
-        declared,
-        "cu",
-    )
+    about = ["Its kernels are compiled from their sources, each with its own flags."]
+    made = _host(artefact, program, about, declared)
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     listed: list[tuple[str, tuple[str, ...]]] = []
     expected: list[str] = []
@@ -266,12 +261,8 @@ def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
         end = "cuCtxSynchronize()"
     return (
         f'#include "{artefact.name}.h"\n\n'
-        + comment(
-            [
-                f"Calls it at {workload.name}. One piece of memory stands for all arrays: they overlap,",
-                "so the original serves. Give each its own, and the tuned kernel does.",
-            ]
-        )  # fmt: skip
+        + comment([f"Calls it at {workload.name}. One piece of memory stands for all arrays: they overlap,"])
+        + comment(["so the original serves. Give each its own, and the tuned kernel does."])
         + f"int main() {{\n    {setup}\n    return (int){call} + (int){end};\n}}\n"
     )
 
@@ -292,8 +283,8 @@ def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
         "",
         f"Call `{name}_tuned::launch` ({name}.h says what it takes), or `{name}_launch` from C.",
         "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified the",
-        "original serves. On a device that no run was made on the original serves too: tune there, and export",
-        "both runs together.",
+        "original serves. It also serves on a device that no run was made on: tune there, and export both",
+        "runs together.",
     ]
     lines += ["", *(f"- left out: {shlex.join([text])}" for text in made.left_out)] if made.left_out else []
     return "\n".join(lines) + "\n"

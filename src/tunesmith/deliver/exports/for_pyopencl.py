@@ -25,7 +25,8 @@ from {package} import {name}
 ```
 
 Call it with every array in the kernel's order, or without the outputs, which are then allocated and returned.
-Arrays are PyOpenCL's, or NumPy's, which are copied to the device and back. `original` is the kernel as it was."""
+Arrays are PyOpenCL's, or NumPy's, which are copied to the device and back. `original` is the kernel as it
+was."""
 
 
 def python_files(artefact: Artefact) -> dict[str, bytes]:

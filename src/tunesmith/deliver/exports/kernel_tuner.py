@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import PurePosixPath
 
+from tunesmith.deliver.exports.artefact import Artefact, Target
 from tunesmith.deliver.exports.kernel_tuner_script import (
     HINT,
     INCLUDE,
@@ -19,7 +20,6 @@ from tunesmith.deliver.exports.kernel_tuner_script import (
     file_names,
     unlaunchable,
 )
-from tunesmith.deliver.exports.artefact import Artefact, Target
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.template import PLACEHOLDER
@@ -179,4 +179,4 @@ def _write(artefact: Artefact) -> dict[str, bytes]:
     return kernel_tuner_files(found.templates, found.state)
 
 
-TARGET = Target("kernel-tuner", "a Kernel Tuner script and T4 results", LANGUAGES, _write)
+TARGET = Target("kernel-tuner", "a Kernel Tuner script and T4 results", tuple(LANGUAGES), _write)

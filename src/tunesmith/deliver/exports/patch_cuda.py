@@ -14,6 +14,7 @@ from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.csource.lex import blank, directives, first_word
+from tunesmith.deliver.c_code import HELPERS
 from tunesmith.deliver.cuda_source import Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.c99 import comment
@@ -26,7 +27,6 @@ from tunesmith.deliver.exports.patch_dispatch import (
     launcher,
     sites_code,
 )
-from tunesmith.deliver.c_code import HELPERS
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import DispatchEntry, delivered_variant
 from tunesmith.problem.template import PLACEHOLDER, Variant

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tunesmith.deliver.c_code import C_TYPES, c_code
 from tunesmith.deliver.cuda_source import NamespacedSource
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.c99 import c_names, comment
 from tunesmith.deliver.exports.terms import bytes_of, is_written, within_contract
-from tunesmith.deliver.c_code import C_TYPES, c_code
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.space import grammar as n

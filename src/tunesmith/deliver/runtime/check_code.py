@@ -5,6 +5,8 @@ difference is no error: another compiler may make other code of the same source.
 timed and checked then was not what this build has. Needs cuobjdump, which comes with nvcc.
 """
 
+from __future__ import annotations
+
 import collections
 import pathlib
 import shutil
@@ -14,7 +16,7 @@ import sys
 import tempfile
 
 
-def kernels(cubin):
+def kernels(cubin: bytes) -> dict[str, bytes]:
     """The code of each kernel in a cubin, which is an ELF file, by the section's name."""
     if cubin[:6] != b"\x7fELF\x02\x01":
         raise ValueError("not a cubin")
@@ -30,7 +32,7 @@ def kernels(cubin):
     return found
 
 
-def built_kernels(path):
+def built_kernels(path: str) -> collections.Counter[bytes]:
     program = shutil.which("cuobjdump")
     if program is None:
         raise FileNotFoundError("cuobjdump is not on the PATH")
@@ -41,7 +43,7 @@ def built_kernels(path):
     return collections.Counter(code for one in found for code in one.values())
 
 
-def main():
+def main() -> None:
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     try:
@@ -52,15 +54,16 @@ def main():
     if not built:
         print("not compared with what was verified: the build has no machine code, or has it compressed")
         return
-    same, other = [], []
+    same: list[str] = []
+    other: list[str] = []
     for file in sorted(pathlib.Path(sys.argv[2]).glob("*.cubin")):
         wanted = kernels(file.read_bytes())
         (same if all(code in built for code in wanted.values()) else other).append(file.stem)
     print(f"the same machine code as was verified: {', '.join(same) or 'none'}")
     if other:
         print(
-            f"warning: OTHER machine code than was verified: {', '.join(other)}. Check and time them again, or "
-            "use the export with embedded machine code (--to cubin)."
+            f"warning: OTHER machine code than was verified: {', '.join(other)}. Check and time them "
+            "again, or use the export with embedded machine code (--to cubin)."
         )
 
 

@@ -23,7 +23,7 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder that is empty or new.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write what a run delivered in the form that a program takes, with the original where it does not serve."""
+    """Write what a run delivered in the form that a program takes."""
     found = tunesmith.export(runs or None, to=to, out=out)
     if as_json:
         console.print_encoded(found)
