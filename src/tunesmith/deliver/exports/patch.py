@@ -11,12 +11,15 @@ import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tunesmith.deliver.exports.artefact import Artefact, Target
+from tunesmith.deliver.exports.artefact import Artefact, Export, Target
 from tunesmith.errors import BadInput
 from tunesmith.problem.languages import CUDA, OPENCL
 from tunesmith.text import plain
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
+
+
+LEFT_OUT = "left out: "
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,17 @@ class PatchedFile:
     delivered: int  # of the tuned kernels
     notes: tuple[str, ...]  # what is not in it, or not where one would expect it, and why
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        return tuple(note.removeprefix(LEFT_OUT) for note in self.notes if note.startswith(LEFT_OUT))
 
-def patch_of(artefact: Artefact, path: str, text: str) -> str:
+
+def patch_of(artefact: Artefact, path: str, text: str, made: PatchedFile | None = None) -> str:
     """The diff against the file at `path` with this text, for `patch -p1` or `git apply`.
 
     Raises BadInput where no tuned kernel can be added to it.
     """
-    made = patched_file(artefact, text)
+    made = made or patched_file(artefact, text)
     tuned = sum(len({e.file for e in result.dispatch.tuned}) for result in artefact.results)
     devices = ", ".join(result.dispatch.device for result in artefact.results)
     told = [
@@ -79,12 +86,13 @@ def _diff(path: str, before: str, after: str) -> str:
     )
 
 
-def _write(artefact: Artefact) -> dict[str, bytes]:
+def _write(artefact: Artefact) -> Export:
     first = artefact.first
     if not first.kernel_path or not first.kernel_text:
         raise BadInput("the user's own kernel file is not known, so there is nothing to make a patch of")
-    text = patch_of(artefact, first.kernel_path, first.kernel_text)
-    return {f"{artefact.name}.patch": text.encode(errors="surrogatepass")}
+    made = patched_file(artefact, first.kernel_text)
+    text = patch_of(artefact, first.kernel_path, first.kernel_text, made)
+    return Export({f"{artefact.name}.patch": text.encode(errors="surrogatepass")}, made.left_out)
 
 
 TARGET = Target(
