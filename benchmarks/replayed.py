@@ -28,10 +28,10 @@ from tunesmith.run.events import (
     Settings,
     Surveyed,
     Verified,
-    decode_record,
 )
+from tunesmith.run.journal_lines import decode_record
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Call, Delivery, Tried
+from tunesmith.run.ports import Delivery, SizedCall, Tried
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, fold
 from tunesmith.session.problems import load_problem, load_template
@@ -157,7 +157,7 @@ class RecordedLab:
     def no_calls(self) -> str:
         return "recorded times are of workloads alone"
 
-    def serve(self, _delivery: Delivery, _calls: Sequence[Call]) -> Served:
+    def serve(self, _delivery: Delivery, _calls: Sequence[SizedCall]) -> Served:
         raise Reached("the search ended by itself")
 
     def close(self) -> None: ...

@@ -3,8 +3,8 @@
     python -m benchmarks.cuda.dispatch --out FILE [--sizes 200] [--seed 1] RUN…
 
 Each call goes through the PyTorch runtime, dispatch and all, as a program would make it. Launches are
-captured in CUDA graphs over copies of the arrays, so that neither the host's part nor a warm cache is in the time;
-original and tuned are replayed in alternation. A size counts as slower where the whole 95 % interval of the
+captured in CUDA graphs over copies of the arrays, so that neither the host's part nor a warm cache is in the
+time; original and tuned are replayed in alternation. A size counts as slower where the whole 95 % interval of the
 paired ratio lies below 0.98. Needs PyTorch and the device that the runs were made on.
 """
 
@@ -94,7 +94,7 @@ def figures(folder: Path, count: int, seed: int) -> dict[str, Any]:
     problem = templates.problem
     calls = calling.calls_of(folder.resolve(), "torch")
     dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
-    rows = []
+    rows: list[dict[str, Any]] = []
     for number, sizes in enumerate(sizes_of(Domain(problem, ()), count, seed)):
         ratios = Caller(calls, problem, sizes).ratios()
         found = median_interval(tuple(ratios), seed)

@@ -336,14 +336,12 @@ def verify(
 def export(
     run: RunLike | Sequence[RunLike] | None = None, *, to: str, out: PathName | None = None
 ) -> Exported:
-    """What a run delivered, in the form that a program takes: `to` is torch, cpp, cubin, cupy, cuda.core,
-    opencl, sglang, vllm, patch or kernel-tuner. Several runs of one problem, each on another kind of device,
-    become one artefact. By default the newest run, into a new folder here."""
+    """What a run delivered, by default the newest, as `tunesmith export` writes it. Several runs of one
+    problem, each on another kind of device, become one artefact."""
     from tunesmith.session import exporting
 
     several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
-    own = [one if isinstance(one, Run) else load_run(one) for one in several]
-    return exporting.export(own, to, _path(out))
+    return exporting.export([r if isinstance(r, Run) else load_run(r) for r in several], to, _path(out))
 
 
 def bench(

@@ -33,6 +33,8 @@ COMMANDS = (
     "resume",
     "report",
     "verify",
+    "export",
+    "bench",
     "diff",
     "compare",
     "profile",

@@ -33,7 +33,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.loop import Loop
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.run.ports import Call, Delivery
+from tunesmith.run.ports import Delivery, SizedCall
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import RunFolder
 from tunesmith.run.talking import Talking
@@ -94,7 +94,7 @@ class _Recorded:
     def verify(self, trial: Trial, _later: Sequence[Trial] = ()) -> Verified:
         return self._verified[trial]
 
-    def serve(self, _delivery: Delivery, _calls: Sequence[Call]) -> Served:
+    def serve(self, _delivery: Delivery, _calls: Sequence[SizedCall]) -> Served:
         return self._served.pop(0)
 
     def close(self) -> None: ...

@@ -26,7 +26,8 @@ from tunesmith.deliver.report import plot_files
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed
 from tunesmith.run.chain import FIRST, sha256
-from tunesmith.run.events import Event, Recorded, decode_record
+from tunesmith.run.events import Event, Recorded
+from tunesmith.run.journal_lines import decode_record
 from tunesmith.run.library import entries_of
 from tunesmith.run.loop import Loop
 from tunesmith.run.plausible import fault_of

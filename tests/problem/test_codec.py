@@ -18,7 +18,8 @@ from tunesmith.backends.messages import REPLY_TYPES, REQUEST_TYPES
 from tunesmith.problem.codec import Malformed, decode, decode_tagged, encode, encode_tagged
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import ScalarPlan
-from tunesmith.run.events import EVENT_TYPES, Measured, Recorded, decode_record, encode_record
+from tunesmith.run.events import EVENT_TYPES, Measured, Recorded
+from tunesmith.run.journal_lines import decode_record, encode_record
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.space.params import Config
 

@@ -33,7 +33,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.loop import BATCH, SENTINEL_EVERY, Loop
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
-from tunesmith.run.ports import Author, Call, Delivery, Planner, Prior, Proposal, Searcher, SearchView
+from tunesmith.run.ports import Author, Delivery, Planner, Prior, Proposal, Searcher, SearchView, SizedCall
 from tunesmith.run.racing import Winners, verified_choice
 from tunesmith.run.scores import BUILDS, CONVINCED, LEAST, LEAST_NOISE, LITTLE, USUAL_NOISE
 from tunesmith.run.state import State
@@ -189,7 +189,7 @@ class FakeLab:
 
     no_calls = "nothing is called here"
 
-    def serve(self, _delivery: Delivery, _calls: Sequence[Call]) -> Served:
+    def serve(self, _delivery: Delivery, _calls: Sequence[SizedCall]) -> Served:
         raise AssertionError(self.no_calls)
 
     def close(self) -> None:

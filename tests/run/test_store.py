@@ -35,8 +35,8 @@ from tunesmith.run.events import (
     Replied,
     Requested,
     Stopped,
-    encode_record,
 )
+from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.store import PLAN, FileJournal, RunFolder, newest_run, resume_command
 from tunesmith.text import digest_of
 

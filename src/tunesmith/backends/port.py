@@ -360,7 +360,7 @@ class CeilingKernels:
 
 @dataclass(frozen=True)
 class PortableForm:
-    """Machine code as programs load it, and the symbol of each entry; and both as our workers take them."""
+    """Machine code as programs load it with each entry's symbol; and both as our workers take them."""
 
     name: str  # and ending of such a file
     unpack: Callable[[bytes], tuple[dict[str, str], bytes]]
@@ -398,11 +398,9 @@ class BackendKind:
     plays_absent: bool = False  # `name:absent` is its device as if it were elsewhere
     # What doctor says of it; devices are listed in a process of their own.
     check: Callable[[ListDevices], list[DoctorFinding]] = lambda _devices: []
-    # Variables of its workers, given those inherited. Files that they name may be written into the scratch
-    # folder, where everything lands that a worker writes by itself.
+    # Variables of its workers, given those inherited. Files that they name may go into the scratch folder.
     environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = lambda _scratch, _inherited: {}
-    # What its workers need beside what all do, as patterns: variables that are inherited, and devices; then
-    # what they read.
+    # What its workers need besides, as patterns: variables that are inherited, and devices; what they read.
     inherits: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     readable: Callable[[], Iterable[Path]] = lambda: ()

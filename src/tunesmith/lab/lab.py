@@ -44,7 +44,7 @@ from tunesmith.run.events import (
     VerifiedBuild,
 )
 from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
-from tunesmith.run.ports import Call, Delivery, ResultCache
+from tunesmith.run.ports import Delivery, ResultCache, SizedCall
 from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
@@ -284,7 +284,7 @@ class LocalLab:
         found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
         return Verified(outcome, len(seen), seed, *found, merged(sanitized))
 
-    def serve(self, delivery: Delivery, calls: Sequence[Call]) -> Served:
+    def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """In a process that no candidate has used, which loads what is delivered."""
         self._runner.renew()
         seed = self._draw_seed()

@@ -17,7 +17,7 @@ from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Variant
 from tunesmith.run.events import ServedSize, StoredBinary, VerifiedBuild
 from tunesmith.run.outcome import Result
-from tunesmith.run.ports import Call, Delivery
+from tunesmith.run.ports import Delivery, SizedCall
 
 LOOKS = 2  # at results of timed launches
 
@@ -40,14 +40,14 @@ class BinaryShelf:
         binary = None
         if self.form is not None and self.store is not None:
             symbols, data = self.form.unpack(code.binary)
-            binary = StoredBinary(self.form.name, self.store.put(data), symbols)
+            binary = StoredBinary(self.form.name, self.store.put(data), tuple(symbols.items()))
         return VerifiedBuild(workloads, variant.digest, code.code_digest, binary, code.resources)
 
     def code_of(self, build: VerifiedBuild | None, variant: Variant, compiler: str) -> BuiltCode | None:
         """The stored binary, to be loaded as it is; None where there is none."""
         if build is None or build.binary is None or self.form is None or self.store is None:
             return None
-        data = self.form.pack(build.binary.symbols, self.store.get(build.binary.digest))
+        data = self.form.pack(dict(build.binary.symbols), self.store.get(build.binary.digest))
         assert build.resources is not None, "stored with the binary"
         return BuiltCode(unit_of(variant, compiler), data, build.code_digest, build.resources, 0.0)
 
@@ -63,14 +63,14 @@ class Serving:
     _compiler: str
     _progress: Callable[[str], None]
 
-    def serve(self, made: Delivery, calls: Sequence[Call], seed: int) -> tuple[ServedSize, ...]:
+    def serve(self, made: Delivery, calls: Sequence[SizedCall], seed: int) -> tuple[ServedSize, ...]:
         found = []
         for number, call in enumerate(calls, 1):
             self._progress(f"calling what is delivered at {call.name}, {number} of {len(calls)}")
             found.append(self._call(made, call, seed))
         return tuple(found)
 
-    def _call(self, made: Delivery, call: Call, seed: int) -> ServedSize:
+    def _call(self, made: Delivery, call: SizedCall, seed: int) -> ServedSize:
         """Everything that decides comes from what is delivered: the entry, its launches and its binary."""
         sizes = dict(call.sizes)
         entry = made.dispatch.entry_for(sizes)

@@ -320,7 +320,7 @@ def _entry(
             number += 1
             file = f"{stem}-{number}.{build.binary.form}"
         binaries[file] = build.binary.digest
-        symbols = build.binary.symbols
+        symbols = dict(build.binary.symbols)
         binary = DispatchBinary(file, build.binary.form, build.code_digest, symbols)
     return DispatchEntry(
         when=served.when,

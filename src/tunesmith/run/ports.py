@@ -51,7 +51,7 @@ class Delivery:
 
 
 @dataclass(frozen=True)
-class Call:
+class SizedCall:
     """A call of what is delivered, with these sizes."""
 
     sizes: tuple[tuple[str, int], ...]
@@ -90,7 +90,7 @@ class Lab(Protocol):
         """Why this lab cannot call what is delivered at any size; empty where it can."""
         ...
 
-    def serve(self, delivery: Delivery, calls: Sequence[Call]) -> Served:
+    def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
         """Make the calls through the delivered dispatch, and time what serves against the original."""
         ...
 

@@ -6,7 +6,7 @@ from tunesmith.problem.domain import Sizes, domain_of
 from tunesmith.problem.probes import probe_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
-from tunesmith.run.ports import Call, Delivery
+from tunesmith.run.ports import Delivery, SizedCall
 from tunesmith.run.racing import Winners, boundary_of, probes_of, rounds_of
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
@@ -20,21 +20,21 @@ MOST_BYTES = 192 << 20  # on a GPU, beyond what the largest workload takes
 
 def next_calls(
     problem: Problem, state: State, choice: Winners, made: Delivery, general: Variant | None
-) -> tuple[Call, ...]:
+) -> tuple[SizedCall, ...]:
     """Calls to be made; none when enough was seen.
 
     The general configuration at sizes over its whole domain, then at fresh ones inside the boundary that
     these gave, until a round has none that is slower. And with the dispatch that is delivered in the end,
     every workload that a winner serves.
     """
-    probes = [Call(sizes) for sizes in _probes(problem, state, choice, general)]
+    probes = [SizedCall(sizes) for sizes in _probes(problem, state, choice, general)]
     if probes and not (choice.general is not None and rounds_of(state, choice.general)):
         return tuple(probes)
     is_confirmed = bool(state.served) and state.served[-1].dispatch == made.entries_digest
     if is_confirmed and not probes:
         return ()
     picked = (problem.workload(pick.workload) for pick in choice.picks if pick.config is not None)
-    return (*(Call(w.sizes, w.name, w.cache) for w in picked), *probes)
+    return (*(SizedCall(w.sizes, w.name, w.cache) for w in picked), *probes)
 
 
 def _probes(problem: Problem, state: State, choice: Winners, general: Variant | None) -> tuple[Sizes, ...]:

@@ -222,8 +222,7 @@ class State:
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
     known: Grown[Config] = field(default_factory=_by(_of_config))  # built, asked for, or on the way
-    # Short measurements of configurations: what the search asked for, and what the gate tried before it. A
-    # template that was turned away has none.
+    # Short measurements of configurations, by search and gate; a template that was turned away has none.
     searched: Grown[Outcome] = field(default_factory=_by(_of_tried))
     sentinels: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # the original's, baseline first
     # Configurations that need no trial: the compiler has said that they cannot run on this device.

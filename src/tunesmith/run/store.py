@@ -31,6 +31,7 @@ from tunesmith.run.files import (
     take_lock,
     write_whole,
 )
+from tunesmith.run.journal_lines import decode_line, encode_record
 from tunesmith.run.outcome import Timing
 from tunesmith.text import digest_of
 
@@ -280,7 +281,7 @@ class FileJournal:
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
             kept = events.without_long_texts(event, self._texts.put) if self._texts is not None else event
-            line = events.encode_record(replace(record, event=kept), self._head)
+            line = encode_record(replace(record, event=kept), self._head)
             data = line + b"\n"
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -302,7 +303,7 @@ class FileJournal:
         found: list[tuple[events.Recorded, str]] = []
         for number, line in enumerate(lines):
             try:
-                found.append(events.decode_line(line))
+                found.append(decode_line(line))
                 if found[-1][0].number != number:
                     raise Malformed(f"event {found[-1][0].number} stands in place {number}")
             except Malformed as error:

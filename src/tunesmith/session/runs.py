@@ -326,7 +326,7 @@ class ActiveRun:
     journal: FileJournal
     listener: Listener
     talk: Talking
-    store: BinaryStore
+    store: BinaryStore | None = None
 
     def search(self, state: State) -> State:
         settings = state.settings

@@ -106,7 +106,7 @@ def test_the_target_needs_the_users_file_and_names_no_folder_above() -> None:
     with pytest.raises(BadInput, match="the user's own kernel file is not known"):
         TARGET.write(Artefact((a_result(),)))
     result = replace(a_result(), kernel_path="/home/me/kernel.cl", kernel_text=KERNEL)
-    ((name, data),) = TARGET.write(Artefact((result,))).items()
+    ((name, data),) = TARGET.export(Artefact((result,))).files.items()
     assert name == "scale.patch"
     assert b"\n--- a/kernel.cl\n+++ b/kernel.cl\n" in data
 

@@ -51,7 +51,7 @@ def opencl_files(artefact: Artefact) -> dict[str, bytes]:
         f"{name}.h": _header(artefact, writer),
         f"{name}.c": writer.source(),
         "example.c": _example(artefact, writer),
-        "CMakeLists.txt": _cmake(name),
+        "CMakeLists.txt": _fixed("opencl_cmake.txt").replace("@NAME@", name),
     }
     return {file: text.encode() for file, text in files.items()}
 
@@ -425,21 +425,6 @@ def _initial(argument: DispatchArgument) -> str:
     if C_TYPES[argument.type] in ("cl_float", "cl_double"):
         return repr(float(number)) + ("f" if argument.type == "float32" else "")
     return f"{int.from_bytes(_bytes(argument, number), 'little'):#x}"
-
-
-def _cmake(name: str) -> str:
-    return f"""\
-cmake_minimum_required(VERSION 3.10)
-project({name} C)
-find_package(OpenCL REQUIRED)
-add_library({name} STATIC {name}.c)
-target_include_directories({name} PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})
-target_link_libraries({name} PUBLIC OpenCL::OpenCL)
-set_target_properties({name} PROPERTIES C_STANDARD 99 POSITION_INDEPENDENT_CODE ON)
-add_executable({name}_example EXCLUDE_FROM_ALL example.c)
-target_link_libraries({name}_example PRIVATE {name})
-set_target_properties({name}_example PROPERTIES C_STANDARD 99)
-"""
 
 
 def _write(artefact: Artefact) -> dict[str, bytes]:
