@@ -199,6 +199,7 @@ def test_a_survey_tells_what_the_builds_tell_and_claims_nothing() -> None:
     )
     none = replace(REPORT, workloads=(), geometric_mean=None, finished=False, tuned=())
     text = report_markdown(replace(none, survey=survey, compiler="nvrtc 13.4"))
+    assert "which is not here" in report_html(replace(REPORT, survey=survey), "run", "")
     says(text, "a device", "not here", "nvrtc 13.4")
     says(text, "configurations", "7 of 9 built", "6 can run", "1 build_failed")
     assert ["registers", "22", "21", "30.5", "255"] in rows(text)

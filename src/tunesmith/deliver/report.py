@@ -76,7 +76,7 @@ def report_html(report: Report, folder: str, go_on: str) -> str:
     """For a notebook. Names and texts are not ours, so all are escaped. Plots are images: whatever a text in
     one says, no script and no style of it acts on the page."""
     parts = [f"<p><b>{_html(title(report))}</b></p>"]
-    if report.workloads and (grid := verified_grid(report)):
+    if report.survey is None and (grid := verified_grid(report)):
         head = [*(name.rstrip(":") for name in grid.head.split(" | ")), "configuration"]
         configs = [config_text(w.config, w.template) for w in report.workloads]
         rows = [[*map(str, row), config] for row, config in zip(grid.rows, configs, strict=True)]
