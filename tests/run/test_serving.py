@@ -1,0 +1,126 @@
+"""What is delivered is called: at sizes that nobody timed, then at the workloads, until nothing is slower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, timing, verified
+from tunesmith.problem.dispatch import read_dispatch
+from tunesmith.problem.plan import Status
+from tunesmith.run.delivery import builds_known, delivery
+from tunesmith.run.events import Event, Served, ServedSize
+from tunesmith.run.outcome import Result
+from tunesmith.run.ports import Delivery, SizedCall
+from tunesmith.run.racing import Winners, failed_verification, unverified, verified_choice
+from tunesmith.run.serving import FIRST, LATER, ROUNDS, next_calls
+from tunesmith.run.state import State
+
+PROBLEM = a_problem()
+TEMPLATE = a_template(PROBLEM)
+FAST = config(64)
+Ratio = Callable[[dict[str, int]], float | Status]
+
+
+def after(*more: Event) -> State:
+    tried = outcome(0, FAST, {"small": 0.5, "wide": 0.5})
+    race = finalist(1, FAST, {"small": 2.0, "wide": 2.0})
+    return state_of(tried, race, verified(FAST, {"small": 2.0, "wide": 2.0}), *more)
+
+
+def made_of(state: State) -> tuple[Winners, Delivery]:
+    choice = verified_choice(PROBLEM, state)
+    return choice, delivery(PROBLEM, lambda _config: TEMPLATE, state.device, choice, builds_known(state))
+
+
+def calls_of(state: State) -> tuple[SizedCall, ...]:
+    choice, made = made_of(state)
+    general = TEMPLATE.render(PROBLEM, choice.general) if choice.general else None
+    return next_calls(PROBLEM, state, choice, made, general)
+
+
+def served(state: State, ratio: Ratio) -> Served:
+    """As a lab would answer: through the dispatch that is delivered."""
+    choice, made = made_of(state)
+    found = []
+    for call in calls_of(state):
+        entry = made.dispatch.entry_for(dict(call.sizes))
+        own = made.configs.get(entry.digest)
+        value = ratio(dict(call.sizes))
+        if own is None or isinstance(value, Status):
+            result = Result(call.name, value if isinstance(value, Status) else Status.INFEASIBLE, detail="so")
+        else:
+            result = Result(call.name, Status.OK, timing(1.0 / value, 1.0))
+        found.append(ServedSize(call.sizes, entry.file, own, result))
+    return Served(choice.general, made.entries_digest, tuple(found))
+
+
+def through(ratio: Ratio) -> tuple[State, list[Served]]:
+    """Until enough was seen."""
+    events: list[Served] = []
+    for _ in range(2 * ROUNDS):
+        state = after(*events)
+        if not calls_of(state):
+            return state, events
+        events.append(served(state, ratio))
+    raise AssertionError("it never ends")
+
+
+def test_first_other_sizes_then_the_workloads_with_fresh_ones() -> None:
+    state, events = through(lambda _sizes: 1.5)
+    first, second = events
+    names = {w.name for w in PROBLEM.workloads}
+    assert len(first.calls) == FIRST
+    assert not any(call.result.workload in names for call in first.calls)
+    assert {call.result.workload for call in second.calls if call.result.workload in names} == names
+    assert len(second.calls) == LATER + len(names)
+    sizes = [call.sizes for event in events for call in event.calls]
+    assert len(set(sizes)) == len(sizes)
+    choice, made = made_of(state)
+    assert second.dispatch == made.entries_digest  # what was called is what is delivered
+    assert "slower" not in choice.shown
+
+
+def test_what_is_slower_is_served_by_the_original() -> None:
+    state, events = through(lambda sizes: 0.5 if sizes["rows"] < 4 else 1.5)
+    choice, made = made_of(state)
+    assert choice.general == FAST
+    assert made.dispatch.entry_for({"rows": 3, "d": 64}).config is None
+    assert made.dispatch.entry_for({"rows": 64, "d": 256}).config == FAST.as_dict()
+    assert "slower at" in choice.shown
+    last = [call for call in events[-1].calls if call.config == FAST]
+    assert all(dict(call.sizes)["rows"] >= 4 for call in last)
+
+
+def test_where_it_is_slower_everywhere_the_workloads_alone_are_served() -> None:
+    named = [w.as_dict() for w in PROBLEM.workloads]
+    state, _ = through(lambda sizes: 2.0 if sizes in named else 0.5)
+    made = made_of(state)[1]
+    assert made.dispatch.entry_for({"rows": 33, "d": 64}).config is None
+    assert all(made.dispatch.entry_for(sizes).config == FAST.as_dict() for sizes in named)
+    assert read_dispatch(made.files["dispatch.json"]) == made.dispatch
+
+
+def test_a_workload_that_is_slower_when_called_keeps_the_original() -> None:
+    small = PROBLEM.workload("small").as_dict()
+    state, _ = through(lambda sizes: 0.9 if sizes == small else 2.0)
+    picks = {pick.workload: pick.config for pick in verified_choice(PROBLEM, state).picks}
+    assert picks == {"small": None, "wide": FAST}
+    assert made_of(state)[1].dispatch.entry_for(small).config is None
+
+
+def test_what_is_wrong_when_called_has_failed() -> None:
+    state = after()
+    state = after(served(state, lambda sizes: Status.WRONG if sizes["rows"] > 100 else 2.0))
+    assert failed_verification(state) == {FAST}
+    assert verified_choice(PROBLEM, state).general is None
+    assert unverified(PROBLEM, state) == ()
+
+
+def test_where_it_cannot_run_the_original_serves() -> None:
+    state, _ = through(lambda sizes: Status.OVER_LIMITS if sizes["d"] > 1024 else 2.0)
+    assert failed_verification(state) == set()
+    assert made_of(state)[1].dispatch.entry_for({"rows": 2, "d": 1536}).config is None
+
+
+def test_without_a_winner_nothing_is_called() -> None:
+    assert calls_of(state_of()) == ()
