@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from itertools import combinations
@@ -39,25 +39,31 @@ class CudaApi:
     stream: str
     handle: str  # what a kernel is known by
     includes: tuple[str, ...]
-    file: str
+    files: tuple[str, ...]
 
     @property
     def fixed(self) -> str:
         """What every program needs that launches through it."""
-        return "\n".join(map(resource, ("arithmetic.cuh", "launch_checks.h", self.file)))
+        return "\n".join(map(resource, ("arithmetic.cuh", "launch_checks.h", *self.files)))
 
 
 _STANDARD = ("atomic", "cstdint", "mutex")
 RUNTIME = CudaApi(
     "cudaError_t", "cudaSuccess", "cudaErrorInvalidValue", "cudaErrorNoKernelImageForDevice",
     "cudaStream_t", "const void*",
-    ("cuda_runtime.h", *_STANDARD), "launch_runtime.cuh",
+    ("cuda_runtime.h", *_STANDARD), ("launch_runtime.cuh",),
 )  # fmt: skip
 DRIVER = CudaApi(
     "CUresult", "CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NO_BINARY_FOR_GPU",
     "CUstream", "CUkernel",
-    ("cuda.h", *_STANDARD), "launch_driver.h",
+    ("cuda.h", *_STANDARD), ("driver_linked.h", "launch_driver.h"),
 )  # fmt: skip
+# The same, for programs that must load where there is no driver: it is looked for at the first call.
+DRIVER_AT_RUN_TIME = replace(
+    DRIVER,
+    includes=(*DRIVER.includes, "dlfcn.h"),
+    files=("driver_at_run_time.h", "launch_driver.h"),
+)
 
 
 @dataclass(frozen=True)
@@ -165,8 +171,10 @@ class HostProgram:
 
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
-        functions, body, ready = self._functions()
+        functions, body, original, ready = self._functions()
         launch = f"{self.declaration('launch')} {{\n{body}}}\n"
+        launch += "// The kernel as it was before it was tuned, whatever the sizes.\n"
+        launch += f"{self.declaration('launch_original')} {{\n{original}}}\n"
         images = [_image(name, data) for data, name in self.images.items()]
         loads = "".join(f"    all = {name}_ready() && all;\n" for name in ready)
         prepare = (
@@ -175,11 +183,13 @@ class HostProgram:
         )
         return "\n".join([self.api.fixed, *images, *functions, launch, prepare])
 
-    def _functions(self) -> tuple[list[str], str, list[str]]:
-        """Those that launch and those that tell what serves; the body of `launch`; what can be prepared."""
+    def _functions(self) -> tuple[list[str], str, str, list[str]]:
+        """Those that launch and those that tell what serves; the bodies of `launch` and `launch_original`; what
+        can be prepared."""
         runs: dict[str, str] = {}  # what a function runs -> its name
         functions: list[str] = []
-        body = [self._checked(), "    const int device = current_device();\n"]
+        begin = [self._checked(), "    const int device = current_device();\n"]
+        body = list(begin)
         tuned = [line for line in self.lines if line.is_tuned and line.address]
         if tuned:
             body.append(f"    const bool as_tuned = {self._as_tuned()};\n")
@@ -200,12 +210,11 @@ class HostProgram:
             line for line in originals
             if line.result is self.artefact.first and _names_values(line) and line not in last
         ]  # fmt: skip
-        for line in (*general, *last):
-            body.append(self._step(line, "original", runs, functions, "    "))
+        ending = [self._step(line, "original", runs, functions, "    ") for line in (*general, *last)]
         if not last:
-            body.append(f"    return {self.api.invalid};\n")
+            ending.append(f"    return {self.api.invalid};\n")
         ready = [name for text, name in runs.items() if "{name}_ready()" in text]
-        return functions, "".join(body), ready
+        return functions, "".join(body + ending), "".join(begin + ending), ready
 
     def _by_device(self) -> Iterable[tuple[int, list[DispatchLine]]]:
         for result in self.artefact.results:
