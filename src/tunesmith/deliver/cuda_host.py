@@ -257,7 +257,7 @@ class HostProgram:
         tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in self.arrays if a.align > 1]
         for a, b in combinations(self.arrays, 2):
             if a.role != "input" or b.role != "input":
-                sides = (f"{self.pointers[x.name]}, {self._bytes(x)}" for x in (a, b))
+                sides = (f"{self.pointers[x.name]}, {self.bytes_of(x)}" for x in (a, b))
                 tests.append(f"!overlap({', '.join(sides)})")
         if not tests:
             return "true"
@@ -265,7 +265,7 @@ class HostProgram:
         joined = f"\n{inner}&& ".join([*tests, "!undefined"])
         return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n    }}()"
 
-    def _bytes(self, argument: DispatchArgument) -> str:
+    def bytes_of(self, argument: DispatchArgument) -> str:
         """From the first byte of an array to its last."""
         element = element_type(argument.type)
         shape = [f"larger({c_code(parse(e), self.sizes)}, 0LL)" for e in argument.shape]
