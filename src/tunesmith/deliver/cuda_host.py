@@ -184,8 +184,8 @@ class HostProgram:
         return "\n".join([self.api.fixed, *images, *functions, launch, prepare])
 
     def _functions(self) -> tuple[list[str], str, str, list[str]]:
-        """Those that launch and those that tell what serves; the bodies of `launch` and `launch_original`; what
-        can be prepared."""
+        """Those that launch and those that tell what serves; the bodies of `launch` and `launch_original`;
+        what can be prepared."""
         runs: dict[str, str] = {}  # what a function runs -> its name
         functions: list[str] = []
         begin = [self._checked(), "    const int device = current_device();\n"]

@@ -34,7 +34,7 @@ inline void check_axes(const View& view, int wanted) {
 }
 
 [[noreturn]] inline void refuse_device(const char* name, const std::string& given) {
-    throw Refused(Refused::value, operator_name + ": " + name + " lies on a CUDA device, got a tensor on " + given +
+    throw Refused(Refused::value, operator_name + " runs on a CUDA device, got a tensor on " + given + " as " + name +
                                       ": move it with .to(\"cuda\")");
 }
 

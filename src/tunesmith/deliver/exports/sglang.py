@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tunesmith.deliver.c_code import identifier
 from tunesmith.deliver.cuda_host import comment
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target
 from tunesmith.deliver.exports.tensor_call import (
@@ -11,10 +12,9 @@ from tunesmith.deliver.exports.tensor_call import (
     is_float,
     plain_name,
     scalar_value,
+    words,
 )
-from tunesmith.deliver.c_code import identifier
 from tunesmith.problem.dispatch import DispatchArgument
-from tunesmith.text import plain
 
 # Codes and bits of DLPack; by number, because older headers have no names for the narrow floats.
 _DLPACK = {
@@ -63,7 +63,8 @@ inline View view_of(const TensorView& tensor, const char* name, const char* rule
 }
 
 template <std::size_t count>
-inline void check_kind(const TensorView& tensor, const char* name, const char* wanted, const Kind (&kinds)[count]) {
+inline void check_kind(const TensorView& tensor, const char* name, const char* wanted,
+                       const Kind (&kinds)[count]) {
     const DLDataType type = tensor.dtype();
     for (const Kind& kind : kinds) {
         if (type.code == kind.code && type.bits == kind.bits && type.lanes == 1) return;
@@ -78,7 +79,7 @@ inline void check_device(const TensorView& tensor, const char* name, DLDevice fi
     check_same_device(name, tensor.device().device_id, first.device_id);
 }
 
-[[noreturn]] inline void raise(const Refused& refused) {
+[[noreturn]] inline void raise_refused(const Refused& refused) {
     if (refused.kind == Refused::type) TVM_FFI_THROW(TypeError) << refused.what();
     if (refused.kind == Refused::value) TVM_FFI_THROW(ValueError) << refused.what();
     TVM_FFI_THROW(RuntimeError) << refused.what();
@@ -102,7 +103,7 @@ def _write(artefact: Artefact) -> Export:
     return Export(files, call.host.left_out)
 
 
-# -- C++ ------------------------------------------------------------------------------------------------------
+# -- C++ ----------------------------------------------------------------------------------------------------
 
 
 def _binding(call: TensorCall) -> str:
@@ -110,7 +111,8 @@ def _binding(call: TensorCall) -> str:
     name = call.name
     text = comment([f"{call.artefact.problem} as a function of TVM FFI, for SGLang's loader of kernels."])
     text += "#pragma once\n" + "".join(f"#include <{header}>\n" for header in _HEADERS)
-    text += f'#include "{name}_launch.h"\n#include "{name}_tensors.h"\n\nnamespace {name}_tensors {{\n\n{_SHARED}\n'
+    text += f'#include "{name}_launch.h"\n#include "{name}_tensors.h"\n\n'
+    text += f"namespace {name}_tensors {{\n\n{_SHARED}\n"
     text += _SCRATCH + _needed(call) if call.scratch else ""
     text += _function(call, "tuned", "false")
     text += _function(call, "original", "true")
@@ -147,7 +149,7 @@ def _taken(call: TensorCall) -> list[str]:
     return taken + [f"int64_t given_{identifier(size)}" for size in call.unshown_by_all]
 
 
-_END = "    } catch (const Refused& refused) {\n        raise(refused);\n    }\n}\n\n"
+_END = "    } catch (const Refused& refused) {\n        raise_refused(refused);\n    }\n}\n\n"
 
 
 def _function(call: TensorCall, name: str, original: str) -> str:
@@ -187,8 +189,8 @@ _SCRATCH = """\
 inline void check_scratch(const TensorView& tensor, const char* name, long long bytes) {
     if (bytes == 0) return;
     if (tensor.IsContiguous() && tensor.numel() * tensor.dtype().bits / 8 >= bytes) return;
-    throw Refused(Refused::value, operator_name + ": the workspace " + name + " is a dense tensor of at least " +
-                                      std::to_string(bytes) + " bytes, got a smaller one: allocate it anew");
+    throw Refused(Refused::value, operator_name + ": the workspace " + name + " is dense and has at least " +
+                                      std::to_string(bytes) + " bytes, got less: allocate it anew");
 }
 
 inline void* scratch_of(const TensorView& tensor) { return tensor.numel() > 0 ? tensor.data_ptr() : nullptr; }
@@ -266,7 +268,7 @@ def _module(call: TensorCall) -> str:
         )
         functions = _SCRATCH_PYTHON
         tensors = ", ".join([*arrays, *sizes])
-        passed += [f'*_tunesmith_scratch({[s.variable for s in call.scratch]!r}, {tensors})']
+        passed += [f"*_tunesmith_scratch({[s.variable for s in call.scratch]!r}, {tensors})"]
     return _MODULE.format(
         name=call.name,
         scratch_wrappers=wrappers,
@@ -297,12 +299,12 @@ def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
 def _readme(call: TensorCall) -> str:
     name = call.name
     arrays = "\n".join(
-        f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{plain(', '.join(a.shape))}`" for a in call.arrays
+        f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`" for a in call.arrays
     )
-    left_out = "".join(f"\n- left out: {plain(text)}" for text in call.host.left_out)
+    left_out = "".join(f"\n- left out: {words(text)}" for text in call.host.left_out)
     return f"""# {name} for SGLang
 
-Tuned by Tunesmith on {plain(', '.join(r.dispatch.device for r in call.artefact.results))}.
+Tuned by Tunesmith on {words(", ".join(r.dispatch.device for r in call.artefact.results))}.
 
 | file | where it goes in SGLang |
 |---|---|
@@ -319,9 +321,9 @@ It takes, in this order:
 
 {arrays}
 
-What is written is passed in. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile` needs,
-and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()` before a CUDA graph is
-captured: SGLang builds the file at the first call.
+What is written is passed in. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
+needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`
+before a CUDA graph is captured: SGLang builds the file at the first call.
 
 To list it in SGLang's registry, add to `python/sglang/kernels/ops/<group>/__init__.py`:
 
@@ -336,10 +338,10 @@ register_kernel(
 )
 ```
 
-The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them. `csrc/tuned/{name}.h`
-says which kernel serves which sizes. A tensor of the wrong type, shape, layout or device raises an error that says what
-to do. On a device of another architecture the call raises an error: tune there, and export both runs
-together.{left_out}
+The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them.
+`csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
+device raises an error that says what to do. On a device of another architecture the call raises an error: tune
+there, and export both runs together.{left_out}
 """
 
 

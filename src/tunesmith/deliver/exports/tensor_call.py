@@ -23,6 +23,7 @@ from tunesmith.problem.dispatch import DispatchArgument
 from tunesmith.problem.problem import element_type
 from tunesmith.space import grammar as n
 from tunesmith.space.expr import Expr, Undefined, parse
+from tunesmith.text import plain
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _LENGTH = 720720  # stands for any length: whether a size follows from shapes does not depend on it
@@ -45,6 +46,11 @@ def c_text(text: str) -> str:
 def _escaped(byte: int) -> str:
     char = chr(byte)
     return char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}"
+
+
+def words(text: str) -> str:
+    """Text of others in Markdown, between backticks or not: nothing in it is markup."""
+    return re.sub(r"[`|<>\[\]\\]", "", " ".join(plain(text).split()))
 
 
 def plain_name(name: str) -> str:
@@ -203,9 +209,7 @@ class TensorCall:
     @property
     def header(self) -> bytes:
         """NAME_tensors.h."""
-        words = [
-            f"{self.artefact.problem} over tensors: what each must be, and the call. See {self.name}.h."
-        ]
+        words = [f"{self.artefact.problem} over tensors: what each must be, and the call. See {self.name}.h."]
         text = comment(words) + f'#pragma once\n#include "{self.name}.h"\n'
         text += "".join(f"#include <{header}>\n" for header in _HEADERS)
         devices = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.artefact.results)
@@ -247,9 +251,7 @@ class TensorCall:
             f"    return std::string() + {joined};\n}}\n"
         )
 
-    def _sizes_function(
-        self, name: str, arrays: Sequence[DispatchArgument], unshown: Sequence[str]
-    ) -> str:
+    def _sizes_function(self, name: str, arrays: Sequence[DispatchArgument], unshown: Sequence[str]) -> str:
         taken = [f"const View& {self.view(a)}" for a in arrays]
         taken += [f"long long given_{identifier(size)}" for size in unshown]
         body = "".join(f"    check_axes({self.view(a)}, {len(a.shape)});\n" for a in arrays)
@@ -260,9 +262,7 @@ class TensorCall:
             body += f"    const long long {own} = within({code}, -limit, limit, undefined);\n"
         body += '    check_defined(undefined, "a size");\n'
         listed = ", ".join(self.program.sizes.values())
-        return (
-            f"static inline Sizes {name}({', '.join(taken)}) {{\n{body}    return Sizes{{{listed}}};\n}}\n"
-        )
+        return f"static inline Sizes {name}({', '.join(taken)}) {{\n{body}    return Sizes{{{listed}}};\n}}\n"
 
     def _layout_functions(self, argument: DispatchArgument) -> str:
         """Shape and strides in memory, and whether a view has them."""
@@ -311,7 +311,9 @@ class TensorCall:
 
     def _run_function(self) -> str:
         """Checks every tensor, fills what is to be filled, and queues the kernel."""
-        taken = ["bool original", *(f"const View& {self.view(a)}" for a in self.arrays)]
+        views = [f"const View& {self.view(a)}" for a in self.arrays]
+        written = [self.view(a) for a in self.written]
+        taken = ["bool original", *views]
         taken += [
             f"{'double' if is_float(a) else 'long long'} scalar_{identifier(a.name)}" for a in self.scalars
         ]
@@ -328,10 +330,10 @@ class TensorCall:
             fills = f"    bool undefined = false;\n{fills}"
         return (
             "\n// Whether there is nothing to compute.\n"
-            f"static inline bool is_empty({', '.join(f'const View& {self.view(a)}' for a in self.written)}) {{\n"
-            f"    return {' && '.join(f'has_none({self.view(a)})' for a in self.written) or 'false'};\n}}\n\n"
+            f"static inline bool is_empty({', '.join(f'const View& {view}' for view in written)}) {{\n"
+            f"    return {' && '.join(f'has_none({view})' for view in written) or 'false'};\n}}\n\n"
             "// Checks every tensor, and queues the kernel on the stream of the current device.\n"
-            f"static inline void check_all({', '.join([*taken[1 : len(self.arrays) + 1], 'const Sizes& sizes'])}) {{\n"
+            f"static inline void check_all({', '.join([*views, 'const Sizes& sizes'])}) {{\n"
             + "".join(f"    check_{self.view(a)}({self.view(a)}, sizes);\n" for a in self.arrays)
             + "    (void)sizes;\n}\n\n"
             f"static inline void run({', '.join(taken)}) {{\n{unpacked}{fills}"

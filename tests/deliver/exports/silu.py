@@ -1,0 +1,78 @@
+"""Results of examples/cuda/silu_and_mul by hand. Which kernel served is seen in what it adds: 200 the one for
+16 x 64, 100 the general one, nothing the original."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tunesmith.backends.cuda import nvrtc
+from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.messages import Unit
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.problem.codec import encode
+from tunesmith.problem.dispatch import (
+    Dispatch,
+    DispatchArgument,
+    DispatchBinary,
+    DispatchEntry,
+    DispatchLaunch,
+    DispatchSize,
+    DispatchWorkload,
+)
+
+FOLDER = Path(__file__).parents[3] / "examples" / "cuda" / "silu_and_mul"
+ENTRY = "silu_and_mul<__half>"
+ARGUMENTS = (
+    DispatchArgument("out", "float16", "output", ("tokens", "d"), align=16),
+    DispatchArgument("input", "float16", "input", ("tokens", "2 * d"), align=16),
+    DispatchArgument("tokens", "int32", "scalar", value="tokens"),
+    DispatchArgument("d", "int32", "scalar", value="d"),
+    DispatchArgument("out_stride", "int64", "scalar", value="d"),
+    DispatchArgument("input_stride", "int64", "scalar", value="2 * d"),
+)
+LAUNCH = DispatchLaunch(
+    ENTRY, ("min(tokens, 256)",), ("128",), None, tuple(a.name for a in ARGUMENTS), None, False, False
+)
+WHEN = (("tokens == 16 and d == 64", 200), ("d % 8 == 0 and tokens * d <= 1048576", 100), ("1", 0))
+
+
+def source(bonus: int) -> str:
+    text = (FOLDER / "kernel.cu").read_text()
+    changed = text.replace("(float)gate)", f"(float)gate + {bonus}.0f)")
+    assert changed != text
+    return changed
+
+
+def result(capability: int, *, binaries: bool = True, device: str = "a GPU") -> DeviceResult:
+    files: dict[str, bytes] = {}
+    entries = []
+    for when, bonus in WHEN:
+        name = f"silu-{bonus}.cu" if bonus else "original.cu"
+        files[name] = source(bonus).encode()
+        binary = None
+        if binaries:
+            unit = Unit(name, source(bonus), "cuda", (), (ENTRY,))
+            made = nvrtc.compile_unit(unit, read_flags((), capability))
+            files[f"{name}.cubin"] = made.cubin
+            binary = DispatchBinary(f"{name}.cubin", "cubin", "", made.symbols)
+        config = {"BONUS": bonus} if bonus else None
+        entries.append(DispatchEntry(when, name, "", config, (), (LAUNCH,), binary=binary))
+    dispatch = Dispatch(
+        "silu_and_mul", "cuda", device, tuple(entries), f"sm_{capability}", "NVRTC", ARGUMENTS,
+        (DispatchSize("tokens", 1, 65536), DispatchSize("d", 1, 65536)),
+        workloads=(DispatchWorkload("small", {"tokens": 16, "d": 64}, 1.5),),
+    )  # fmt: skip
+    files["dispatch.json"] = encode(dispatch) + b"\n"
+    return DeviceResult("run", dispatch, files)
+
+
+def artefact(*results: DeviceResult) -> Artefact:
+    return Artefact(results)
+
+
+def written(files: dict[str, bytes], folder: Path) -> Path:
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
