@@ -1,4 +1,4 @@
-"""The export for SGLang with TVM FFI's own loader: it builds, loads, and refuses in words; on a GPU it runs."""
+"""The export for SGLang with TVM FFI's own loader: it builds, loads, refuses in words; on a GPU it runs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_nvcc_builds_it_too(tmp_path, monkeypatch):
         module.tuned(on_host(16, 64), on_host(16, 128))
 
 
-# -- the Python module, with stand-ins for what it takes from SGLang ------------------------------------------
+# -- the Python module, with stand-ins for what it takes from SGLang ---------------------------------------
 
 
 def imported(folder, artefact, monkeypatch, functions):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
 import shutil
 import string
 import subprocess
+import sys
 import sysconfig
 from dataclasses import replace
 from pathlib import Path
@@ -41,9 +43,7 @@ def checked(source: Path, *more: Path, flags: tuple[str, ...] = ("-Wextra",)) ->
     assert got.returncode == 0, got.stderr
 
 
-@pytest.mark.parametrize(
-    ("made", "given", "by_all"), [("silu", (), ()), ("sum", ("extra",), ("extra",))]
-)
+@pytest.mark.parametrize(("made", "given", "by_all"), [("silu", (), ()), ("sum", ("extra",), ("extra",))])
 def test_sizes_that_no_shape_tells_are_passed(made, given, by_all):
     call = TensorCall(MADE[made]())
     assert (call.unshown, call.unshown_by_all) == (given, by_all)
@@ -125,8 +125,8 @@ def test_what_does_not_fit_is_refused_in_words(tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0] == "16 64: fine"
     assert lines[1] == (
-        "16 64: silu_and_mul: input has the shape [tokens, 2 * d], which is [16, 128] for tokens = 16, d = 64; "
-        "got [16, 127]: pass tensors whose shapes agree"
+        "16 64: silu_and_mul: input has the shape [tokens, 2 * d], which is [16, 128] for tokens = 16, d = 64"
+        "; got [16, 127]: pass tensors whose shapes agree"
     )
     assert "dense, the last axis fastest, got strides [256, 1] of shape [16, 128]: copy it" in lines[2]
     assert lines[3].endswith("input has the shape [tokens, 2 * d], 2 axes, got 1: reshape it before the call")
@@ -153,6 +153,19 @@ def test_python_modules_parse(target, made):
     ast.parse(native_torch.native_files(artefact)["setup.py"])
 
 
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="is about machines without PyTorch")
+def test_a_package_is_built_without_what_it_cannot_have(tmp_path):
+    silu.written(native_torch.native_files(MADE["silu"]()), tmp_path)
+    (tmp_path / "tuned_silu_and_mul.py").write_text("")
+    command = [sys.executable, "setup.py", "--quiet", "build"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    wanted = {**os.environ, "TUNESMITH_NATIVE": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=wanted, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "torch" in done.stderr
+
+
 HOSTILE = 'x"); system("id"); //\n\\u0022 ${IFS} `id` *{}'
 
 
@@ -173,7 +186,7 @@ def test_a_hostile_name_of_the_problem_is_text_everywhere():
             elif name.endswith((".h", ".cpp", ".cuh")):
                 for line in data.decode().splitlines():
                     if "system(" in line:  # in a comment, or between quotes that it cannot end
-                        assert line.startswith("//") or 'x\\042); system(\\042id' in line
+                        assert line.startswith("//") or "x\\042); system(\\042id" in line
 
 
 @needs_compiler
@@ -195,7 +208,11 @@ def test_a_name_that_is_none_is_refused(name):
 
 
 def test_two_arguments_of_one_name_are_refused():
-    arguments = (replace(operators.ARGUMENTS[0], name="extra"), *operators.ARGUMENTS[1:7], *operators.ARGUMENTS[8:])
+    arguments = (
+        replace(operators.ARGUMENTS[0], name="extra"),
+        *operators.ARGUMENTS[1:7],
+        *operators.ARGUMENTS[8:],
+    )
     with pytest.raises(BadInput, match="called 'extra'"):
         TensorCall(operators.artefact(arguments=arguments))
 

@@ -340,8 +340,8 @@ register_kernel(
 
 The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them.
 `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
-device raises an error that says what to do. On a device of another architecture the call raises an error: tune
-there, and export both runs together.{left_out}
+device raises an error that says what to do. On a device of another architecture the call raises an error:
+tune there, and export both runs together.{left_out}
 """
 
 
