@@ -6,21 +6,30 @@ that any C++ compiler does. Kernels are compiled with the program or embedded as
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from itertools import combinations
 
-from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
+from tunesmith.deliver.c_code import C_TYPES, c_code
+from tunesmith.deliver.cuda_names import (
+    HostParameter,
+    c_name,
+    c_string,
+    comment,
+    host_parameter,
+    image_text,
+    is_as_tuned,
+    passed_as,
+    workspace_parameter,
+)
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import LIMIT, Expr, ExprError, Undefined, parse
+from tunesmith.space.expr import LIMIT, Expr, parse
 from tunesmith.space.grammar import Num
-from tunesmith.text import plain
 
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 RULE = f"// {'-' * 100}\n"
@@ -39,32 +48,31 @@ class CudaApi:
     stream: str
     handle: str  # what a kernel is known by
     includes: tuple[str, ...]
-    file: str
+    files: tuple[str, ...]
 
     @property
     def fixed(self) -> str:
         """What every program needs that launches through it."""
-        return "\n".join(map(resource, ("arithmetic.cuh", "launch_checks.h", self.file)))
+        return "\n".join(map(resource, ("arithmetic.cuh", "launch_checks.h", *self.files)))
 
 
 _STANDARD = ("atomic", "cstdint", "mutex")
 RUNTIME = CudaApi(
     "cudaError_t", "cudaSuccess", "cudaErrorInvalidValue", "cudaErrorNoKernelImageForDevice",
     "cudaStream_t", "const void*",
-    ("cuda_runtime.h", *_STANDARD), "launch_runtime.cuh",
+    ("cuda_runtime.h", *_STANDARD), ("launch_runtime.cuh",),
 )  # fmt: skip
 DRIVER = CudaApi(
     "CUresult", "CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NO_BINARY_FOR_GPU",
     "CUstream", "CUkernel",
-    ("cuda.h", *_STANDARD), "launch_driver.h",
+    ("cuda.h", *_STANDARD), ("driver_linked.h", "launch_driver.h"),
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class HostParameter:
-    type: str
-    name: str
-    about: str
+# The same, for programs that must load where there is no driver: it is looked for at the first call.
+DRIVER_AT_RUN_TIME = replace(
+    DRIVER,
+    includes=(*DRIVER.includes, "dlfcn.h"),
+    files=("driver_at_run_time.h", "launch_driver.h"),
+)
 
 
 # An entry's kernel by name, as an expression of `CudaApi.handle`; or why there is none.
@@ -127,22 +135,22 @@ class HostProgram:
 
     @cached_property
     def sizes(self) -> dict[str, str]:
-        return {size.name: _c_name(size.name, "size") for size in self.artefact.first.dispatch.sizes}
+        return {size.name: c_name(size.name, "size") for size in self.artefact.first.dispatch.sizes}
 
     @cached_property
     def pointers(self) -> dict[str, str]:
         """Every array's name, and an alias's too -> the parameter."""
-        own = {a.name: _c_name(a.alias or a.name) for a in self.arguments if a.is_array}
-        return own | {name: _c_name(name, "work") for name in self.workspaces}
+        own = {a.name: c_name(a.alias or a.name) for a in self.arguments if a.is_array}
+        return own | {name: c_name(name, "work") for name in self.workspaces}
 
     @cached_property
     def parameters(self) -> tuple[HostParameter, ...]:
         given = [a for a in self.arguments if a in self.arrays or a in self.literals]
         rules = self.artefact.first.dispatch.sizes
         sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in rules)
-        scratch = (_workspace(name, uses) for name, uses in self.workspaces.items())
+        scratch = (workspace_parameter(name, uses) for name, uses in self.workspaces.items())
         stream = HostParameter(self.api.stream, "stream", "0 for the default")
-        return (*map(_parameter, given), *sizes, *scratch, stream)
+        return (*map(host_parameter, given), *sizes, *scratch, stream)
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -165,9 +173,11 @@ class HostProgram:
 
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
-        functions, body, ready = self._functions()
+        functions, body, original, ready = self._functions()
         launch = f"{self.declaration('launch')} {{\n{body}}}\n"
-        images = [_image(name, data) for data, name in self.images.items()]
+        launch += "// The kernel as it was before it was tuned, whatever the sizes.\n"
+        launch += f"{self.declaration('launch_original')} {{\n{original}}}\n"
+        images = [image_text(name, data) for data, name in self.images.items()]
         loads = "".join(f"    all = {name}_ready() && all;\n" for name in ready)
         prepare = (
             "// Loads what is embedded, as before a stream is captured; false where some of it cannot be.\n"
@@ -175,11 +185,13 @@ class HostProgram:
         )
         return "\n".join([self.api.fixed, *images, *functions, launch, prepare])
 
-    def _functions(self) -> tuple[list[str], str, list[str]]:
-        """Those that launch and those that tell what serves; the body of `launch`; what can be prepared."""
+    def _functions(self) -> tuple[list[str], str, str, list[str]]:
+        """Those that launch and those that tell what serves; the bodies of `launch` and `launch_original`;
+        what can be prepared."""
         runs: dict[str, str] = {}  # what a function runs -> its name
         functions: list[str] = []
-        body = [self._checked(), "    const int device = current_device();\n"]
+        begin = [self._checked(), "    const int device = current_device();\n"]
+        body = list(begin)
         tuned = [line for line in self.lines if line.is_tuned and line.address]
         if tuned:
             body.append(f"    const bool as_tuned = {self._as_tuned()};\n")
@@ -200,12 +212,11 @@ class HostProgram:
             line for line in originals
             if line.result is self.artefact.first and _names_values(line) and line not in last
         ]  # fmt: skip
-        for line in (*general, *last):
-            body.append(self._step(line, "original", runs, functions, "    "))
+        ending = [self._step(line, "original", runs, functions, "    ") for line in (*general, *last)]
         if not last:
-            body.append(f"    return {self.api.invalid};\n")
+            ending.append(f"    return {self.api.invalid};\n")
         ready = [name for text, name in runs.items() if "{name}_ready()" in text]
-        return functions, "".join(body), ready
+        return functions, "".join(body + ending), "".join(begin + ending), ready
 
     def _by_device(self) -> Iterable[tuple[int, list[DispatchLine]]]:
         for result in self.artefact.results:
@@ -244,11 +255,11 @@ class HostProgram:
 
     def _as_tuned(self) -> str:
         """Whether scalars, alignment and memory are as they were when it was verified."""
-        tests = [_is_as_tuned(argument) for argument in self.literals]
+        tests = [is_as_tuned(argument) for argument in self.literals]
         tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in self.arrays if a.align > 1]
         for a, b in combinations(self.arrays, 2):
             if a.role != "input" or b.role != "input":
-                sides = (f"{self.pointers[x.name]}, {self._bytes(x)}" for x in (a, b))
+                sides = (f"{self.pointers[x.name]}, {self.bytes_of(x)}" for x in (a, b))
                 tests.append(f"!overlap({', '.join(sides)})")
         if not tests:
             return "true"
@@ -256,7 +267,7 @@ class HostProgram:
         joined = f"\n{inner}&& ".join([*tests, "!undefined"])
         return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n    }}()"
 
-    def _bytes(self, argument: DispatchArgument) -> str:
+    def bytes_of(self, argument: DispatchArgument) -> str:
         """From the first byte of an array to its last."""
         element = element_type(argument.type)
         shape = [f"larger({c_code(parse(e), self.sizes)}, 0LL)" for e in argument.shape]
@@ -322,12 +333,12 @@ class HostProgram:
 
     def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
         """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
-        kind, given = C_TYPES[argument.type][0], _c_name(argument.name)
+        kind, given = C_TYPES[argument.type][0], c_name(argument.name)
         if argument.follows_sizes:
             given = self._within(str(argument.value), *element_type(argument.type).bounds)
-        elif kind == _passed_as(argument):
+        elif kind == passed_as(argument):
             return given, ""
-        name = _c_name(argument.name, "value")
+        name = c_name(argument.name, "value")
         return name, f"    const {kind} {name} = static_cast<{kind}>({given});\n"
 
     def _shape(self, number: int, launch: DispatchLaunch) -> str:
@@ -363,7 +374,7 @@ class HostProgram:
         image, symbols = self.images.setdefault(data, f"image_{len(self.images)}"), entry.binary.symbols
         if not all(launch.entry in symbols for launch in entry.launches):
             return None
-        return lambda name: f"embedded_kernel({image}, {_c_string(symbols[name])})"
+        return lambda name: f"embedded_kernel({image}, {c_string(symbols[name])})"
 
     def head(self, about: Sequence[str], call: Sequence[str]) -> str:
         """The comment that a file begins with."""
@@ -400,94 +411,7 @@ class HostProgram:
         ]
 
 
-def unfit(dispatch_sizes: Iterable[str], entry: DispatchEntry) -> str | None:
-    """Why an entry cannot be written in C++ at all."""
-    names = set(dispatch_sizes)
-    try:
-        parse(entry.when)
-    except ExprError as error:  # it may be joined from parts that were each short enough
-        return str(error)
-    for launch in entry.launches:
-        if left := set(PLACEHOLDER.findall(launch.entry)) & names:
-            return f"{launch.entry} is another kernel for each {', '.join(sorted(left))}"
-        exprs = (*launch.grid, *launch.block, *(launch.cluster or ()), launch.shared or "0")
-        if unknown := sorted({n for text in exprs for n in parse(text).names} - names):
-            return f"its launch depends on {unknown[0]}, which the caller does not say"
-    return None
-
-
 def _names_values(line: DispatchLine) -> bool:
     """Whether an original is one of several kernels, by its sizes; then its condition names no workload."""
     own = line.result.dispatch.original
     return any(PLACEHOLDER.search(launch.entry) for launch in own.launches)
-
-
-def _image(name: str, data: bytes) -> str:
-    """Machine code as words; it lies aligned, as the loader wants it."""
-    words = struct.unpack(f"<{(len(data) + 7) // 8}Q", data + bytes(-len(data) % 8))
-    rows = (", ".join(f"{word:#x}" for word in words[i : i + 6]) for i in range(0, len(words), 6))
-    body = ",\n".join(rows)
-    return f"alignas(16) static const unsigned long long {name}[] = {{  // {len(data)} bytes\n{body}}};\n"
-
-
-def comment(lines: Sequence[str], indent: str = "") -> str:
-    """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
-    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
-    return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
-
-
-def _c_string(text: str) -> str:
-    return '"' + "".join(c if c.isalnum() or c == "_" else f"\\{ord(c) & 255:03o}" for c in text) + '"'
-
-
-def _c_name(name: str, prefix: str = "arg") -> str:
-    """Every name of the user's has a prefix: it can be neither a word of C++ nor a name of ours."""
-    return f"{prefix}_{identifier(name)}"
-
-
-def _is_as_tuned(argument: DispatchArgument) -> str:
-    """Compared as the kernel would get them: what a narrow type makes of both is what decides."""
-    kind, passed, given = C_TYPES[argument.type][0], _passed_as(argument), _c_name(argument.name)
-    value = argument.value
-    try:
-        literal = c_code(parse(parse(value).evaluate({})), {}) if isinstance(value, str) else repr(value)
-    except Undefined:
-        return "false"  # nothing equals it
-    literal = f"static_cast<{passed}>({literal})"
-    if kind == passed:
-        return f"{given} == {literal}"
-    back = f"static_cast<{passed}>(static_cast<{kind}>"
-    return f"{back}({given})) == {back}({literal}))"
-
-
-def _passed_as(argument: DispatchArgument) -> str:
-    """The narrow floats are classes, which neither C nor Python could pass."""
-    element = element_type(argument.type)
-    return "float" if element.kind == "float" and element.bytes < 4 else C_TYPES[argument.type][0]
-
-
-def _parameter(argument: DispatchArgument) -> HostParameter:
-    name = _c_name(argument.name)
-    if not argument.is_array:
-        return HostParameter(_passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
-    return HostParameter(_pointer(argument), name, _about(argument))
-
-
-def _workspace(name: str, uses: Sequence[tuple[DispatchEntry, DispatchArgument]]) -> HostParameter:
-    found: Mapping[str, DispatchArgument] = {
-        ", ".join(f"{k}={v}" for k, v in (entry.config or {}).items()): argument for entry, argument in uses
-    }
-    about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
-    return HostParameter(_pointer(uses[0][1]), _c_name(name, "work"), about)
-
-
-def _about(argument: DispatchArgument) -> str:
-    parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]"]
-    parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
-    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
-    return ", ".join(parts)
-
-
-def _pointer(argument: DispatchArgument) -> str:
-    kind = C_TYPES.get(argument.type, ("void", None))[0]
-    return f"const {kind}*" if argument.role == "input" else f"{kind}*"

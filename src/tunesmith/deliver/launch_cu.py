@@ -11,7 +11,8 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tunesmith.deliver.cuda_host import RULE, RUNTIME, Address, DispatchLine, HostProgram, comment, unfit
+from tunesmith.deliver.cuda_host import RULE, RUNTIME, Address, DispatchLine, HostProgram
+from tunesmith.deliver.cuda_names import comment, unfit
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry

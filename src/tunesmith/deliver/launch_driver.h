@@ -20,7 +20,7 @@ struct Kernel {
 
 inline int current_device() {
     CUdevice device = -1;
-    return cuCtxGetDevice(&device) == CUDA_SUCCESS && device < most_devices ? device : -1;
+    return driver::cuCtxGetDevice(&device) == CUDA_SUCCESS && device < most_devices ? device : -1;
 }
 
 // The compute capability of the current device, as 90; 0 where nobody says.
@@ -31,10 +31,10 @@ inline int architecture(int device) {
     if (found == 0) {
         int major = 0, minor = 0;
         const CUresult first =
-            cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+            driver::cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
         if (first != CUDA_SUCCESS) return 0;
         const CUresult second =
-            cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
+            driver::cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
         if (second != CUDA_SUCCESS) return 0;
         known[device].store(found = 10 * major + minor, std::memory_order_relaxed);
     }
@@ -60,7 +60,7 @@ inline CUresult start(Kernel& kernel, const Shape& shape, void** args, int devic
         static std::mutex permission;
         const std::lock_guard<std::mutex> alone(permission);
         if (kernel.allowed[device].load() < shape.shared) {
-            const CUresult error = cuKernelSetAttribute(
+            const CUresult error = driver::cuKernelSetAttribute(
                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shape.shared), kernel.handle,
                 device);
             if (error != CUDA_SUCCESS) return error;
@@ -69,7 +69,7 @@ inline CUresult start(Kernel& kernel, const Shape& shape, void** args, int devic
     }
     if (shape.clustered) {
         if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 8) {
-            const CUresult error = cuKernelSetAttribute(
+            const CUresult error = driver::cuKernelSetAttribute(
                 CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, kernel.handle, device);
             if (error != CUDA_SUCCESS) return error;
         }
@@ -89,16 +89,20 @@ inline CUresult start(Kernel& kernel, const Shape& shape, void** args, int devic
         attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = 1;
     }
-    return cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel.handle), args, nullptr);
+    return driver::cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel.handle), args, nullptr);
 }
 
-// The kernel of that symbol in machine code that is part of the program; null where it cannot be loaded.
+// The kernel of that symbol in machine code that is part of the program; null where it cannot be loaded. It may
+// be loaded while a stream is captured: nothing is queued for it.
 inline CUkernel embedded_kernel(const void* image, const char* symbol) {
     CUlibrary library = nullptr;
     CUkernel kernel = nullptr;
-    if (cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
-        cuLibraryGetKernel(&kernel, library, symbol) != CUDA_SUCCESS) {
-        return nullptr;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool exchanged = driver::cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+    if (driver::cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
+        driver::cuLibraryGetKernel(&kernel, library, symbol) != CUDA_SUCCESS) {
+        kernel = nullptr;
     }
+    if (exchanged) driver::cuThreadExchangeStreamCaptureMode(&mode);
     return kernel;
 }

@@ -75,7 +75,9 @@ def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: 
 @needs_gxx
 def test_it_dispatches_by_size_alignment_overlap_and_device(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
-    program = DRIVER + """
+    program = (
+        DRIVER
+        + """
 #define CALL(out, in, tokens, d) \\
     silu_and_mul_tuned::launch((__half*)(out), (const __half*)(in), tokens, d, nullptr); std::puts(last)
 int main() {
@@ -89,6 +91,7 @@ int main() {
     return 0;
 }
 """
+    )
     (tmp_path / "main.cpp").write_text(program.replace("    capability = 80;\n", ""))
     compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     lines = run(tmp_path).splitlines()
@@ -172,4 +175,5 @@ def compiled(folder: Path, standard: str, *arguments: str) -> None:
 
 
 def run(folder: Path) -> str:
-    return subprocess.run(["./program"], cwd=folder, capture_output=True, text=True, timeout=30, check=True).stdout
+    got = subprocess.run(["./program"], cwd=folder, capture_output=True, text=True, timeout=30, check=True)
+    return got.stdout

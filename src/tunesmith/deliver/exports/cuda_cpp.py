@@ -14,9 +14,8 @@ from tunesmith.deliver.cuda_host import (
     CudaApi,
     DispatchLine,
     HostProgram,
-    comment,
-    unfit,
 )
+from tunesmith.deliver.cuda_names import comment, unfit
 from tunesmith.deliver.cuda_source import Unfit, pop, push
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, Target
 from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits, bare_name
@@ -39,9 +38,9 @@ class HostFiles:
         return tuple(f"{line.about}: {line.why}" for line in self.program.lines if not line.address)
 
 
-def embedded_host(artefact: Artefact, about: str = "") -> HostFiles:
+def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) -> HostFiles:
     """Everything as machine code, for any C++ compiler: `NAME.h` and `NAME.cpp`."""
-    program = HostProgram(artefact, DRIVER, [])
+    program = HostProgram(artefact, api, [])
     program.lines = [
         _embedded_line(program, result, entry)
         for result in artefact.results
@@ -66,7 +65,7 @@ def _embedded_line(program: HostProgram, result: DeviceResult, entry: DispatchEn
 
 
 def _host(artefact: Artefact, program: HostProgram, about: list[str], declared: str = "") -> HostFiles:
-    name, api = artefact.name, program.api
+    name = artefact.name
     outer = f"{name}_tuned"
     devices = ", ".join(result.dispatch.device for result in artefact.results)
     text = program.written()
@@ -84,9 +83,9 @@ def _host(artefact: Artefact, program: HostProgram, about: list[str], declared: 
     included = [h for h in program.headers if h.startswith("cuda")]
     header = head + "#pragma once\n" + "".join(f"#include <{h}>\n" for h in included)
     header += f"\nnamespace {outer} {{\n{program.declaration('launch')};\n"
+    header += f"// The kernel as it was before it was tuned.\n{program.declaration('launch_original')};\n"
     header += "// Loads what is embedded, as before a stream is captured; false where some of it cannot be.\n"
     header += f'bool prepare();\n}}\n\nextern "C" {taken};\nextern "C" int {name}_prepare();\n'
-    assert api in (RUNTIME, DRIVER)
     return HostFiles(header.encode(), source.encode(), program)
 
 

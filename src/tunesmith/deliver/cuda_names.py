@@ -1,0 +1,108 @@
+"""A result's names and values in C++: parameters, literals, comments, machine code as words."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
+from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry
+from tunesmith.problem.problem import element_type
+from tunesmith.problem.template import PLACEHOLDER
+from tunesmith.space.expr import ExprError, Undefined, parse
+from tunesmith.text import plain
+
+
+@dataclass(frozen=True)
+class HostParameter:
+    type: str
+    name: str
+    about: str
+
+
+def unfit(dispatch_sizes: Iterable[str], entry: DispatchEntry) -> str | None:
+    """Why an entry cannot be written in C++ at all."""
+    names = set(dispatch_sizes)
+    try:
+        parse(entry.when)
+    except ExprError as error:  # it may be joined from parts that were each short enough
+        return str(error)
+    for launch in entry.launches:
+        if left := set(PLACEHOLDER.findall(launch.entry)) & names:
+            return f"{launch.entry} is another kernel for each {', '.join(sorted(left))}"
+        exprs = (*launch.grid, *launch.block, *(launch.cluster or ()), launch.shared or "0")
+        if unknown := sorted({n for text in exprs for n in parse(text).names} - names):
+            return f"its launch depends on {unknown[0]}, which the caller does not say"
+    return None
+
+
+def image_text(name: str, data: bytes) -> str:
+    """Machine code as words; it lies aligned, as the loader wants it."""
+    words = struct.unpack(f"<{(len(data) + 7) // 8}Q", data + bytes(-len(data) % 8))
+    rows = (", ".join(f"{word:#x}" for word in words[i : i + 6]) for i in range(0, len(words), 6))
+    body = ",\n".join(rows)
+    return f"alignas(16) static const unsigned long long {name}[] = {{  // {len(data)} bytes\n{body}}};\n"
+
+
+def comment(lines: Sequence[str], indent: str = "") -> str:
+    """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
+    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
+    return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
+
+
+def c_string(text: str) -> str:
+    return '"' + "".join(c if c.isalnum() or c == "_" else f"\\{ord(c) & 255:03o}" for c in text) + '"'
+
+
+def c_name(name: str, prefix: str = "arg") -> str:
+    """Every name of the user's has a prefix: it can be neither a word of C++ nor a name of ours."""
+    return f"{prefix}_{identifier(name)}"
+
+
+def is_as_tuned(argument: DispatchArgument) -> str:
+    """Compared as the kernel would get them: what a narrow type makes of both is what decides."""
+    kind, passed, given = C_TYPES[argument.type][0], passed_as(argument), c_name(argument.name)
+    value = argument.value
+    try:
+        literal = c_code(parse(parse(value).evaluate({})), {}) if isinstance(value, str) else repr(value)
+    except Undefined:
+        return "false"  # nothing equals it
+    literal = f"static_cast<{passed}>({literal})"
+    if kind == passed:
+        return f"{given} == {literal}"
+    back = f"static_cast<{passed}>(static_cast<{kind}>"
+    return f"{back}({given})) == {back}({literal}))"
+
+
+def passed_as(argument: DispatchArgument) -> str:
+    """The narrow floats are classes, which neither C nor Python could pass."""
+    element = element_type(argument.type)
+    return "float" if element.kind == "float" and element.bytes < 4 else C_TYPES[argument.type][0]
+
+
+def host_parameter(argument: DispatchArgument) -> HostParameter:
+    name = c_name(argument.name)
+    if not argument.is_array:
+        return HostParameter(passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
+    return HostParameter(_pointer(argument), name, _about(argument))
+
+
+def workspace_parameter(name: str, uses: Sequence[tuple[DispatchEntry, DispatchArgument]]) -> HostParameter:
+    found: Mapping[str, DispatchArgument] = {
+        ", ".join(f"{k}={v}" for k, v in (entry.config or {}).items()): argument for entry, argument in uses
+    }
+    about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
+    return HostParameter(_pointer(uses[0][1]), c_name(name, "work"), about)
+
+
+def _about(argument: DispatchArgument) -> str:
+    parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]"]
+    parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
+    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
+    return ", ".join(parts)
+
+
+def _pointer(argument: DispatchArgument) -> str:
+    kind = C_TYPES.get(argument.type, ("void", None))[0]
+    return f"const {kind}*" if argument.role == "input" else f"{kind}*"

@@ -1,0 +1,10 @@
+// The driver's functions, from the library that the program is linked with.
+namespace driver {
+using ::cuCtxGetDevice;
+using ::cuDeviceGetAttribute;
+using ::cuKernelSetAttribute;
+using ::cuLaunchKernelEx;
+using ::cuLibraryGetKernel;
+using ::cuLibraryLoadData;
+using ::cuThreadExchangeStreamCaptureMode;
+}  // namespace driver

@@ -1,0 +1,111 @@
+"""The operators of the export `torch` in C++, for a package that builds them when it is installed.
+
+The package works without: `pip install .` builds `_native` where PyTorch, a C++ compiler and CUDA's headers
+are, and leaves it out elsewhere. What is registered has the schemas that the Python side registers otherwise.
+"""
+
+from __future__ import annotations
+
+import keyword
+
+from tunesmith.deliver.exports.artefact import Artefact
+from tunesmith.deliver.exports.tensor_call import TensorCall
+from tunesmith.deliver.exports.torch_cpp import TorchBinding, TorchOp
+
+_TAKEN = ("original", "prepare")  # names of the package's own
+
+_MODULE = """
+namespace {
+
+PyObject* prepare(PyObject*, PyObject*) {{ return PyBool_FromLong({name}_tuned::prepare()); }}
+PyMethodDef methods[] = {{
+    {{"prepare", &prepare, METH_NOARGS, "Load what is embedded; False where some of it cannot be."}},
+    {{nullptr, nullptr, 0, nullptr}},
+}};
+PyModuleDef module = {{
+    PyModuleDef_HEAD_INIT, "_native", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr,
+}};
+
+}}  // namespace
+
+PyMODINIT_FUNC PyInit__native() {{ return PyModule_Create(&module); }}
+""".replace("namespace {\n", "namespace {{\n")
+
+_SETUP = '''"""Builds `_native`, the operators in C++, where that is possible; the package works without it.
+
+pip builds in an environment without PyTorch: `pip install --no-build-isolation .` builds with the one that is
+installed. Set TUNESMITH_NATIVE=0 to leave it out, or =1 to have a failure end the installation.
+"""
+
+import os
+import sys
+
+from setuptools import setup
+
+_WANTED = os.environ.get("TUNESMITH_NATIVE", "")
+
+
+def _options():
+    if _WANTED == "0":
+        return {{}}
+    try:
+        from torch.utils.cpp_extension import CUDA_HOME, BuildExtension, CUDAExtension
+    except ImportError:
+        if _WANTED == "1":
+            raise
+        return {{}}
+    if CUDA_HOME is None or not os.path.exists(os.path.join(CUDA_HOME, "include", "cuda.h")):
+        if _WANTED == "1":
+            raise RuntimeError("CUDA's headers are not found: set CUDA_HOME to the folder of a toolkit")
+        return {{}}
+
+    class Build(BuildExtension):
+        def run(self):
+            try:
+                super().run()
+            except Exception as error:
+                if _WANTED == "1":
+                    raise
+                sys.stderr.write(f"{package} is installed without _native: {{error}}\\n")
+                self.extensions = []
+                self.distribution.ext_modules = []
+
+    sources = ["csrc/{name}.cpp", "csrc/torch_op.cpp"]
+    native = CUDAExtension("{package}._native", sources, extra_compile_args=["-O2"])
+    return {{"ext_modules": [native], "cmdclass": {{"build_ext": Build}}}}
+
+
+setup(**_options())
+'''
+
+
+def native_files(artefact: Artefact, package: str = "", function: str = "") -> dict[str, bytes]:
+    """The files beside the package's own: sources below csrc/ and setup.py. Names as the package has them."""
+    call = TensorCall(artefact)
+    own = call.name
+    package = package or f"tuned_{own}"
+    if not function:
+        taken = keyword.iskeyword(own) or own in _TAKEN or own.endswith("_out")
+        function = f"{own}_" if taken else own
+    binding = TorchBinding(call, package, native_ops(function), by_keyword=True)
+    about = f"{artefact.problem} as operators of PyTorch."
+    module = _MODULE.format(name=own)
+    source = binding.source(about, module, "#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n")
+    return {
+        f"csrc/{own}.h": call.host.header,
+        f"csrc/{own}.cpp": call.host.source,
+        f"csrc/{own}_tensors.h": call.header,
+        "csrc/torch_op.cpp": source.encode(),
+        "setup.py": _SETUP.format(package=package, name=own).encode(),
+        "MANIFEST.in": b"graft csrc\n",
+    }
+
+
+def native_ops(function: str) -> tuple[TorchOp, ...]:
+    """The four operators of the package."""
+    return (
+        TorchOp(function, "functional", original=False, allocates=True),
+        TorchOp(f"{function}_out", "out", original=False, allocates=False),
+        TorchOp(f"{function}_original", "functional_original", original=True, allocates=True),
+        TorchOp(f"{function}_original_out", "out_original", original=True, allocates=False),
+    )

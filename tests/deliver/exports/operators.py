@@ -1,0 +1,66 @@
+"""Operators by hand whose shapes, types and workspaces are harder than those of silu.py."""
+
+from __future__ import annotations
+
+from tunesmith.backends.cuda import nvrtc
+from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.messages import Unit
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.problem.codec import encode
+from tunesmith.problem.dispatch import (
+    Dispatch,
+    DispatchArgument,
+    DispatchBinary,
+    DispatchEntry,
+    DispatchLaunch,
+    DispatchSize,
+)
+
+# Sums rows of 4-bit numbers through scratch memory that begins at 7, times a number; `extra` is in no shape.
+KERNEL = """\
+extern "C" __global__ void sum(float* class_, const unsigned char* x, int* seen, long long* work, float by,
+                               int rows, int d, int extra, int add) {
+    const int row = blockIdx.x;
+    int total = 0;
+    for (int i = 0; i < d; ++i) total += (x[(row * d + i) / 2] >> (4 * ((row * d + i) % 2))) & 15;
+    class_[row] += by * total + extra + (work[row] - 7) + ADD;
+    seen[0] = rows;
+    work[row] = 0;
+}
+"""
+ARGUMENTS = (
+    DispatchArgument("class", "float32", "output", ("rows",), align=4, init=0.5),
+    DispatchArgument("x", "uint4", "input", ("rows", "2 * d + 2"), align=1),
+    DispatchArgument("seen", "int32", "inout", ("1",), align=4),
+    DispatchArgument("work", "int64", "workspace", ("rows",), align=8, init=7),
+    DispatchArgument("by", "float32", "scalar", value=2.0),
+    DispatchArgument("rows", "int32", "scalar", value="rows"),
+    DispatchArgument("length", "int32", "scalar", value="2 * d + 2"),
+    DispatchArgument("extra", "int32", "scalar", value="extra"),
+    DispatchArgument("unused", "int32", "scalar", value="0"),
+)
+SIZES = (DispatchSize("rows", 1, 4096), DispatchSize("d", 1, 4096), DispatchSize("extra", 0, 100))
+
+
+def result(capability: int = 90, name: str = "sum", arguments: tuple[DispatchArgument, ...] = ARGUMENTS):
+    launch = DispatchLaunch(
+        "sum", ("rows",), ("1",), None, tuple(a.name for a in arguments), None, False, False
+    )
+    files: dict[str, bytes] = {}
+    entries = []
+    for file, add, when in (("sum-10.cu", 10, "rows <= 64"), ("original.cu", 0, "1")):
+        source = KERNEL.replace("ADD", str(add))
+        made = nvrtc.compile_unit(Unit(file, source, "cuda", (), ("sum",)), read_flags((), capability))
+        files |= {file: source.encode(), f"{file}.cubin": made.cubin}
+        binary = DispatchBinary(f"{file}.cubin", "cubin", "", made.symbols)
+        config = {"ADD": add} if add else None
+        entries.append(DispatchEntry(when, file, "", config, (), (launch,), binary=binary))
+    dispatch = Dispatch(
+        name, "cuda", "a GPU", tuple(entries), f"sm_{capability}", "NVRTC", arguments, SIZES
+    )  # fmt: skip
+    files["dispatch.json"] = encode(dispatch) + b"\n"
+    return DeviceResult("run", dispatch, files)
+
+
+def artefact(capability: int = 90, **how) -> Artefact:
+    return Artefact((result(capability, **how),))

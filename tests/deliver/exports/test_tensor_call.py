@@ -1,0 +1,222 @@
+"""Operators over tensors: what shapes tell, what is refused, and that every binding compiles."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import shutil
+import string
+import subprocess
+import sys
+import sysconfig
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.deliver.exports import operators, silu, torch_stand_in
+from tunesmith.deliver.exports import native_torch, sglang, vllm
+from tunesmith.deliver.exports.tensor_call import TensorCall, c_text, words
+from tunesmith.deliver.exports.torch_cpp import TorchBinding
+from tunesmith.errors import BadInput
+
+CXX = shutil.which("g++")
+
+
+def cuda_headers() -> Path | None:
+    nvcc = shutil.which("nvcc")
+    roots = [Path(nvcc).resolve().parents[1]] if nvcc else []
+    roots += [Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"))]
+    return next((root / "include" for root in roots if (root / "include" / "cuda.h").exists()), None)
+
+
+INCLUDE = cuda_headers()
+needs_compiler = pytest.mark.skipif(CXX is None or INCLUDE is None, reason="needs g++ and CUDA's headers")
+MADE = {"silu": lambda: silu.artefact(silu.result(90)), "sum": operators.artefact}
+
+
+def checked(source: Path, *more: Path, flags: tuple[str, ...] = ("-Wextra",)) -> None:
+    folders = [f"-I{folder}" for folder in (INCLUDE, sysconfig.get_paths()["include"], *more)]
+    command = [str(CXX), "-std=c++17", "-Wall", "-Werror", *flags, "-fsyntax-only", *folders, str(source)]
+    got = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    assert got.returncode == 0, got.stderr
+
+
+@pytest.mark.parametrize(("made", "given", "by_all"), [("silu", (), ()), ("sum", ("extra",), ("extra",))])
+def test_sizes_that_no_shape_tells_are_passed(made, given, by_all):
+    call = TensorCall(MADE[made]())
+    assert (call.unshown, call.unshown_by_all) == (given, by_all)
+
+
+def test_schemas_say_what_is_written():
+    call = TensorCall(operators.artefact())
+    ops = native_torch.native_ops("sum")
+    found = [TorchBinding(call, "tuned_sum", ops, by_keyword=True).schema(op) for op in ops[:2]]
+    assert found == [
+        "sum(Tensor x, Tensor(a1!) seen, *, SymInt extra, float by=2.0, int unused=0) -> Tensor",
+        "sum_out(Tensor(a0!) class_, Tensor x, Tensor(a2!) seen, *, SymInt extra, float by=2.0, int unused=0)"
+        " -> ()",
+    ]
+
+
+@needs_compiler
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("where", ["vllm", "native"])
+def test_torch_bindings_compile(tmp_path, made, where):
+    artefact = MADE[made]()
+    torch = torch_stand_in.written_to(tmp_path / "torch")
+    if where == "vllm":
+        silu.written(vllm.TARGET.export(artefact).files, tmp_path)
+        checked(tmp_path / "csrc" / "tuned" / f"{artefact.name}_op.cpp", torch)
+    else:
+        silu.written(native_torch.native_files(artefact), tmp_path)
+        checked(tmp_path / "csrc" / "torch_op.cpp", torch)
+        checked(tmp_path / "csrc" / f"{artefact.name}.cpp", flags=())
+
+
+_CHECK = r"""
+#include "@_tensors.h"
+#include <cstdio>
+using namespace @_tensors;
+template <class Call> static void told(Call call) {
+    try { call(); std::puts("fine"); } catch (const Refused& refused) { std::puts(refused.what()); }
+}
+int main() {
+    const int64_t out[] = {16, 64}, in[] = {16, 128}, odd[] = {16, 127}, flat[] = {64, 1}, wide[] = {128, 1},
+                  gaps[] = {256, 1};
+    const View fine = {"out", "[tokens, d]", nullptr, out, flat, 2};
+    const auto call = [&](const View& input) {
+        const Sizes sizes = sizes_of_all(fine, input);
+        std::printf("%lld %lld: ", sizes.size_tokens, sizes.size_d);
+        check_all(fine, input, sizes);
+    };
+    told([&] { call({"input", "[tokens, 2 * d]", nullptr, in, wide, 2}); });
+    told([&] { call({"input", "[tokens, 2 * d]", nullptr, odd, wide, 2}); });
+    told([&] { call({"input", "[tokens, 2 * d]", nullptr, in, gaps, 2}); });
+    told([&] { call({"input", "[tokens, 2 * d]", nullptr, in, wide, 1}); });
+    std::printf("%lld\n", sizes_given({"input", "", nullptr, in, wide, 2}).size_d);
+    told([&] { CurrentDevice(0); });
+    told([&] { check_status(CUDA_ERROR_NO_BINARY_FOR_GPU); });
+    told([&] { as_scalar<int>("n", 1LL << 40); });
+}
+"""
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_what_does_not_fit_is_refused_in_words(tmp_path):
+    artefact = MADE["silu"]()
+    call = TensorCall(artefact)
+    (tmp_path / f"{call.name}.h").write_bytes(call.host.header)
+    (tmp_path / f"{call.name}.cpp").write_bytes(call.host.source)
+    (tmp_path / f"{call.name}_tensors.h").write_bytes(call.header)
+    (tmp_path / "check.cpp").write_text(_CHECK.replace("@", call.name))
+    program = tmp_path / "check"
+    command = [CXX, "-std=c++17", f"-I{INCLUDE}", "check.cpp", f"{call.name}.cpp", "-o", program]
+    # Not in the environment of the tests, which has what PoCL's linker needs.
+    plain = {"PATH": os.environ["PATH"]}
+    got = subprocess.run(
+        command, cwd=tmp_path, env=plain, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert got.returncode == 0, got.stderr
+    environment = {"CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([program], capture_output=True, text=True, timeout=60, env=environment, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0] == "16 64: fine"
+    assert lines[1] == (
+        "16 64: silu_and_mul: input has the shape [tokens, 2 * d], which is [16, 128] for tokens = 16, d = 64"
+        "; got [16, 127]: pass tensors whose shapes agree"
+    )
+    assert "dense, the last axis fastest, got strides [256, 1] of shape [16, 128]: copy it" in lines[2]
+    assert lines[3].endswith("input has the shape [tokens, 2 * d], 2 axes, got 1: reshape it before the call")
+    assert lines[4] == "64"
+    assert lines[5] == "silu_and_mul: the device cuda:0 cannot be used"
+    assert "its machine code is for sm_90: tune it on this device" in lines[6]
+    assert lines[7] == "silu_and_mul: n = 1099511627776 does not fit its type: pass a smaller number"
+
+
+@pytest.mark.parametrize("target", [sglang.TARGET, vllm.TARGET], ids=lambda target: target.name)
+@pytest.mark.parametrize("made", MADE)
+def test_python_modules_parse(target, made):
+    artefact = MADE[made]()
+    files = target.export(artefact).files
+    tree = ast.parse(files[f"{artefact.name}_tuned.py"])
+    (own,) = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == f"{artefact.name}_tuned"
+    ]
+    names = [argument.arg for argument in own.args.args]
+    expected = ["out", "input"] if made == "silu" else ["class_", "x", "seen", "extra", "by", "unused"]
+    assert names == expected
+    ast.parse(native_torch.native_files(artefact)["setup.py"])
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="is about machines without PyTorch")
+def test_a_package_is_built_without_what_it_cannot_have(tmp_path):
+    silu.written(native_torch.native_files(MADE["silu"]()), tmp_path)
+    (tmp_path / "tuned_silu_and_mul.py").write_text("")
+    command = [sys.executable, "setup.py", "--quiet", "build"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    wanted = {**os.environ, "TUNESMITH_NATIVE": "1"}
+    done = subprocess.run(command, cwd=tmp_path, env=wanted, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "torch" in done.stderr
+
+
+HOSTILE = 'x"); system("id"); //\n\\u0022 ${IFS} `id` *{}'
+
+
+def test_a_hostile_name_of_the_problem_is_text_everywhere():
+    own = silu.result(90)
+    dispatch = replace(own.dispatch, problem=HOSTILE, device=HOSTILE)
+    artefact = silu.artefact(replace(own, dispatch=dispatch))
+    for files in (
+        sglang.TARGET.export(artefact).files,
+        vllm.TARGET.export(artefact).files,
+        native_torch.native_files(artefact),
+    ):
+        for name, data in files.items():
+            assert set(name) <= set(string.ascii_letters + string.digits + "_./"), name
+            if name.endswith(".py"):
+                ast.parse(data)
+                assert b"system(" not in data
+            elif name.endswith((".h", ".cpp", ".cuh")):
+                for line in data.decode().splitlines():
+                    if "system(" in line:  # in a comment, or between quotes that it cannot end
+                        assert line.startswith("//") or "x\\042); system(\\042id" in line
+
+
+@needs_compiler
+@pytest.mark.slow
+def test_hostile_names_compile(tmp_path):
+    own = silu.result(90)
+    artefact = silu.artefact(replace(own, dispatch=replace(own.dispatch, problem=HOSTILE, device=HOSTILE)))
+    silu.written(native_torch.native_files(artefact), tmp_path)
+    checked(tmp_path / "csrc" / "torch_op.cpp", torch_stand_in.written_to(tmp_path / "torch"))
+    checked(tmp_path / "csrc" / f"{artefact.name}.cpp", flags=())
+
+
+@pytest.mark.parametrize("name", ["a b", "x)", "_tunesmith_x", "é", ""])
+def test_a_name_that_is_none_is_refused(name):
+    first, *rest = operators.ARGUMENTS
+    arguments = (replace(first, name=name or "1x"), *rest)
+    with pytest.raises(BadInput, match="no name for an operator's argument"):
+        TensorCall(operators.artefact(arguments=arguments))
+
+
+def test_two_arguments_of_one_name_are_refused():
+    arguments = (
+        replace(operators.ARGUMENTS[0], name="extra"),
+        *operators.ARGUMENTS[1:7],
+        *operators.ARGUMENTS[8:],
+    )
+    with pytest.raises(BadInput, match="called 'extra'"):
+        TensorCall(operators.artefact(arguments=arguments))
+
+
+def test_text_of_others():
+    assert c_text('a"\\\n?é') == '"a\\042\\134\\012\\077\\303\\251"'
+    assert words("a `b` |\n[c](d) <e>") == "a b  c(d) e"
