@@ -4,8 +4,8 @@
 
 Each call goes through the PyTorch runtime, dispatch and all, as a program would make it. Launches are
 captured in CUDA graphs over copies of the arrays, so that neither the host's part nor a warm cache is in the
-time; original and tuned are replayed in alternation. A size counts as slower where the whole 95 % interval of the
-paired ratio lies below 0.98. Needs PyTorch and the device that the runs were made on.
+time; original and tuned are replayed in alternation. A size counts as slower where the whole 95 % interval
+of the paired ratio lies below 0.98. Needs PyTorch and the device that the runs were made on.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from tunesmith.deliver.exports import NAMES, target_named
@@ -86,6 +86,9 @@ def _result(run: Run, target: Target) -> DeviceResult:
     if not dispatch.tuned:
         hint = "tune longer, with other sizes, or with a model; the report says what was tried"
         raise BadInput("this run found nothing better than the original", where=where, hint=hint)
+    found = DeviceResult(run.folder.name, dispatch, files)
+    if not target.from_journal:
+        return found
     state, templates = problems.state_and_templates(RunFolder(run.folder))
     kernel = templates.problem.kernel
-    return DeviceResult(run.folder.name, dispatch, files, kernel.path, kernel.text, state, templates)
+    return replace(found, kernel_path=kernel.path, kernel_text=kernel.text, state=state, templates=templates)

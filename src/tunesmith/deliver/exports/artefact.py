@@ -69,6 +69,7 @@ class Target:
     about: str  # one line, for people
     languages: tuple[str, ...]
     write: Callable[[Artefact], Export | dict[str, bytes]]
+    from_journal: bool = False  # it needs the user's own kernel, or what was searched
 
     def export(self, artefact: Artefact) -> Export:
         made = self.write(artefact)

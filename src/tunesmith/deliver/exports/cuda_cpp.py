@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, replace
 from importlib import resources
 
@@ -21,6 +20,7 @@ from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, T
 from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits, bare_name
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import DispatchEntry
+from tunesmith.text import markdown
 
 _FLAG = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
 
@@ -273,7 +273,7 @@ def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
     lines = [
         f"# {name}",
         "",
-        f"Tuned by Tunesmith on {', '.join(r.dispatch.device for r in artefact.results)}.",
+        f"Tuned by Tunesmith on {', '.join(markdown(r.dispatch.device) for r in artefact.results)}.",
         f"Winners delivered: {have} of {len(tuned)}.",
         "",
         "Build it:",
@@ -285,7 +285,7 @@ def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
         "original serves. It also serves on a device that no run was made on: tune there, and export both",
         "runs together.",
     ]
-    lines += ["", *(f"- left out: {shlex.join([text])}" for text in made.left_out)] if made.left_out else []
+    lines += ["", *(f"- left out: {markdown(text)}" for text in made.left_out)] if made.left_out else []
     return "\n".join(lines) + "\n"
 
 

@@ -179,4 +179,4 @@ def _write(artefact: Artefact) -> dict[str, bytes]:
     return kernel_tuner_files(found.templates, found.state)
 
 
-TARGET = Target("kernel-tuner", "a Kernel Tuner script and T4 results", tuple(LANGUAGES), _write)
+TARGET = Target("kernel-tuner", "a Kernel Tuner script and T4 results", tuple(LANGUAGES), _write, True)

@@ -100,4 +100,5 @@ TARGET = Target(
     about="a unified diff of your own kernel file: tuned kernels added, the original kept for the rest",
     languages=(CUDA.name, OPENCL.name),
     write=_write,
+    from_journal=True,
 )

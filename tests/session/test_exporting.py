@@ -1,0 +1,98 @@
+"""Exports of run folders: what comes out, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.deliver.exports.silu import result
+from tests.session.test_calling import a_run, folder_with
+from tunesmith.deliver.exports import NAMES, target_named
+from tunesmith.errors import BadInput
+from tunesmith.problem.codec import encode
+from tunesmith.session.exporting import export
+from tunesmith.session.run_result import Run
+
+pytestmark = [needs_nvrtc]
+FOR_CUDA = [name for name in NAMES if "cuda" in target_named(name).languages]
+WITHOUT_JOURNAL = [name for name in FOR_CUDA if not target_named(name).from_journal]
+
+
+@pytest.fixture(scope="module")
+def silu_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    made = result(90)
+    return a_run(folder_with(dict(made.files), tmp_path_factory.mktemp("silu") / "run"))
+
+
+@pytest.mark.parametrize("name", WITHOUT_JOURNAL)
+def test_every_target_has_every_winner(silu_run: Run, tmp_path: Path, name: str) -> None:
+    found = export([silu_run], name, tmp_path / "out")
+    assert found.delivered == "delivered: 2 of 2 tuned kernels"
+    assert sorted(found.files) == sorted(
+        path.relative_to(tmp_path / "out").as_posix()
+        for path in (tmp_path / "out").rglob("*")
+        if path.is_file()
+    )
+
+
+def test_a_run_exports_itself(silu_run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert silu_run.export("cubin").folder == "silu_and_mul-cubin"
+    with pytest.raises(BadInput, match="goes into an empty folder"):
+        silu_run.export("cubin")
+
+
+def test_an_unknown_target_names_those_there_are(silu_run: Run, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no export 'jax'") as caught:
+        export([silu_run], "jax", tmp_path / "out")
+    assert "torch, cpp, cubin" in (caught.value.hint or "")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_of_another_language_names_those_of_this_one(silu_run: Run, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="the export opencl is for opencl, this kernel is cuda") as caught:
+        export([silu_run], "opencl", tmp_path / "out")
+    assert "torch" in (caught.value.hint or "")
+
+
+def test_a_run_that_is_not_finished(silu_run: Run, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="not finished") as caught:
+        export([a_run(silu_run.folder, finished=False)], "cubin", tmp_path / "out")
+    assert "tunesmith resume" in (caught.value.hint or "")
+
+
+def test_a_run_without_winners(tmp_path: Path) -> None:
+    made = result(90, binaries=False)
+    bare = replace(made.dispatch, entries=made.dispatch.entries[-1:])
+    files = {"original.cu": made.files["original.cu"], "dispatch.json": encode(bare)}
+    with pytest.raises(BadInput, match="found nothing better than the original"):
+        export([a_run(folder_with(files, tmp_path / "run"))], "torch", tmp_path / "out")
+
+
+def test_a_file_that_was_changed_is_not_exported(tmp_path: Path) -> None:
+    folder = folder_with(dict(result(90, binaries=False).files), tmp_path / "run")
+    (folder / "tuned" / "original.cu").write_text("// something else")
+    with pytest.raises(BadInput, match=r"original\.cu is not the file that the run's certificate names"):
+        export([a_run(folder)], "torch", tmp_path / "out")
+
+
+def test_two_devices_in_one(silu_run: Run, tmp_path: Path) -> None:
+    other = result(80, device="another GPU")
+    second = a_run(folder_with(dict(other.files), tmp_path / "other"))
+    found = export([silu_run, second], "torch", tmp_path / "out")
+    assert found.devices == ("a GPU", "another GPU")
+    assert found.delivered == "delivered: 4 of 4 tuned kernels"
+    with pytest.raises(BadInput, match="two runs are for sm_90"):
+        export([silu_run, silu_run], "torch", tmp_path / "twice")
+
+
+def test_what_a_run_left_out_is_said(tmp_path: Path) -> None:
+    made = result(90)
+    less = replace(made.dispatch, left_out=("A=1: its grid asks for what nobody knows",))
+    files = {**made.files, "dispatch.json": encode(less)}
+    found = export([a_run(folder_with(files, tmp_path / "run"))], "cubin", tmp_path / "out")
+    assert found.delivered == "delivered: 2 of 3 tuned kernels"
+    assert found.left_out == less.left_out
