@@ -68,7 +68,7 @@ def scalar_value(argument: DispatchArgument) -> float | int:
 
 
 @dataclass(frozen=True)
-class Scratch:
+class ScratchMemory:
     """Memory that a kernel needs beside the caller's: bytes for some sizes."""
 
     variable: str  # of the launch
@@ -115,15 +115,15 @@ class TensorCall:
             raise BadInput(fault, hint="rename one in the problem file, and tune again")
 
     @cached_property
-    def scratch(self) -> tuple[Scratch, ...]:
+    def scratch(self) -> tuple[ScratchMemory, ...]:
         own = [
-            Scratch(self.program.pointers[a.name], _pointer_type(a), (("1", a),))
+            ScratchMemory(self.program.pointers[a.name], _pointer_type(a), (("1", a),))
             for a in self.program.arrays
             if a.role == "workspace"
         ]
         for name, uses in self.program.workspaces.items():
             found = tuple((entry.when, argument) for entry, argument in uses)
-            own.append(Scratch(self.program.pointers[name], _pointer_type(found[0][1]), found))
+            own.append(ScratchMemory(self.program.pointers[name], _pointer_type(found[0][1]), found))
         return tuple(own)
 
     # -- sizes ----------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ class TensorCall:
             "}\n"
         )
 
-    def _scratch_function(self, scratch: Scratch) -> str:
+    def _scratch_function(self, scratch: ScratchMemory) -> str:
         """How many bytes any kernel may need that may serve these sizes."""
         body = ""
         for when, argument in scratch.uses:
