@@ -72,13 +72,13 @@ def test_another_type_is_refused_in_words(module):
 @pytest.mark.slow
 def test_workspaces_and_packed_types_build(tmp_path):
     """Its binding also tells how much scratch memory a call needs."""
-    functions = ("tuned", "original", "prepare", "needed_arg_work")
+    functions = ("tuned", "original", "prepare", "needed_arg_work", "needed_work_more")
     module = loaded(tmp_path, operators.artefact(), functions)
     tensors = on_host(4, dtype="float32"), on_host(4, 3, dtype="uint8"), on_host(1, dtype="int32")
     with pytest.raises(ValueError, match="sum runs on a CUDA device, got a tensor on cpu as class"):
         module.needed_arg_work(*tensors, 5)
     with pytest.raises(ValueError, match="runs on a CUDA device"):
-        module.tuned(*tensors, 5, 2.0, 0, on_host(32, dtype="uint8"))
+        module.tuned(*tensors, 5, 2.0, 0, on_host(32, dtype="uint8"), on_host(32, dtype="uint8"))
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_workspaces_are_allocated_and_filled(tmp_path, monkeypatch):
     torch = pytest.importorskip("torch")
     major, minor = torch.cuda.get_device_capability()
     artefact = operators.artefact(10 * major + minor)
-    functions = ("tuned", "original", "prepare", "bytes_arg_work")
+    functions = ("tuned", "original", "prepare", "bytes_arg_work", "bytes_work_more")
     module = imported(tmp_path, artefact, monkeypatch, functions)
     for rows, add in ((4, 10), (100, 0)):
         x = torch.full((rows, 5), 0x21, device="cuda", dtype=torch.uint8)  # 10 numbers: d = 4, the sum is 15

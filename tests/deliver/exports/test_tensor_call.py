@@ -166,6 +166,10 @@ def test_a_package_is_built_without_what_it_cannot_have(tmp_path):
     assert "torch" in done.stderr
 
 
+def test_without_machine_code_nothing_is_built_ahead_of_time():
+    assert native_torch.native_files(silu.artefact(silu.result(90, binaries=False))) == {}
+
+
 HOSTILE = 'x"); system("id"); //\n\\u0022 ${IFS} `id` *{}'
 
 

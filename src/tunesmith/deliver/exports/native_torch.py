@@ -80,7 +80,10 @@ setup(**_options())
 
 
 def native_files(artefact: Artefact, package: str = "", function: str = "") -> dict[str, bytes]:
-    """The files beside the package's own: sources below csrc/ and setup.py. Names as the package has them."""
+    """The files beside the package's own: sources below csrc/ and setup.py. Names as the package has them.
+    None where a run has no machine code of its winners: the package then builds their sources."""
+    if not all(any(r.binary(e) for e in r.dispatch.tuned) for r in artefact.results):
+        return {}
     call = TensorCall(artefact)
     own = call.name
     package = package or f"tuned_{own}"

@@ -69,7 +69,7 @@ def scalar_value(argument: DispatchArgument) -> float | int:
 
 
 @dataclass(frozen=True)
-class ScratchArray:
+class ScratchMemory:
     """Memory that a kernel needs beside the caller's: bytes for some sizes."""
 
     variable: str  # of the launch
@@ -116,15 +116,15 @@ class TensorCall:
             raise BadInput(fault, hint="rename one in the problem file, and tune again")
 
     @cached_property
-    def scratch(self) -> tuple[ScratchArray, ...]:
+    def scratch(self) -> tuple[ScratchMemory, ...]:
         own = [
-            ScratchArray(self.program.pointers[a.name], _pointer_type(a), (("1", a),))
+            ScratchMemory(self.program.pointers[a.name], _pointer_type(a), (("1", a),))
             for a in self.program.arrays
             if a.role == "workspace"
         ]
         for name, uses in self.program.workspaces.items():
             found = tuple((entry.when, argument) for entry, argument in uses)
-            own.append(ScratchArray(self.program.pointers[name], _pointer_type(found[0][1]), found))
+            own.append(ScratchMemory(self.program.pointers[name], _pointer_type(found[0][1]), found))
         return tuple(own)
 
     # -- sizes ----------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ class TensorCall:
             "}\n"
         )
 
-    def _scratch_function(self, scratch: ScratchArray) -> str:
+    def _scratch_function(self, scratch: ScratchMemory) -> str:
         """How many bytes any kernel may need that may serve these sizes."""
         body = ""
         for when, argument in scratch.uses:

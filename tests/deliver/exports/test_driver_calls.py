@@ -1,0 +1,154 @@
+"""What the exported host code asks of the driver, seen by a driver that only writes it down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from tests.deliver.exports import operators
+from tests.deliver.exports.test_tensor_call import CXX, INCLUDE, needs_compiler
+from tunesmith.deliver.exports.tensor_call import TensorCall
+
+pytestmark = [needs_compiler, pytest.mark.slow]
+_DRIVER = r"""
+#include <cuda.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+static int depth = 0;
+static long long place(CUdeviceptr data) { return static_cast<long long>(data); }
+extern "C" {
+CUresult cuDeviceGet(CUdevice* device, int ordinal) { *device = ordinal; return CUDA_SUCCESS; }
+CUresult cuCtxGetDevice(CUdevice* device) {
+    *device = 3;
+    return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { *context = nullptr; return CUDA_SUCCESS; }
+CUresult cuCtxPushCurrent(CUcontext) { ++depth; std::puts("push"); return CUDA_SUCCESS; }
+CUresult cuCtxPopCurrent(CUcontext*) { --depth; std::puts("pop"); return CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult, const char** text) { *text = "a driver's words"; return CUDA_SUCCESS; }
+CUresult cuMemsetD8Async(CUdeviceptr, unsigned char, size_t, CUstream) { return CUDA_ERROR_UNKNOWN; }
+CUresult cuMemsetD16Async(CUdeviceptr, unsigned short, size_t, CUstream) { return CUDA_ERROR_UNKNOWN; }
+CUresult cuMemsetD32Async(CUdeviceptr data, unsigned value, size_t count, CUstream) {
+    std::printf("fill %lld with %#x, %zu times\n", place(data), value, count);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr data, size_t pitch, unsigned value, size_t, size_t count, CUstream) {
+    std::printf("fill %lld with %#x every %zu, %zu times\n", place(data), value, pitch, count);
+    return CUDA_SUCCESS;
+}
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    static CUstreamCaptureMode own = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const CUstreamCaptureMode before = own;
+    own = *mode;
+    *mode = before;
+    std::puts(own == CU_STREAM_CAPTURE_MODE_RELAXED ? "relaxed" : "as before");
+    return CUDA_SUCCESS;
+}
+CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, void**, unsigned,
+                           CUlibraryOption*, void**, unsigned) {
+    std::puts(std::memcmp(code, "\x7f" "ELF", 4) == 0 ? "load" : "load what is no machine code");
+    *library = reinterpret_cast<CUlibrary>(const_cast<void*>(code));
+    return std::getenv("NO_CODE") == nullptr ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+    std::printf("kernel %s\n", name);
+    *kernel = reinterpret_cast<CUkernel>(library);
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+    *value = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : 0;
+    return CUDA_SUCCESS;
+}
+CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** args, void**) {
+    std::printf("launch %u on stream %lld, by %g, d %d\n", config->gridDimX,
+                reinterpret_cast<long long>(config->hStream), *static_cast<float*>(args[4]),
+                *static_cast<int*>(args[6]));
+    return CUDA_SUCCESS;
+}
+}
+"""
+_PROGRAM = r"""
+#include "sum_tensors.h"
+#include <cstdio>
+using namespace sum_tensors;
+static void* at(long long place) { return reinterpret_cast<void*>(place); }
+static void call(bool original, int64_t rows, double by) {
+    const int64_t lengths[] = {rows, 5}, one[] = {1, 1}, dense[] = {5, 1};
+    const View out = {"class", "", at(1 << 20), lengths, one, 1};
+    const View x = {"x", "", at(2 << 20), lengths, dense, 2}, seen = {"seen", "", at(3 << 20), one, one, 1};
+    try {
+        const CurrentDevice current(3);
+        const CurrentDevice again(3);
+        const Sizes sizes = sizes_of_all(out, x, seen, 5);
+        check_all(out, x, seen, sizes);
+        std::printf("scratch of %lld and %lld bytes\n", bytes_arg_work(sizes), bytes_work_more(sizes));
+        void* more = bytes_work_more(sizes) > 0 ? at(5 << 20) : nullptr;
+        run(original, out, x, seen, by, 0, sizes, at(4 << 20), more, static_cast<CUstream>(at(77)));
+    } catch (const Refused& refused) {
+        std::puts(refused.what());
+    }
+}
+int main() {
+    call(false, 4, 2.0);
+    call(false, 4, 3.0);
+    call(true, 4, 2.0);
+    call(false, 100, 2.0);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("driver")
+    call = TensorCall(operators.artefact())
+    files = {"sum.h": call.host.header, "sum.cpp": call.host.source, "sum_tensors.h": call.header}
+    files |= {"driver.cpp": _DRIVER.encode(), "main.cpp": _PROGRAM.encode()}
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    plain = {"PATH": os.environ["PATH"]}
+    for arguments in (
+        ["-shared", "-fPIC", "driver.cpp", "-o", "libcuda.so.1"],
+        ["main.cpp", "sum.cpp", "-o", "program"],
+    ):
+        command = [str(CXX), "-std=c++17", f"-I{INCLUDE}", *arguments]
+        got = subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True, check=False)
+        assert got.returncode == 0, got.stderr
+    return folder
+
+
+def told(folder, **environment):
+    own = {"LD_LIBRARY_PATH": str(folder), **environment}
+    done = subprocess.run(
+        [folder / "program"], env=own, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.splitlines()
+
+
+FILLED = "fill 4194304 with 0x7 every 8, {0} times", "fill 4194308 with 0 every 8, {0} times"
+LOADED = "relaxed", "load", "kernel sum", "as before"
+
+
+def test_the_tuned_kernel_the_original_and_what_each_needs(program):
+    lines = told(program)
+    out, more = "fill 1048576 with 0x3f000000, {0} times", "fill 5242880 with 0x3e800000, 8 times"
+    filled = [out.format(4), *(line.format(4) for line in FILLED), more]
+    launched = "launch 4 on stream 77, by {0}, d 10"
+    assert lines == [
+        "push", "scratch of 32 and 32 bytes", *filled, *LOADED, launched.format(2), "pop",
+        "push", "scratch of 32 and 32 bytes", *filled, *LOADED, launched.format(3), "pop",
+        "push", "scratch of 32 and 32 bytes", *filled, launched.format(2), "pop",
+        "push", "scratch of 800 and 0 bytes", out.format(100), *(line.format(100) for line in FILLED),
+        "launch 100 on stream 77, by 2, d 10", "pop",
+    ]  # fmt: skip
+
+
+def test_machine_code_that_cannot_be_loaded_is_an_error_in_words(program):
+    lines = told(program, NO_CODE="1")
+    refused = "sum: a driver's words (its machine code is for sm_90: tune it on this device, and export both)"
+    assert lines.count(refused) == 4
+    assert not [line for line in lines if line.startswith("launch")]
+    assert lines.count("push") == lines.count("pop") == 4
