@@ -155,6 +155,7 @@ def facts(run: Path) -> list[tuple[str, Any]]:
     """A run's events without what depends on the clock, or is drawn for this run alone. Long texts that stand
     beside the journal are in them."""
     drawn = {"Started": {"salt"}, "Verified": {"seed", "cases", "replaced", "reach", "seen"}}
+    drawn["Served"] = {"calls", "dispatch"}  # at sizes no larger than those that were drawn there
 
     def timeless(value: Any) -> Any:
         if isinstance(value, dict):

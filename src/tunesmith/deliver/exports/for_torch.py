@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.deliver.exports.artefact import Artefact, Target
+from tunesmith.deliver.exports.native_torch import native_files
 from tunesmith.deliver.exports.python_package import (
     CUDA_RUNTIME,
     function_name,
@@ -30,7 +31,15 @@ _OPERATORS = TorchOperators(_CALLS, "{package}", "{name}", native=_native is not
 {name}_out = _OPERATORS.out  # every array, in the kernel's order
 original = _OPERATORS.functional_original
 original_out = _OPERATORS.out_original
-prepare = _OPERATORS.prepare  # load all that may serve, e.g. before a CUDA graph is captured
+
+
+def prepare():
+    """Load all that may serve, e.g. before a CUDA graph is captured."""
+    if _native is not None:
+        _native.prepare()
+    else:
+        _OPERATORS.prepare()
+
 
 __all__ = ["{name}", "{name}_out", "original", "original_out", "prepare"]
 '''
@@ -55,7 +64,8 @@ def _write(artefact: Artefact) -> dict[str, bytes]:
     call = f"{outputs} = {name}({inputs})" if outputs else f"{name}({inputs})"
     module = _MODULE.format(package=package, name=name, count=len(artefact.results))
     usage = _USAGE.format(package=package, name=name, call=call)
-    return package_files(artefact, (*CUDA_RUNTIME, "torch_op"), module, '"torch>=2.4"', usage)
+    files = package_files(artefact, (*CUDA_RUNTIME, "torch_op"), module, '"torch>=2.4"', usage)
+    return files | native_files(artefact)
 
 
 TARGET = Target("torch", "a Python package with PyTorch operators", ("cuda",), _write)
