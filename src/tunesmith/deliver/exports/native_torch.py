@@ -43,6 +43,7 @@ import sys
 from setuptools import setup
 
 _WANTED = os.environ.get("TUNESMITH_NATIVE", "")
+_KNOWN = {known}  # compute capabilities that machine code is there for
 
 
 def _options():
@@ -57,6 +58,12 @@ def _options():
     if CUDA_HOME is None or not os.path.exists(os.path.join(CUDA_HOME, "include", "cuda.h")):
         if _WANTED == "1":
             raise RuntimeError("CUDA's headers are not found: set CUDA_HOME to the folder of a toolkit")
+        return {{}}
+
+    import torch
+
+    here = [torch.cuda.get_device_capability(number) for number in range(torch.cuda.device_count())]
+    if any(one not in _KNOWN for one in here) and _WANTED != "1":  # there the original is compiled for the device, which _native cannot do
         return {{}}
 
     class Build(BuildExtension):
@@ -79,6 +86,11 @@ setup(**_options())
 '''
 
 
+def _capabilities(artefact: Artefact) -> list[tuple[int, int]]:
+    found = (int(r.dispatch.architecture.removeprefix("sm_") or 0) for r in artefact.results)
+    return sorted(divmod(capability, 10) for capability in found)
+
+
 def native_files(artefact: Artefact, package: str = "", function: str = "") -> dict[str, bytes]:
     """The files beside the package's own: sources below csrc/ and setup.py. Names as the package has them.
     None where a run has no machine code of its winners: the package then builds their sources."""
@@ -99,7 +111,7 @@ def native_files(artefact: Artefact, package: str = "", function: str = "") -> d
         f"csrc/{own}.cpp": call.host.source,
         f"csrc/{own}_tensors.h": call.header,
         "csrc/torch_op.cpp": source.encode(),
-        "setup.py": _SETUP.format(package=package, name=own).encode(),
+        "setup.py": _SETUP.format(package=package, name=own, known=_capabilities(artefact)).encode(),
         "MANIFEST.in": b"graft csrc\n",
     }
 
