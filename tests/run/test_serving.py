@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, timing, verified
+from tunesmith.deliver.display import event_line
 from tunesmith.problem.dispatch import read_dispatch
 from tunesmith.problem.plan import Status
 from tunesmith.run.delivery import builds_known, delivery
-from tunesmith.run.events import Event, Served, ServedSize
+from tunesmith.run.events import Event, Recorded, Served, ServedSize
 from tunesmith.run.outcome import Result
+from tunesmith.run.plausible import fault_of
 from tunesmith.run.ports import Delivery, SizedCall
 from tunesmith.run.racing import Winners, failed_verification, unverified, verified_choice
 from tunesmith.run.serving import FIRST, LATER, ROUNDS, next_calls
@@ -124,3 +127,20 @@ def test_where_it_cannot_run_the_original_serves() -> None:
 
 def test_without_a_winner_nothing_is_called() -> None:
     assert calls_of(state_of()) == ()
+
+
+def test_people_are_told_what_came_of_the_calls() -> None:
+    line = event_line(served(after(), lambda sizes: 0.5 if sizes["rows"] < 4 else 1.5), after())
+    assert line is not None
+    assert line.text.startswith(f"called through its dispatch at {FIRST} sizes, slower than the original at ")
+    assert not line.text.endswith("none")
+    good = event_line(served(after(), lambda _sizes: 1.5), after())
+    assert good is not None
+    assert good.text.endswith("slower than the original at none")
+
+
+def test_an_event_about_a_template_that_nobody_wrote_is_refused() -> None:
+    found = served(after(), lambda _sizes: 1.5)
+    strange = replace(found, general=replace(FAST, candidate="7"))
+    assert fault_of(after(), Recorded(9, 9.0, found)) is None
+    assert "there is no template '7'" in (fault_of(after(), Recorded(9, 9.0, strange)) or "")

@@ -18,9 +18,10 @@ from rich.text import Text
 from tunesmith.deliver import report_parts
 from tunesmith.deliver.report_sections import RULES, sections
 from tunesmith.run import events as ev
+from tunesmith.run.boundary import SLOWER
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.run.candidates import rule_text
-from tunesmith.run.outcome import Outcome
+from tunesmith.run.outcome import Outcome, median
 from tunesmith.run.prior import change_text
 from tunesmith.run.report import Report
 from tunesmith.run.rounds import BY_SEARCH
@@ -95,6 +96,11 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Unanswered(number, reason, final=final):
             then = "given up" if final else "asking again"
             return f"request {number} is not answered, {then}: {first_line(reason)}"
+        case ev.Served(calls=calls):
+            timed = [c.result for c in calls if c.result.timing is not None]
+            slower = sum(r.timing is not None and median(r.timing.ratios) < SLOWER for r in timed)
+            where = counted(len(timed), "size")
+            return f"called through its dispatch at {where}, slower than the original at {slower or 'none'}"
         case ev.Verified(outcome):
             bad = [r for r in outcome.results if not r.ok]
             verdict = f"failed: {bad[0].status} {bad[0].detail}" if bad else "holds"

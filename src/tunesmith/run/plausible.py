@@ -49,6 +49,8 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             if outcome.trial.config is None or not state.known.count(outcome.trial.config):
                 yield "what is verified was measured before"
             yield from _errors(errors for case in event.seen for errors in case.errors)
+        case ev.Served(general, _, calls):
+            yield from _of_configs(state, [general, *(call.config for call in calls)])
         case ev.Measured(outcome):
             if outcome.trial not in state.in_flight:
                 yield f"trial {outcome.trial.id} is measured as it was asked for, and once"

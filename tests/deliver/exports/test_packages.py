@@ -20,7 +20,7 @@ from tunesmith.deliver.exports.python_package import runtime_text
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import DispatchArgument
 
-TARGETS = {"torch": for_torch.TARGET, "cupy": for_cupy.TARGET, "cuda-core": for_cuda_core.TARGET}
+TARGETS = {"torch": for_torch.TARGET, "cupy": for_cupy.TARGET, "cuda.core": for_cuda_core.TARGET}
 MODULES = sorted(path.stem for path in Path(runtime.__file__).parent.glob("*.py"))
 FRAMEWORKS = {
     "torch_op": {"torch"}, "cupy_op": {"cupy"}, "cuda_core_op": {"cuda"}, "opencl_op": {"numpy", "pyopencl"},

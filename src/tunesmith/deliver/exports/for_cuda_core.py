@@ -1,4 +1,4 @@
-"""The export `cuda-core`: a package whose function takes a cuda.core stream and any arrays on the device."""
+"""The export `cuda.core`: a package whose function takes a cuda.core stream and any arrays on the device."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ def _write(artefact: Artefact) -> dict[str, bytes]:
     return package_files(artefact, runtime, module, '"cuda-core>=0.3"', _USAGE.format(**known))
 
 
-TARGET = Target("cuda-core", "a Python package for cuda.core's streams and any arrays", ("cuda",), _write)
+TARGET = Target("cuda.core", "a Python package for cuda.core's streams and any arrays", ("cuda",), _write)

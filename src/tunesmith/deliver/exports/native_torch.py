@@ -63,8 +63,8 @@ def _options():
     import torch
 
     here = [torch.cuda.get_device_capability(number) for number in range(torch.cuda.device_count())]
-    if any(one not in _KNOWN for one in here) and _WANTED != "1":  # there the original is compiled for the device, which _native cannot do
-        return {{}}
+    if any(one not in _KNOWN for one in here) and _WANTED != "1":
+        return {{}}  # there the original is compiled at its first call, which _native cannot do
 
     class Build(BuildExtension):
         def run(self):
