@@ -297,7 +297,7 @@ class TestReport:
             "report           runs/tiny-1/report.md",
             "certificate      runs/tiny-1/certificate.json",
             "all the rest     tunesmith report runs/tiny-1 --full",
-            "next             tunesmith verify runs/tiny-1",
+            "next             tunesmith export runs/tiny-1 --to TARGET: torch, cpp, opencl, patch, …",
         ]
 
     def test_seven_workloads_are_one_screen(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_the_first_screen_has_what_was_verified_and_no_more() -> None:
     text = "\n".join(screen)
     says(text, "geometric mean", "1.19×", "verified on 7 fresh cases", "right by the float64 reference")
     says(text, "delivered", "1 of 1 winner", "tuned/dispatch.json")
-    says(text, "next", "tunesmith verify")
+    says(text, "next", "tunesmith export")
     assert "| decode_long_6 | rows=16384 d=4096 | 12655.1 µs | 1547.2 µs | 8.29× | 7.41 to 9.09 |" in screen
     assert not [word for word in ("round", "BLOCK", "evaluation", "by the search") if word in text]
     assert text.count("many") < 20, "the whole note is behind it"

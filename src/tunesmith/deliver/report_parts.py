@@ -159,7 +159,9 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
     if folder:
         found.append((MORE, f"tunesmith report {own} --full"))
     if certified:
-        found.append(("next", f"tunesmith verify {own}{aside}"))
+        # Of a run without winners there is nothing to take home.
+        forms = f"tunesmith export {own} --to TARGET{aside}: torch, cpp, opencl, patch, …"
+        found.append(("next", forms if report.winners else f"tunesmith verify {own}{aside}"))
     elif not report.finished and not report.live:
         found.append(("resume it with", go_on or f"tunesmith resume {own}{aside}"))
     return found
