@@ -186,7 +186,9 @@ class FakeSession(port.PlainSession):
         self.run(calls[:1])
         for call in calls[1:]:
             for pointer in pointers_of(call)[:1]:
-                self._queued.setdefault(id(pointer.memory), {})[pointer.offset] = call
+                queued = self._queued.setdefault(id(pointer.memory), {})
+                queued.pop(pointer.offset, None)  # the last to write there is the last to be carried out
+                queued[pointer.offset] = call
         costs: dict[tuple[int, tuple[tuple[str, int], ...]], float] = {}
         total = 0.0
         for call in calls:
