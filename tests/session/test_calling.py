@@ -18,7 +18,8 @@ from tests.samples import DEVICE
 from tunesmith.deliver.certificate import Certificate
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.problem.codec import encode
-from tunesmith.problem.dispatch import Dispatch, DispatchSize
+from tunesmith.problem.dispatch import Dispatch
+from tunesmith.problem.problem import SizeRule
 from tunesmith.run.chain import ChainHead, sha256
 from tunesmith.session import benching
 from tunesmith.session.benching import BenchedWay, notes_of
@@ -54,7 +55,7 @@ def opencl_folder(tmp_path: Path) -> Path:
     cl = pytest.importorskip("pyopencl")
     names = [d.name.strip() for p in cl.get_platforms() for d in p.get_devices()]
     entries = (one("n <= 500", 100, {"B": 1}), one("1", 0, None))
-    sizes = (DispatchSize("n", 1, 1000),)
+    sizes = (SizeRule("n", 1, 1000),)
     made = Dispatch("scaled", "opencl", names[0], entries, arguments=ARGUMENTS, sizes=sizes)
     return folder_with({"dispatch.json": encode(made), "k.cl": SOURCE.encode()}, tmp_path / "run")
 

@@ -406,7 +406,6 @@ class BackendKind:
     readable: Callable[[], Iterable[Path]] = lambda: ()
     # The device to build for where none is here.
     absent_device: Callable[[str | None], Device | None] = lambda _wanted: None
-    architecture: Callable[[Device], str] = lambda _device: ""  # of a device, as users name it
     is_architecture: Callable[[Device, str], bool] = lambda _device, _wanted: False
     toolchain: Toolchain | None = None  # None: there is no choice
     flags: TuningFlags = TuningFlags()

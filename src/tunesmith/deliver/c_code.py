@@ -1,9 +1,9 @@
-"""Expressions as C++ over `long long`, and the names that C++ has for our types."""
+"""Expressions as C++ over `long long`, the names that C++ has for our types, and comments."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from importlib import resources
 from typing import assert_never
@@ -11,6 +11,7 @@ from typing import assert_never
 from tunesmith.space import grammar as n
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import ArithmeticOp, CompareOp, Function, Node
+from tunesmith.text import plain
 
 # Each type, and the header that has it.
 C_TYPES: dict[str, tuple[str, str | None]] = {
@@ -29,6 +30,12 @@ def identifier(text: str) -> str:
     """The text as (part of) a C name."""
     name = re.sub(r"[^A-Za-z0-9_]", "_", text)
     return f"k{name}" if not name or name[0].isdigit() else name
+
+
+def comment(lines: Iterable[str], indent: str = "") -> str:
+    """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
+    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
+    return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
 
 
 HELPERS = resources.files("tunesmith.deliver").joinpath("arithmetic.cuh").read_text("utf-8")

@@ -12,12 +12,11 @@ from functools import cached_property
 from importlib import resources
 from itertools import combinations
 
-from tunesmith.deliver.c_code import C_TYPES, c_code
+from tunesmith.deliver.c_code import C_TYPES, c_code, comment
 from tunesmith.deliver.cuda_names import (
     HostParameter,
     c_name,
     c_string,
-    comment,
     host_parameter,
     image_text,
     is_as_tuned,
@@ -25,6 +24,7 @@ from tunesmith.deliver.cuda_names import (
     workspace_parameter,
 )
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.deliver.exports.terms import bytes_of
 from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
@@ -268,22 +268,8 @@ class HostProgram:
         return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n    }}()"
 
     def bytes_of(self, argument: DispatchArgument) -> str:
-        """From the first byte of an array to its last."""
-        element = element_type(argument.type)
-        shape = [f"larger({c_code(parse(e), self.sizes)}, 0LL)" for e in argument.shape]
-        if argument.strides:
-            strides = [c_code(parse(e), self.sizes) for e in argument.strides]
-            count = "1LL"
-            for length, stride in zip(shape, strides, strict=True):
-                last = f"multiply(larger(subtract({length}, 1LL, undefined), 0LL), {stride}, undefined)"
-                count = f"add({count}, {last}, undefined)"
-        else:
-            count = shape[0] if shape else "1LL"
-            for length in shape[1:]:
-                count = f"multiply({count}, {length}, undefined)"
-        if element.packed > 1:
-            return f"ceildiv({count}, {element.packed}LL, undefined)"
-        return f"multiply({count}, {element.bytes}LL, undefined)"
+        """From the first byte of an array to its last, in C++."""
+        return c_code(bytes_of(argument), self.sizes)
 
     def _condition(self, name: str, when: Expr) -> str:
         taken = ", ".join(f"long long {size}" for size in self.sizes.values())

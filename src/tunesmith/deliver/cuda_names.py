@@ -11,7 +11,6 @@ from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.expr import ExprError, Undefined, parse
-from tunesmith.text import plain
 
 
 @dataclass(frozen=True)
@@ -43,12 +42,6 @@ def image_text(name: str, data: bytes) -> str:
     rows = (", ".join(f"{word:#x}" for word in words[i : i + 6]) for i in range(0, len(words), 6))
     body = ",\n".join(rows)
     return f"alignas(16) static const unsigned long long {name}[] = {{  // {len(data)} bytes\n{body}}};\n"
-
-
-def comment(lines: Sequence[str], indent: str = "") -> str:
-    """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
-    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
-    return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
 
 
 def c_string(text: str) -> str:

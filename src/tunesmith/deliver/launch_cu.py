@@ -11,11 +11,12 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.cuda_host import RULE, RUNTIME, Address, DispatchLine, HostProgram
-from tunesmith.deliver.cuda_names import comment, unfit
+from tunesmith.deliver.cuda_names import unfit
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
-from tunesmith.problem.dispatch import Dispatch, DispatchEntry
+from tunesmith.problem.dispatch import Dispatch, DispatchEntry, headers_of
 
 NAME = "launch.cu"
 
@@ -57,7 +58,7 @@ class SourceUnits:
         """And the namespace. Raises Unfit."""
         if self.flags is not None and entry.flags != self.flags:
             raise Unfit(f"it is built with other flags, {shlex.join(entry.flags)}: compile it by itself")
-        headers = _headers(result, entry)
+        headers = headers_of(entry, result.files)
         key = (result.source(entry), headers, entry.flags)
         if key not in self.units:
             tuned = sum(not unit.namespace.startswith("original") for unit in self.units.values())
@@ -119,16 +120,6 @@ def _line(
         if (address := program.embedded(result, entry)) is not None:
             return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
         return replace(line, why=str(error))
-
-
-def _headers(result: DeviceResult, entry: DispatchEntry) -> tuple[tuple[str, str], ...]:
-    if entry.headers is None:
-        return ()
-    start = f"{entry.headers.folder}/"
-    return tuple(
-        (name.removeprefix(start), result.files[name].decode(errors="surrogatepass"))
-        for name in entry.headers.files
-    )
 
 
 def bare_name(entry: str) -> str:

@@ -6,7 +6,6 @@ all that an export needs beside the files it names. The runtime that exports shi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -41,18 +40,6 @@ class DispatchArgument:
     def follows_sizes(self) -> bool:
         """Whether the sizes decide this scalar; others are the caller's."""
         return isinstance(self.value, str) and bool(parse(self.value).names)
-
-
-@dataclass(frozen=True)
-class DispatchSize:
-    name: str
-    min: int
-    max: int
-    multiple_of: int = 1
-    one_of: tuple[int, ...] = ()
-
-    def describe(self) -> str:
-        return SizeRule(self.name, self.min, self.max, self.multiple_of, self.one_of).describe()
 
 
 @dataclass(frozen=True)
@@ -117,7 +104,7 @@ class Dispatch:
     architecture: str = ""  # of the device, as compilers name it: sm_90
     compiler: str = ""
     arguments: tuple[DispatchArgument, ...] = ()
-    sizes: tuple[DispatchSize, ...] = ()
+    sizes: tuple[SizeRule, ...] = ()
     require: tuple[str, ...] = ()  # what the contract promises beside the sizes' own rules
     workloads: tuple[DispatchWorkload, ...] = ()
     shown: str = ""  # where the general entry serves, and what that rests on
@@ -209,7 +196,7 @@ def kernel_for(dispatch: Dispatch, sizes: Mapping[str, int]) -> ReadyKernel:
     entry = dispatch.entry_for(sizes)
     launches = tuple(
         ReadyLaunch(
-            re.sub(r"\{(\w+)\}", lambda found: str(sizes[found[1]]), launch.entry),
+            PLACEHOLDER.sub(lambda found: str(sizes[found[1]]), launch.entry),
             tuple(value_of(text, sizes) for text in launch.grid),
             tuple(value_of(text, sizes) for text in launch.block),
             launch.args,
@@ -231,18 +218,21 @@ def value_of(text: str, sizes: Mapping[str, int]) -> int:
     return int(expression.evaluate(sizes))
 
 
+def headers_of(entry: DispatchEntry, files: Mapping[str, bytes]) -> tuple[tuple[str, str], ...]:
+    """The user's own headers as the source includes them, and their texts."""
+    if entry.headers is None:
+        return ()
+    start = f"{entry.headers.folder}/"
+    return tuple(
+        (name.removeprefix(start), files[name].decode(errors="surrogatepass")) for name in entry.headers.files
+    )
+
+
 def delivered_variant(
     dispatch: Dispatch, entry: DispatchEntry, files: Mapping[str, bytes], sizes: Mapping[str, int]
 ) -> Variant:
     """What the entry and its files give back, as it serves these sizes: a variant to be built or launched."""
     insert = {name: str(value) for name, value in sizes.items()}
-    headers: tuple[tuple[str, str], ...] = ()
-    if entry.headers is not None:
-        start = f"{entry.headers.folder}/"
-        headers = tuple(
-            (name.removeprefix(start), files[name].decode(errors="surrogatepass"))
-            for name in entry.headers.files
-        )
     return Variant(
         path=entry.file,
         source=files[entry.file].decode(),
@@ -250,7 +240,7 @@ def delivered_variant(
         flags=entry.flags,
         launches=tuple(_launch(launch, insert) for launch in entry.launches),
         arguments=tuple(_argument(a) for a in (*dispatch.arguments, *entry.workspace)),
-        headers=headers,
+        headers=headers_of(entry, files),
     )
 
 

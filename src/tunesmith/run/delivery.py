@@ -16,7 +16,6 @@ from tunesmith.problem.dispatch import (
     DispatchBinary,
     DispatchEntry,
     DispatchHeaders,
-    DispatchSize,
     DispatchWorkload,
     dispatch_argument,
     dispatch_launch,
@@ -121,9 +120,7 @@ def delivery(
         architecture=device.architecture,
         compiler=compiler,
         arguments=tuple(dispatch_argument(a) for a in problem.arguments),
-        sizes=tuple(
-            DispatchSize(r.name, r.min, r.max, r.multiple_of, r.one_of) for r in problem.contract.sizes
-        ),
+        sizes=problem.contract.sizes,
         require=tuple(c.expr.text for c in problem.contract.require),
         workloads=tuple(
             DispatchWorkload(w.name, w.as_dict(), speedups.get(w.name)) for w in problem.workloads

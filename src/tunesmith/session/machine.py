@@ -128,8 +128,8 @@ def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
     close = [d for d in devices if d.id == wanted]
     close = close or [d for d in devices if backends.kind(d.backend).is_architecture(d, wanted)]
     if not close:
-        architectures = ((d, backends.kind(d.backend).architecture(d)) for d in devices)
-        close = [d for d, own in architectures if wanted.lower() in f"{d.platform} {d.name} {own}".lower()]
+        named = ((d, f"{d.platform} {d.name} {d.architecture}".lower()) for d in devices)
+        close = [d for d, own in named if wanted.lower() in own]
     if len(close) != 1:
         every = "; ".join(f"{d.id} = {d.name} ({d.platform})" for d in devices)
         fault = "matches more than one device" if close else "matches no device"

@@ -9,9 +9,9 @@ from tunesmith.problem.dispatch import (
     DispatchArgument,
     DispatchEntry,
     DispatchLaunch,
-    DispatchSize,
     DispatchWorkload,
 )
+from tunesmith.problem.problem import SizeRule
 
 ALPHA = 2.0
 SMALL = {"rows": 16, "d": 256}
@@ -64,7 +64,7 @@ FILES = {
     "scale-small.cl": TWO_STEPS.encode(),
     "scale-general.cl": GENERAL.encode(),
 }
-CONTRACT = (DispatchSize("rows", 1, 4096), DispatchSize("d", 1, 4096))
+CONTRACT = (SizeRule("rows", 1, 4096), SizeRule("d", 1, 4096))
 ARGUMENTS = (
     DispatchArgument("out", "float32", "output", ("rows", "d"), align=16),
     DispatchArgument("x", "float32", "input", ("rows", "d"), align=16),

@@ -13,8 +13,8 @@ from tunesmith.problem.dispatch import (
     DispatchBinary,
     DispatchEntry,
     DispatchLaunch,
-    DispatchSize,
 )
+from tunesmith.problem.problem import SizeRule
 
 # Sums rows of 4-bit numbers through scratch memory that begins at 7, times a number; `extra` is in no shape.
 # The tuned one adds 10, and has scratch memory of its own, which begins at a quarter.
@@ -45,7 +45,7 @@ ARGUMENTS = (
     DispatchArgument("unused", "int32", "scalar", value="0"),
 )
 MORE = DispatchArgument("more", "float32", "workspace", ("rows", "2"), align=4, init=0.25)
-SIZES = (DispatchSize("rows", 1, 4096), DispatchSize("d", 1, 4096), DispatchSize("extra", 0, 100))
+SIZES = (SizeRule("rows", 1, 4096), SizeRule("d", 1, 4096), SizeRule("extra", 0, 100))
 
 
 def result(capability: int = 90, name: str = "sum", arguments: tuple[DispatchArgument, ...] = ARGUMENTS):

@@ -16,9 +16,9 @@ from tunesmith.problem.dispatch import (
     DispatchBinary,
     DispatchEntry,
     DispatchLaunch,
-    DispatchSize,
     DispatchWorkload,
 )
+from tunesmith.problem.problem import SizeRule
 
 FOLDER = Path(__file__).parents[3] / "examples" / "cuda" / "silu_and_mul"
 ENTRY = "silu_and_mul<__half>"
@@ -59,7 +59,7 @@ def result(capability: int, *, binaries: bool = True, device: str = "a GPU") -> 
         entries.append(DispatchEntry(when, name, "", config, (), (LAUNCH,), binary=binary))
     dispatch = Dispatch(
         "silu_and_mul", "cuda", device, tuple(entries), f"sm_{capability}", "NVRTC", ARGUMENTS,
-        (DispatchSize("tokens", 1, 65536), DispatchSize("d", 1, 65536)),
+        (SizeRule("tokens", 1, 65536), SizeRule("d", 1, 65536)),
         workloads=(DispatchWorkload("small", {"tokens": 16, "d": 64}, 1.5),),
     )  # fmt: skip
     files["dispatch.json"] = encode(dispatch) + b"\n"

@@ -19,7 +19,8 @@ from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.patch import TARGET, patch_of, patched_file
 from tunesmith.deliver.exports.patch_cuda import with_dispatch
 from tunesmith.errors import BadInput
-from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch, DispatchSize
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
+from tunesmith.problem.problem import SizeRule
 
 needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="needs the program patch")
 
@@ -173,7 +174,7 @@ def cuda_result(flags: tuple[str, ...] = (), path: str = "", text: str = "", **c
         DispatchArgument("rows", "int32", "scalar", value="rows"),
         DispatchArgument("twice", "int64", "scalar", value="2 * d"),
     )
-    sizes = (DispatchSize("rows", 1, 4096), DispatchSize("d", 1, 4096))
+    sizes = (SizeRule("rows", 1, 4096), SizeRule("d", 1, 4096))
     dispatch = Dispatch(
         "scale", "cuda", "a GPU", (tuned, original), "sm_90", arguments=arguments, sizes=sizes
     )
@@ -235,7 +236,7 @@ def test_a_file_without_launches_gets_a_function(tmp_path: Path) -> None:
 
 def test_what_a_launch_does_not_tell_leaves_it_as_it_is() -> None:
     result = cuda_result()
-    sizes = (*result.dispatch.sizes, DispatchSize("more", 1, 8))
+    sizes = (*result.dispatch.sizes, SizeRule("more", 1, 8))
     made = patched_file(Artefact((cuda_result(sizes=sizes),)), USERS)
     assert made.notes[0].endswith("stays as it is: nothing that it passes tells the size more")
     assert "inline cudaError_t scale_tuned_launch(" in made.text

@@ -11,8 +11,8 @@ from tunesmith.problem.dispatch import (
     DispatchArgument,
     DispatchEntry,
     DispatchLaunch,
-    DispatchSize,
 )
+from tunesmith.problem.problem import SizeRule
 
 SILU_ARGUMENTS = (
     DispatchArgument("out", "float16", "output", ("tokens", "d"), align=16),
@@ -21,7 +21,7 @@ SILU_ARGUMENTS = (
     DispatchArgument("d", "int32", "scalar", value="d"),
     DispatchArgument("scale", "float32", "scalar", value=1.5),
 )
-SIZES = (DispatchSize("tokens", 1, 1024), DispatchSize("d", 8, 4096, 8))
+SIZES = (SizeRule("tokens", 1, 1024), SizeRule("d", 8, 4096, 8))
 ARGS = ("out", "input", "tokens", "d", "scale")
 
 

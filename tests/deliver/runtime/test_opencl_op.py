@@ -8,7 +8,8 @@ import pytest
 from tests.deliver.runtime.dispatches import delivered, dispatch, entry, launch
 from tests.opencl_here import needs_opencl
 from tunesmith.deliver.runtime.operator import Operator
-from tunesmith.problem.dispatch import DispatchArgument, DispatchSize
+from tunesmith.problem.dispatch import DispatchArgument
+from tunesmith.problem.problem import SizeRule
 
 SOURCE = """
 __kernel void scaled(__global float *y, __global const float *x, const int n, const float scale,
@@ -47,7 +48,7 @@ def calls():
     names = [d.name.strip() for p in cl.get_platforms() for d in p.get_devices()]
     made = dispatch(
         problem="scaled", language="opencl", device=names[0], architecture="", arguments=ARGUMENTS,
-        sizes=(DispatchSize("n", 1, 1000),), entries=(one("n <= 500", 100, {"B": 1}), one("1", 0, None)),
+        sizes=(SizeRule("n", 1, 1000),), entries=(one("n <= 500", 100, {"B": 1}), one("1", 0, None)),
     )  # fmt: skip
     return OpenclCalls(Operator([delivered(made, {"k.cl": SOURCE.encode()})]))
 

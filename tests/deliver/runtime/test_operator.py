@@ -25,7 +25,8 @@ from tunesmith.deliver.runtime.element_types import as_bytes
 from tunesmith.deliver.runtime.manifest import BadDispatch, read_dispatch
 from tunesmith.deliver.runtime.operator import Operator, delivered_in
 from tunesmith.problem.codec import encode
-from tunesmith.problem.dispatch import DispatchArgument, DispatchSize, kernel_for
+from tunesmith.problem.dispatch import DispatchArgument, kernel_for
+from tunesmith.problem.problem import SizeRule
 
 HOPPER = ("sm_90", "NVIDIA H200")
 APART = (1 << 20, 1 << 30)
@@ -149,7 +150,7 @@ def test_an_alias_is_the_array_it_names():
         DispatchArgument("y", "float32", "output", alias="x"),
     )
     made = entry("1", "original.cu", None, launches=(launch("k", "n", ("y", "x")),))
-    own = operator(dispatch(arguments=inplace, sizes=(DispatchSize("n", 1, 64),), entries=(made,)))
+    own = operator(dispatch(arguments=inplace, sizes=(SizeRule("n", 1, 64),), entries=(made,)))
     assert [a.name for a in own.signature.arrays] == ["x"]
     found = decided(own, [Array("float32", (8,), (1,), "cuda:0")], (1 << 20,), ())
     assert found.launches[0].args == (("array", 0), ("array", 0))
@@ -191,7 +192,7 @@ def test_strides_of_an_axis_of_one_do_not_count():
 def test_declared_strides_are_asked_for():
     strided = (DispatchArgument("x", "float32", "inout", ("n", "4"), ("8", "1")),)
     made = entry("1", "original.cu", None, launches=(launch("k", "n", ("x",)),))
-    own = operator(dispatch(arguments=strided, sizes=(DispatchSize("n", 1, 64),), entries=(made,)))
+    own = operator(dispatch(arguments=strided, sizes=(SizeRule("n", 1, 64),), entries=(made,)))
     assert decided(own, [Array("float32", (3, 4), (8, 1), "cuda:0")], (64,), ()).entry.file == "original.cu"
     with pytest.raises(ValueError, match=r"strides \[8, 1\], got strides \[4, 1\]"):
         decided(own, [Array("float32", (3, 4), (4, 1), "cuda:0")], (64,), ())
@@ -200,7 +201,7 @@ def test_declared_strides_are_asked_for():
 def test_a_size_that_no_shape_tells_is_passed_by_name():
     flat = (DispatchArgument("x", "float32", "inout", ("n * m",)),)
     made = entry("1", "original.cu", None, launches=(launch("k", "n", ("x",)),))
-    sizes = (DispatchSize("n", 1, 64), DispatchSize("m", 1, 64))
+    sizes = (SizeRule("n", 1, 64), SizeRule("m", 1, 64))
     own = operator(dispatch(arguments=flat, sizes=sizes, entries=(made,)))
     assert own.signature.unshown == ("n", "m")
     x = [Array("float32", (12,), (1,), "cuda:0")]
@@ -225,7 +226,7 @@ def test_a_size_that_is_named_must_agree():
 def test_only_what_can_be_turned_round_exactly_tells_a_size(shape, unshown):
     made = dispatch(
         arguments=(DispatchArgument("x", "int8", "input", shape),),
-        sizes=(DispatchSize("d", 1, 9),),
+        sizes=(SizeRule("d", 1, 9),),
         entries=(entry("1", "original.cu", None, launches=(launch("k", "d", ("x",)),)),),
     )
     assert Signature(read_dispatch(encode(made))).unshown == unshown
@@ -235,7 +236,7 @@ def test_packed_elements_come_as_bytes():
     packed = (DispatchArgument("x", "uint4", "inout", ("n", "2 * k")),)
     made = entry("1", "original.cu", None, launches=(launch("k", "n", ("x",)),))
     own = operator(
-        dispatch(arguments=packed, sizes=(DispatchSize("n", 1, 9), DispatchSize("k", 1, 9)), entries=(made,))
+        dispatch(arguments=packed, sizes=(SizeRule("n", 1, 9), SizeRule("k", 1, 9)), entries=(made,))
     )
     call = own.call("k", lambda: [Array("uint8", (3, 4), (4, 1), "cuda:0")], {}, lambda: HOPPER)
     assert (call.sizes, call.nbytes) == ({"n": 3, "k": 4}, [12])

@@ -131,7 +131,6 @@ KIND = port.BackendKind(
     devices=("/dev/nvidia*",),
     readable=toolkit.folders,
     absent_device=devices.absent_device,
-    architecture=lambda device: device.architecture,
     is_architecture=devices.is_architecture,
     toolchain=compile.TOOLCHAIN,
     flags=port.TuningFlags("--maxrregcount={}", "-Xptxas=--register-usage-level={}"),

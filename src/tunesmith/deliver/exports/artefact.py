@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tunesmith.deliver.c_code import identifier
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry
 from tunesmith.run.candidates import Templates
@@ -49,8 +49,7 @@ class Artefact:
     @cached_property
     def name(self) -> str:
         """The problem's, as a name in C and Python."""
-        name = re.sub(r"[^A-Za-z0-9_]", "_", self.problem)
-        return f"k{name}" if not name or name[0].isdigit() else name
+        return identifier(self.problem)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,15 @@
-"""Expressions, texts and comments as plain C, which C99 and C++ compilers read alike."""
+"""Expressions and texts as plain C, which C99 and C++ compilers read alike."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import assert_never
 
 from tunesmith.space import grammar as n
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import ArithmeticOp, CompareOp, Function, Node
-from tunesmith.text import plain
 
 LONGEST = 2000  # characters of a literal: C99 promises 4095, and an escape takes four
 _ARITHMETIC: dict[ArithmeticOp, str] = {
@@ -121,12 +120,6 @@ def literals(text: str) -> list[str]:
     step = LONGEST // 4  # an escape for a character of four bytes has sixteen
     cut = [line[at : at + step] for line in lines for at in range(0, len(line), step)]
     return [literal(line) for line in cut]
-
-
-def comment(lines: Iterable[str], indent: str = "") -> str:
-    """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
-    shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
-    return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
 
 
 def c_names(names: Sequence[str], prefix: str) -> dict[str, str]:

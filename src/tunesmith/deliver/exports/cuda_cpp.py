@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 
 from tunesmith.backends.cuda.flags import host_flags
+from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.cuda_host import (
     DRIVER,
     RUNTIME,
@@ -14,7 +15,7 @@ from tunesmith.deliver.cuda_host import (
     DispatchLine,
     HostProgram,
 )
-from tunesmith.deliver.cuda_names import comment, unfit
+from tunesmith.deliver.cuda_names import unfit
 from tunesmith.deliver.cuda_source import Unfit, pop, push
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, Target
 from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits, bare_name
@@ -52,7 +53,7 @@ def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) ->
             hint="tune again: runs of earlier versions did not store it; or export with --to cpp",
         )
     lines = about or "Its kernels are the machine code that was verified. Link with libcuda."
-    return _host(artefact, program, [lines])
+    return _host(artefact, program, program.written(), [lines])
 
 
 def _embedded_line(program: HostProgram, result: DeviceResult, entry: DispatchEntry) -> DispatchLine:
@@ -64,11 +65,13 @@ def _embedded_line(program: HostProgram, result: DeviceResult, entry: DispatchEn
     return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
 
 
-def _host(artefact: Artefact, program: HostProgram, about: list[str], declared: str = "") -> HostFiles:
+def _host(
+    artefact: Artefact, program: HostProgram, text: str, about: list[str], declared: str = ""
+) -> HostFiles:
+    """`text` is what the program writes; `declared` stands before it."""
     name = artefact.name
     outer = f"{name}_tuned"
     devices = ", ".join(result.dispatch.device for result in artefact.results)
-    text = program.written()
     head = program.head(
         [f"{artefact.problem}, tuned by Tunesmith on {devices}.", *about],
         [f"Call {outer}::launch or, from C and Python, {name}_launch; both take"],
@@ -130,10 +133,10 @@ def _write_cpp(artefact: Artefact) -> Export:
         for result in artefact.results
         for entry in result.dispatch.entries
     ]
-    program.written()  # it says which entries the units must name
+    text = program.written()  # first: it says which entries the units must name
     declared = "".join(_declared(outer, unit) for unit in units.units.values())
     about = ["Its kernels are compiled from their sources, each with its own flags."]
-    made = _host(artefact, program, about, declared)
+    made = _host(artefact, program, text, about, declared)
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     listed: list[tuple[str, tuple[str, ...]]] = []
     expected: list[str] = []

@@ -11,8 +11,9 @@ from importlib import resources
 
 import numpy as np
 
+from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target
-from tunesmith.deliver.exports.c99 import c_function, c_names, comment, literal, literals
+from tunesmith.deliver.exports.c99 import c_function, c_names, literal, literals
 from tunesmith.deliver.exports.for_pyopencl import python_files
 from tunesmith.deliver.exports.terms import (
     about,

@@ -14,10 +14,9 @@ from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.csource.lex import blank, directives, first_word
-from tunesmith.deliver.c_code import HELPERS
+from tunesmith.deliver.c_code import HELPERS, comment
 from tunesmith.deliver.cuda_source import Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
-from tunesmith.deliver.exports.c99 import comment
 from tunesmith.deliver.exports.launch_sites import PatchedLaunch, launch_sites, place_before
 from tunesmith.deliver.exports.patch import PatchedFile
 from tunesmith.deliver.exports.patch_dispatch import (

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.deliver.c_code import C_TYPES, c_code
+from tunesmith.deliver.c_code import C_TYPES, c_code, comment
 from tunesmith.deliver.cuda_source import NamespacedSource
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
-from tunesmith.deliver.exports.c99 import c_names, comment
+from tunesmith.deliver.exports.c99 import c_names
 from tunesmith.deliver.exports.terms import bytes_of, is_written, within_contract
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type

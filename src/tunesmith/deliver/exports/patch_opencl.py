@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from tunesmith.csource.lex import blank, directives, first_word
+from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
-from tunesmith.deliver.exports.c99 import comment
 from tunesmith.deliver.exports.patch import PatchedFile
 from tunesmith.problem.dispatch import DispatchEntry, DispatchLaunch
 from tunesmith.problem.template import PLACEHOLDER

@@ -17,7 +17,7 @@ from tunesmith.backends.port import BuildFailed
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
-from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry
+from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, headers_of
 from tunesmith.text import plain
 
 _SHARED = ("__init__", "arguments", "binding", "element_types", "expressions", "manifest", "operator")
@@ -84,11 +84,7 @@ def builds_of(
     builds: list[dict[str, Any]] = []
     for entry in entries:
         source = files[entry.file].decode(errors="surrogatepass")
-        start = f"{entry.headers.folder}/" if entry.headers else ""
-        headers = tuple(
-            (name.removeprefix(start), files[name].decode(errors="surrogatepass"))
-            for name in (entry.headers.files if entry.headers else ())
-        )
+        headers = headers_of(entry, files)
         try:
             flags = read_flags(entry.flags, capability)
         except BuildFailed:  # they name another device's architecture: as they are

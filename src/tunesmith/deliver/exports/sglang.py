@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.deliver.c_code import identifier
-from tunesmith.deliver.cuda_names import comment
+from tunesmith.deliver.c_code import comment, identifier
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target
 from tunesmith.deliver.exports.tensor_call import (
     STAND_INS,

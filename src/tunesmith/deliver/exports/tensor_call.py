@@ -14,9 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
+from tunesmith.deliver.c_code import C_TYPES, c_code, comment, identifier
 from tunesmith.deliver.cuda_host import DRIVER_AT_RUN_TIME, resource
-from tunesmith.deliver.cuda_names import comment
 from tunesmith.deliver.exports.artefact import Artefact
 from tunesmith.deliver.exports.cuda_cpp import HostFiles, embedded_host
 from tunesmith.errors import BadInput

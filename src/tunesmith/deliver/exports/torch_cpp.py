@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.c_code import identifier
-from tunesmith.deliver.cuda_names import comment
+from tunesmith.deliver.c_code import comment, identifier
 from tunesmith.deliver.exports.tensor_call import (
     STAND_INS,
     TensorCall,
