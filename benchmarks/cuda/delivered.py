@@ -35,11 +35,11 @@ from tunesmith.session import calling, problems
 
 BELOW = 0.98
 COLD_BYTES = 160 << 20  # of all copies together
-MOST_COPIES = 1024  # launches of one graph
+MOST_COPIES = 512  # launches of one graph
 WARM_COPIES = 64
 MOST_BYTES = 2 << 30  # of one call
 APART = 256  # bytes that an array begins at a multiple of
-ROUNDS = 15
+ROUNDS = 11
 
 HOW = (
     "*Delivered*: kernels in the dispatch, of all that won. *Eager, compile, graph*: the operator of "
