@@ -32,6 +32,16 @@ def identifier(text: str) -> str:
     return f"k{name}" if not name or name[0].isdigit() else name
 
 
+def c_text(text: str) -> str:
+    """A string literal of C with this text, whatever is in it."""
+    return '"' + "".join(map(_escaped, text.encode("utf-8", "surrogatepass"))) + '"'
+
+
+def _escaped(byte: int) -> str:
+    char = chr(byte)
+    return char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}"
+
+
 def comment(lines: Iterable[str], indent: str = "") -> str:
     """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
     shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)

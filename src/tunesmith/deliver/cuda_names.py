@@ -44,10 +44,6 @@ def image_text(name: str, data: bytes) -> str:
     return f"alignas(16) static const unsigned long long {name}[] = {{  // {len(data)} bytes\n{body}}};\n"
 
 
-def c_string(text: str) -> str:
-    return '"' + "".join(c if c.isalnum() or c == "_" else f"\\{ord(c) & 255:03o}" for c in text) + '"'
-
-
 def c_name(name: str, prefix: str = "arg") -> str:
     """Every name of the user's has a prefix: it can be neither a word of C++ nor a name of ours."""
     return f"{prefix}_{identifier(name)}"

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.deliver.c_code import comment
-from tunesmith.deliver.cuda_host import RULE, RUNTIME, Address, DispatchLine, HostProgram
-from tunesmith.deliver.cuda_names import unfit
+from tunesmith.deliver.cuda_api import RUNTIME
+from tunesmith.deliver.cuda_host import RULE, Address, DispatchLine, HostProgram
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry, headers_of
@@ -76,8 +76,8 @@ def launch_cu(dispatch: Dispatch, files: Mapping[str, bytes], command: str) -> s
     result = DeviceResult("", dispatch, files)
     artefact = Artefact((result,))
     units = SourceUnits(dispatch.original.flags)
-    program = HostProgram(artefact, RUNTIME, [])
-    program.lines = [_line(program, units, result, entry) for entry in dispatch.entries]
+    program = HostProgram(artefact, RUNTIME)
+    program.fill(lambda line: _line(program, units, line))
     outer, name = f"{artefact.name}_tuned", artefact.name
     dispatching = program.written()  # first: it says which entries the units must name
     about = [
@@ -104,22 +104,15 @@ def launch_cu(dispatch: Dispatch, files: Mapping[str, bytes], command: str) -> s
     return text + f'extern "C" int {name}_prepare() {{ return {outer}::prepare(); }}\n'
 
 
-def _line(
-    program: HostProgram, units: SourceUnits, result: DeviceResult, entry: DispatchEntry
-) -> DispatchLine:
+def _line(program: HostProgram, units: SourceUnits, line: DispatchLine) -> DispatchLine:
     """A winner as it was verified; the original from its source, for whatever device."""
-    line = DispatchLine(result, entry)
-    if why := unfit((size.name for size in result.dispatch.sizes), entry):
-        return replace(line, why=why)
-    if entry.config is not None and (address := program.embedded(result, entry)) is not None:
-        return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
+    if line.is_tuned and (made := program.embedded(line)) is not None:
+        return made
     try:
-        address, namespace = units.address(result, entry)
-        return replace(line, address=address, label=f"{namespace}: {entry.file}")
+        address, namespace = units.address(line.result, line.entry)
+        return replace(line, address=address, label=f"{namespace}: {line.entry.file}")
     except Unfit as error:
-        if (address := program.embedded(result, entry)) is not None:
-            return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
-        return replace(line, why=str(error))
+        return program.embedded(line) or replace(line, why=str(error))
 
 
 def bare_name(entry: str) -> str:

@@ -211,8 +211,8 @@ def built(tmp_path_factory):
     import tuned_silu_native
     import tuned_sum
 
-    assert tuned_silu_native._native.prepare()
-    assert tuned_sum._native.prepare()
+    assert tuned_silu_native._native.prepare(torch.cuda.current_device())
+    assert tuned_sum._native.prepare(torch.cuda.current_device())
     return torch.ops
 
 

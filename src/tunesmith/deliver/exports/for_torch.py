@@ -15,6 +15,8 @@ _MODULE = '''"""A tuned kernel as PyTorch operators. README.md beside this packa
 
 import os
 
+import torch
+
 from ._runtime.operator import Operator, delivered_in
 from ._runtime.torch_op import TorchCalls, TorchOperators
 
@@ -36,7 +38,7 @@ original_out = _OPERATORS.out_original
 def prepare():
     """Load all that may serve, e.g. before a CUDA graph is captured."""
     if _native is not None:
-        _native.prepare()
+        _native.prepare(torch.cuda.current_device())
     else:
         _OPERATORS.prepare()
 

@@ -72,15 +72,14 @@ def _units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit], li
     units: list[TunedUnit] = []
     notes: list[str] = []
     for result in artefact.results:
-        found = re.fullmatch(r"sm_(\d+)[af]?", result.dispatch.architecture)
-        if found is None:
+        if not result.dispatch.capability:
             raise BadInput(f"{result.run} does not say the architecture of {result.dispatch.device}")
         refused: set[str] = set()
         for entry in result.dispatch.tuned:
             if entry.file in refused:
                 continue
             try:
-                units.append(_unit(result, entry, f"v{len(units)}", int(found[1]), same_code))
+                units.append(_unit(result, entry, f"v{len(units)}", result.dispatch.capability, same_code))
             except (CannotServe, Unfit) as error:
                 refused.add(entry.file)
                 notes.append(f"left out: {entry.file}, {error}")

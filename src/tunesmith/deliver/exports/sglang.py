@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tunesmith.deliver.c_code import comment, identifier
+from tunesmith.deliver.c_code import c_text, comment, identifier
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target
 from tunesmith.deliver.exports.tensor_call import (
     STAND_INS,
     TensorCall,
-    c_text,
     is_float,
     plain_name,
     scalar_value,
@@ -115,8 +114,12 @@ def _binding(call: TensorCall) -> str:
     text += _SCRATCH + _needed(call) if call.scratch else ""
     text += _function(call, "tuned", "false")
     text += _function(call, "original", "true")
-    text += "// Loads what is embedded; false where some of it cannot be.\n"
-    text += f"inline bool prepare() {{ return {name}_tuned::prepare(); }}\n\n"
+    text += "// Loads what may serve on that device; false where some of it cannot be.\n"
+    text += (
+        "inline bool prepare(int64_t device) {\n    try {\n"
+        "        const CurrentDevice current(static_cast<int>(device));\n"
+        f"        return {name}_tuned::prepare();\n{_END}"
+    )
     return text + f"}}  // namespace {name}_tensors\n"
 
 
@@ -235,7 +238,7 @@ def _tunesmith_module():
 
 def prepare() -> bool:
     """Build and load everything, e.g. before a CUDA graph is captured."""
-    return bool(_tunesmith_module().prepare())
+    return bool(_tunesmith_module().prepare(torch.cuda.current_device()))
 
 {scratch_functions}
 @register_custom_op(op_name="{name}_tuned", mutates_args=[{mutates}])
@@ -339,8 +342,9 @@ register_kernel(
 
 The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them.
 `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
-device raises an error that says what to do. On a device of another architecture the call raises an error:
-tune there, and export both runs together.{left_out}
+device raises an error that says what to do.
+
+{words(call.host.elsewhere)} Words on stderr say once how to tune there.{left_out}
 """
 
 

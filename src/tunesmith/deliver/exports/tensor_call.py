@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tunesmith.deliver.c_code import C_TYPES, c_code, comment, identifier
-from tunesmith.deliver.cuda_host import DRIVER_AT_RUN_TIME, resource
+from tunesmith.deliver.c_code import C_TYPES, c_code, c_text, comment, identifier
+from tunesmith.deliver.cuda_api import DRIVER_AT_RUN_TIME, resource
 from tunesmith.deliver.exports.artefact import Artefact
 from tunesmith.deliver.exports.cuda_cpp import HostFiles, embedded_host
 from tunesmith.errors import BadInput
@@ -36,16 +36,6 @@ STAND_INS: dict[str, tuple[str, ...]] = {
     "int4": ("uint8", "int8"),
     "uint4": ("uint8", "int8"),
 }
-
-
-def c_text(text: str) -> str:
-    """A string literal of C with this text, whatever is in it."""
-    return '"' + "".join(_escaped(byte) for byte in text.encode("utf-8", "surrogatepass")) + '"'
-
-
-def _escaped(byte: int) -> str:
-    char = chr(byte)
-    return char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}"
 
 
 def words(text: str) -> str:
@@ -213,6 +203,7 @@ class TensorCall:
         text = comment(words) + f'#pragma once\n#include "{self.name}.h"\n'
         text += "".join(f"#include <{header}>\n" for header in _HEADERS)
         devices = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.artefact.results)
+        devices = f"Its machine code is for {devices}. {self.host.elsewhere}"
         text += (
             f"\nnamespace {self.name}_tensors {{\n\n"
             f"static const std::string operator_name = {c_text(self.artefact.problem)};\n"

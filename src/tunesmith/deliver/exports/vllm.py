@@ -146,8 +146,9 @@ It takes, in this order:
 What is written is passed in. It runs on the current stream, in `torch.compile` and in CUDA graphs.
 The kernels are machine code, to the byte what was verified; a C++ compiler builds only the code around them,
 and nothing is linked with libcuda. `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of
-the wrong type, shape, layout or device raises an error that says what to do. On a device of another
-architecture the call raises an error: tune there, and export both runs together.{left_out}
+the wrong type, shape, layout or device raises an error that says what to do.
+
+{words(call.host.elsewhere)} Words on stderr say once how to tune there.{left_out}
 """
 
 
