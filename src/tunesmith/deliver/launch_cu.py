@@ -34,16 +34,15 @@ class SourceUnit:
         name = self.entries.setdefault(entry, f"tunesmith_entry_{len(self.entries)}")
         return f"{self.namespace}::{name}"
 
-    def written(self, outer: str, lines_before: int, file: str = NAME) -> str:
-        text = f"\n{RULE}" + comment([f"{self.namespace}: {self.file}"])
-        text += "".join(f"{push(name)}\n" for name in self.section.macros)
+    def written(self, before: str, outer: str, file: str, entry: str) -> str:
+        """What is in the file before it, and the source; `entry` says how an address is given a name."""
+        text = before + "".join(f"{push(name)}\n" for name in self.section.macros)
         # Two line ends: the source may close with a backslash.
         text += f"namespace {outer} {{ namespace {self.namespace} {{\n{self.section.text}\n\n"
-        here = lines_before + text.count("\n") + 2
-        text += f'#line {here} "{file}"\n'
-        for entry, constant in self.entries.items():
+        text += f'#line {text.count(chr(10)) + 2} "{file}"\n'
+        for own, name in self.entries.items():
             # Inside, because an entry may name the source's own types and macros.
-            text += f"static const void* const {constant} = (const void*)&{bare_name(entry)};\n"
+            text += entry.format(name=name, address=f"(const void*)&{bare_name(own)}")
         return text + "}}\n" + "".join(f"{pop(name)}\n" for name in reversed(self.section.macros))
 
 
@@ -96,7 +95,8 @@ def launch_cu(dispatch: Dispatch, files: Mapping[str, bytes], command: str) -> s
             written.add(includes)
             text += "\n" + comment([f"The headers of {unit.namespace}, under its macros."]) + includes
     for unit in units.units.values():
-        text += unit.written(outer, text.count("\n"))
+        text += f"\n{RULE}" + comment([f"{unit.namespace}: {unit.file}"])
+        text = unit.written(text, outer, NAME, "static const void* const {name} = {address};\n")
     text += f"\n{RULE}// The dispatch, for the host.\nnamespace {outer} {{\n\n{dispatching}\n"
     text += f"}}  // namespace {outer}\n\n"
     taken = program.declaration(f"{name}_launch")

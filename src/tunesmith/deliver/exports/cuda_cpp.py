@@ -11,9 +11,9 @@ from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.cuda_api import DRIVER, RUNTIME, CudaApi
 from tunesmith.deliver.cuda_host import PREPARES, DispatchLine, HostProgram
 from tunesmith.deliver.cuda_names import unfit
-from tunesmith.deliver.cuda_source import Unfit, pop, push
+from tunesmith.deliver.cuda_source import Unfit
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target
-from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits, bare_name
+from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
 from tunesmith.text import markdown
@@ -146,7 +146,9 @@ def _write_cpp(artefact: Artefact) -> Export:
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     for unit in units.units.values():
         file, first = f"kernels_{unit.namespace}.cu", owners[unit.namespace][0]
-        files[file] = _unit_source(outer, unit, file).encode()
+        head = comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
+        entry = "const void* {name}() {{ return {address}; }}\n"
+        files[file] = unit.written(head, outer, file, entry).encode()
         if (data := first.result.binary(first.entry)) is not None:
             files[f"verified/{unit.namespace}.cubin"] = data
     files["check_code.py"] = (
@@ -176,17 +178,6 @@ def _compiled_line(
 def _declared(outer: str, unit: SourceUnit) -> str:
     functions = " ".join(f"const void* {constant}();" for constant in unit.entries.values())
     return f"namespace {outer} {{ namespace {unit.namespace} {{ {functions} }} }}\n"
-
-
-def _unit_source(outer: str, unit: SourceUnit, file: str) -> str:
-    """One source as a translation unit of its own; in a namespace, because others have the same names."""
-    text = comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
-    text += "".join(f"{push(name)}\n" for name in unit.section.macros)
-    text += f"namespace {outer} {{ namespace {unit.namespace} {{\n{unit.section.text}\n\n"
-    text += f'#line {text.count(chr(10)) + 2} "{file}"\n'
-    for entry, constant in unit.entries.items():
-        text += f"const void* {constant}() {{ return (const void*)&{bare_name(entry)}; }}\n"
-    return text + "}}\n" + "".join(f"{pop(name)}\n" for name in reversed(unit.section.macros))
 
 
 def _cmake_sources(artefact: Artefact, owners: dict[str, list[DispatchLine]], is_checked: bool) -> str:
