@@ -24,9 +24,9 @@ from tunesmith.deliver.cuda_names import (
     workspace_parameter,
 )
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
-from tunesmith.deliver.exports.terms import bytes_of
+from tunesmith.deliver.exports.terms import bytes_of, is_written
 from tunesmith.deliver.runtime.operator import untuned_note
-from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.expr import LIMIT, Expr, parse
@@ -97,17 +97,13 @@ class HostProgram:
     images: dict[bytes, str] = field(default_factory=dict)
 
     @property
+    def dispatch(self) -> Dispatch:
+        """The first result's: what is called is the same for all."""
+        return self.artefact.first.dispatch
+
+    @property
     def arguments(self) -> tuple[DispatchArgument, ...]:
-        return self.artefact.first.dispatch.arguments
-
-    @cached_property
-    def literals(self) -> tuple[DispatchArgument, ...]:
-        """Scalars that no size decides: whoever calls says what they are."""
-        return tuple(a for a in self.arguments if a.role == "scalar" and not a.follows_sizes)
-
-    @cached_property
-    def arrays(self) -> tuple[DispatchArgument, ...]:
-        return tuple(a for a in self.arguments if a.is_array and not a.alias)
+        return self.dispatch.arguments
 
     @cached_property
     def workspaces(self) -> dict[str, list[tuple[DispatchEntry, DispatchArgument]]]:
@@ -121,7 +117,7 @@ class HostProgram:
 
     @cached_property
     def sizes(self) -> dict[str, str]:
-        return {size.name: c_name(size.name, "size") for size in self.artefact.first.dispatch.sizes}
+        return {size.name: c_name(size.name, "size") for size in self.dispatch.sizes}
 
     @cached_property
     def pointers(self) -> dict[str, str]:
@@ -131,9 +127,9 @@ class HostProgram:
 
     @cached_property
     def parameters(self) -> tuple[HostParameter, ...]:
-        given = [a for a in self.arguments if a in self.arrays or a in self.literals]
-        rules = self.artefact.first.dispatch.sizes
-        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in rules)
+        own = self.dispatch
+        given = [a for a in self.arguments if a in own.arrays or a in own.literals]
+        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in own.sizes)
         scratch = (workspace_parameter(name, uses) for name, uses in self.workspaces.items())
         stream = HostParameter(self.api.stream, "stream", "0 for the default")
         return (*map(host_parameter, given), *sizes, *scratch, stream)
@@ -256,10 +252,11 @@ class HostProgram:
 
     def _as_tuned(self) -> str:
         """Whether scalars, alignment and memory are as they were when it was verified."""
-        tests = [is_as_tuned(argument) for argument in self.literals]
-        tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in self.arrays if a.align > 1]
-        for a, b in combinations(self.arrays, 2):
-            if a.role != "input" or b.role != "input":
+        arrays = self.dispatch.arrays
+        tests = [is_as_tuned(argument) for argument in self.dispatch.literals]
+        tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in arrays if a.align > 1]
+        for a, b in combinations(arrays, 2):
+            if is_written(a) or is_written(b):
                 sides = (f"{self.pointers[x.name]}, {self.bytes_of(x)}" for x in (a, b))
                 tests.append(f"!overlap({', '.join(sides)})")
         if not tests:
@@ -406,7 +403,7 @@ class HostProgram:
         """A template may have such a value in its code, and no other one was ever checked."""
         if not any(line.is_tuned and line.address for line in self.lines):
             return []
-        scalars = "every scalar has the value said above, " if self.literals else ""
+        scalars = "every scalar has the value said above, " if self.dispatch.literals else ""
         return [
             f"A tuned line serves only where {scalars}arrays are aligned as said,",
             "no written array overlaps another, and the device is the one it was verified on. Elsewhere the",

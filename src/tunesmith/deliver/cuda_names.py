@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
+from tunesmith.deliver.exports.terms import about
 from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
@@ -71,25 +72,16 @@ def passed_as(argument: DispatchArgument) -> str:
 
 
 def host_parameter(argument: DispatchArgument) -> HostParameter:
-    name = c_name(argument.name)
-    if not argument.is_array:
-        return HostParameter(passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
-    return HostParameter(_pointer(argument), name, _about(argument))
+    kind = _pointer(argument) if argument.is_array else passed_as(argument)
+    return HostParameter(kind, c_name(argument.name), about(argument))
 
 
 def workspace_parameter(name: str, uses: Sequence[tuple[DispatchEntry, DispatchArgument]]) -> HostParameter:
     found: Mapping[str, DispatchArgument] = {
         ", ".join(f"{k}={v}" for k, v in (entry.config or {}).items()): argument for entry, argument in uses
     }
-    about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
-    return HostParameter(_pointer(uses[0][1]), c_name(name, "work"), about)
-
-
-def _about(argument: DispatchArgument) -> str:
-    parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]"]
-    parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
-    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
-    return ", ".join(parts)
+    words = "; ".join(f"{about(argument)} for {config}" for config, argument in found.items())
+    return HostParameter(_pointer(uses[0][1]), c_name(name, "work"), words)
 
 
 def _pointer(argument: DispatchArgument) -> str:

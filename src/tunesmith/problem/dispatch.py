@@ -118,6 +118,16 @@ class Dispatch:
         return int(re.sub(r"\D", "", self.architecture) or 0)
 
     @property
+    def arrays(self) -> tuple[DispatchArgument, ...]:
+        """Those that a caller gives: none is another's memory."""
+        return tuple(a for a in self.arguments if a.is_array and not a.alias)
+
+    @property
+    def literals(self) -> tuple[DispatchArgument, ...]:
+        """Scalars that no size decides: whoever calls says what they are."""
+        return tuple(a for a in self.arguments if a.role == "scalar" and not a.follows_sizes)
+
+    @property
     def original(self) -> DispatchEntry:
         return self.entries[-1]
 

@@ -253,7 +253,7 @@ def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
         elif parameter.type.endswith("*"):
             given.append(f"({parameter.type})memory")
         else:
-            own = next(a for a in program.literals if f"arg_{a.name}" == parameter.name)
+            own = next(a for a in program.dispatch.literals if f"arg_{a.name}" == parameter.name)
             given.append(str(own.value))
     call = f"{artefact.name}_tuned::launch({', '.join(given)})"
     if api is RUNTIME:

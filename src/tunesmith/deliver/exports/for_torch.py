@@ -58,9 +58,7 @@ are also `torch.ops.{package}.{name}` and so on. They have no gradient."""
 
 def _write(artefact: Artefact) -> dict[str, bytes]:
     name, package = function_name(artefact), package_name(artefact)
-    own = [
-        a for a in artefact.first.dispatch.arguments if a.is_array and a.role != "workspace" and not a.alias
-    ]
+    own = [a for a in artefact.first.dispatch.arrays if a.role != "workspace"]
     inputs = ", ".join(a.name for a in own if a.role != "output")
     outputs = ", ".join(a.name for a in own if a.role == "output")
     call = f"{outputs} = {name}({inputs})" if outputs else f"{name}({inputs})"

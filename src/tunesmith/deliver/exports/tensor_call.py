@@ -83,11 +83,12 @@ class TensorCall:
         self.name = artefact.name
         self.host: HostFiles = embedded_host(artefact, about or words, DRIVER_AT_RUN_TIME)
         self.program = self.host.program
-        self.arrays = tuple(a for a in self.program.arrays if a.role != "workspace")  # that a caller brings
+        # Those that a caller brings.
+        self.arrays = tuple(a for a in self.program.dispatch.arrays if a.role != "workspace")
         self.given = tuple(a for a in self.arrays if a.role != "output")
         self.outputs = tuple(a for a in self.arrays if a.role == "output")
         self.written = tuple(a for a in self.arrays if a.role != "input")
-        self.scalars = self.program.literals
+        self.scalars = self.program.dispatch.literals
         self._check_names()
         self.unshown = self._unshown(self.given)  # sizes that a call without outputs must name
         self.unshown_by_all = self._unshown(self.arrays)
@@ -108,7 +109,7 @@ class TensorCall:
     def scratch(self) -> tuple[ScratchMemory, ...]:
         own = [
             ScratchMemory(self.program.pointers[a.name], _pointer_type(a), (("1", a),))
-            for a in self.program.arrays
+            for a in self.program.dispatch.arrays
             if a.role == "workspace"
         ]
         for name, uses in self.program.workspaces.items():
