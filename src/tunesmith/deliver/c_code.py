@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from importlib import resources
 from typing import assert_never
 
 from tunesmith.space import grammar as n
@@ -48,7 +47,6 @@ def comment(lines: Iterable[str], indent: str = "") -> str:
     return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
 
 
-HELPERS = resources.files("tunesmith.deliver").joinpath("arithmetic.cuh").read_text("utf-8")
 _ARITHMETIC: dict[ArithmeticOp, str] = {
     "+": "add", "-": "subtract", "*": "multiply", "//": "divide", "%": "remainder_of",
 }  # fmt: skip
@@ -64,7 +62,7 @@ def c_code(expr: Expr, names: Mapping[str, str]) -> str:
     arithmetic, and the caller looks at the flag before it looks at the value. C++ skips the same operands of
     `and`, `or`, `if` and a chain that we skip, so nothing that is not looked at can set the flag.
 
-    The names' values must lie within ±2**62; the text needs `HELPERS` before it and a `bool undefined` in
+    The names' values must lie within ±2**62; the text needs `arithmetic.cuh` before it and a `bool undefined` in
     scope.
     """
     return _CodeWriter(names).of(expr.tree)

@@ -32,7 +32,7 @@ _STANDARD = ("atomic", "cstdint", "cstdio", "mutex")
 RUNTIME = CudaApi(
     "cudaError_t", "cudaSuccess", "cudaErrorInvalidValue", "cudaErrorNoKernelImageForDevice",
     "cudaStream_t", "const void*", "",
-    ("cuda_runtime.h", *_STANDARD), ("launch_runtime.cuh",),
+    ("cuda_runtime.h", *_STANDARD), ("launch_runtime.cuh", "embedded_runtime.cuh"),
 )  # fmt: skip
 DRIVER = CudaApi(
     "CUresult", "CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NO_BINARY_FOR_GPU",

@@ -20,19 +20,18 @@ from tunesmith.deliver.cuda_names import (
     image_text,
     is_as_tuned,
     passed_as,
+    scalar_text,
+    shape_text,
     unfit,
     workspace_parameter,
 )
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.terms import bytes_of, is_written
 from tunesmith.deliver.runtime.operator import untuned_note
-from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
-from tunesmith.problem.problem import element_type
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import LIMIT, Expr, parse
-from tunesmith.space.grammar import Num
+from tunesmith.space.expr import Expr, parse
 
-MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 RULE = f"// {'-' * 100}\n"
 PREPARES = "Loads what may serve on this device, as before a capture; false where some of it cannot be."
 
@@ -288,7 +287,7 @@ class HostProgram:
             if argument.role == "scalar":
                 places[argument.name], made = self._scalar(argument)
                 body.append(made)
-        body += [self._shape(number, launch) for number, launch in enumerate(entry.launches)]
+        body += [shape_text(number, launch, self.sizes) for number, launch in enumerate(entry.launches)]
         body.append(f"    if (undefined) return {self.api.invalid};\n")
         kernels = list(dict.fromkeys(launch.entry for launch in entry.launches))
         finders, ready = [], []
@@ -319,34 +318,11 @@ class HostProgram:
         """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
         kind, given = C_TYPES[argument.type][0], c_name(argument.name)
         if argument.follows_sizes:
-            given = self._within(str(argument.value), *element_type(argument.type).bounds)
+            given = scalar_text(argument, self.sizes)
         elif kind == passed_as(argument):
             return given, ""
         name = c_name(argument.name, "value")
         return name, f"    const {kind} {name} = static_cast<{kind}>({given});\n"
-
-    def _shape(self, number: int, launch: DispatchLaunch) -> str:
-        def extents(texts: Sequence[str]) -> str:
-            return f"dim3({', '.join(self._within(text, 1, MOST) for text in texts)})"
-
-        fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
-        if launch.shared is not None:
-            fields["shared"] = self._within(launch.shared, 0, MOST)
-        if launch.cluster:
-            fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
-        fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
-        lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
-        return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
-
-    def _within(self, text: str, low: int, high: int) -> str:
-        """Its value, which is undefined outside these bounds too."""
-        expr = parse(text)
-        value = c_code(expr, self.sizes)
-        if isinstance(expr.tree, Num) and low <= expr.tree.value <= high:
-            return value
-        if low <= -LIMIT and high >= LIMIT:
-            return value
-        return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
 
     # -- where kernels come from --------------------------------------------------------------------
 

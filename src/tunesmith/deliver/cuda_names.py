@@ -8,10 +8,13 @@ from dataclasses import dataclass
 
 from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
 from tunesmith.deliver.exports.terms import about
-from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry
+from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import ExprError, Undefined, parse
+from tunesmith.space.expr import LIMIT, ExprError, Undefined, parse
+from tunesmith.space.grammar import Num
+
+MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,40 @@ def is_as_tuned(argument: DispatchArgument) -> str:
         return f"{given} == {literal}"
     back = f"static_cast<{passed}>(static_cast<{kind}>"
     return f"{back}({given})) == {back}({literal}))"
+
+
+def within_text(text: str, low: int, high: int, sizes: Mapping[str, str]) -> str:
+    """The expression's value in C++, which is undefined outside these bounds too."""
+    expr = parse(text)
+    value = c_code(expr, sizes)
+    if isinstance(expr.tree, Num) and low <= expr.tree.value <= high:
+        return value
+    if low <= -LIMIT and high >= LIMIT:
+        return value
+    return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
+
+
+def scalar_text(argument: DispatchArgument, sizes: Mapping[str, str]) -> str:
+    """The value of a scalar that follows the sizes; an integer's is one that its type has."""
+    element = element_type(argument.type)
+    bounds = (-LIMIT, LIMIT) if element.kind == "float" else element.bounds
+    return within_text(str(argument.value), *bounds, sizes)
+
+
+def shape_text(number: int, launch: DispatchLaunch, sizes: Mapping[str, str]) -> str:
+    """The definition of `shape_NUMBER`."""
+
+    def extents(texts: Sequence[str]) -> str:
+        return f"dim3({', '.join(within_text(text, 1, MOST, sizes) for text in texts)})"
+
+    fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
+    if launch.shared is not None:
+        fields["shared"] = within_text(launch.shared, 0, MOST, sizes)
+    if launch.cluster:
+        fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
+    fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
+    lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
+    return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
 
 
 def passed_as(argument: DispatchArgument) -> str:
