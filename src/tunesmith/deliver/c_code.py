@@ -62,8 +62,8 @@ def c_code(expr: Expr, names: Mapping[str, str]) -> str:
     arithmetic, and the caller looks at the flag before it looks at the value. C++ skips the same operands of
     `and`, `or`, `if` and a chain that we skip, so nothing that is not looked at can set the flag.
 
-    The names' values must lie within ±2**62; the text needs `arithmetic.cuh` before it and a `bool undefined` in
-    scope.
+    The names' values must lie within ±2**62; the text needs `arithmetic.cuh` before it and a `bool undefined`
+    in scope.
     """
     return _CodeWriter(names).of(expr.tree)
 
