@@ -78,6 +78,22 @@ def test_every_winner_is_in_both() -> None:
         assert b"Winners delivered: 2 of 2." in made.files["README.md"]
 
 
+def test_an_original_for_each_size_is_no_winner_that_is_left_out() -> None:
+    own = result(90)
+    *tuned, original = own.dispatch.entries
+    of_any = replace(original.launches[0], entry="silu_and_mul<{d}>")
+    entries = (*tuned, replace(original, when="d == 8"), replace(original, launches=(of_any,)))
+    for target in (CPP, CUBIN):
+        made = target.export(artefact(replace(own, dispatch=replace(own.dispatch, entries=entries))))
+        assert made.left_out == ()
+        words = b"left out: original.cu: silu_and_mul\\<{d}> is another kernel for each d"
+        assert words in made.files["README.md"]
+        assert b"d == 8  ->" in made.files["silu_and_mul.h"]
+    source = made.files["silu_and_mul.cpp"]
+    assert source.count(b"    // PTX for sm_75 and newer: original.cu\n    if (serves_original_") == 2
+    assert source.count(b"    return CUDA_ERROR_INVALID_VALUE;\n}") == 2  # of both functions, at other sizes
+
+
 @needs_gxx
 def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: Path) -> None:
     written(CUBIN.export(artefact(result(90))).files, tmp_path)
