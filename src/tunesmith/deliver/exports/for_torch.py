@@ -65,7 +65,7 @@ def _write(artefact: Artefact) -> dict[str, bytes]:
     module = _MODULE.format(package=package, name=name, count=len(artefact.results))
     usage = _USAGE.format(package=package, name=name, call=call)
     files = package_files(artefact, (*CUDA_RUNTIME, "torch_op"), module, '"torch>=2.4"', usage)
-    return files | native_files(artefact, package, name)
+    return files | native_files(artefact)
 
 
 TARGET = Target("torch", "a Python package with PyTorch operators", ("cuda",), _write)

@@ -6,13 +6,10 @@ are, and leaves it out elsewhere. What is registered has the schemas that the Py
 
 from __future__ import annotations
 
-import keyword
-
 from tunesmith.deliver.exports.artefact import Artefact
+from tunesmith.deliver.exports.python_package import function_name, package_name
 from tunesmith.deliver.exports.tensor_call import TensorCall
 from tunesmith.deliver.exports.torch_cpp import TorchBinding, TorchOp
-
-_TAKEN = ("original", "prepare")  # names of the package's own
 
 _MODULE = """
 namespace {
@@ -94,18 +91,15 @@ setup(**_options())
 '''
 
 
-def native_files(artefact: Artefact, package: str = "", function: str = "") -> dict[str, bytes]:
+def native_files(artefact: Artefact) -> dict[str, bytes]:
     """The files beside the package's own: sources below csrc/ and setup.py. Names as the package has them.
     None where a run has no machine code of its winners: the package then builds their sources."""
     if not all(any(r.binary(e) for e in r.dispatch.tuned) for r in artefact.results):
         return {}
     call = TensorCall(artefact)
     own = call.name
-    package = package or f"tuned_{own}"
-    if not function:
-        taken = keyword.iskeyword(own) or own in _TAKEN or own.endswith("_out")
-        function = f"{own}_" if taken else own
-    binding = TorchBinding(call, package, native_ops(function), by_keyword=True)
+    package = package_name(artefact)
+    binding = TorchBinding(call, package, native_ops(function_name(artefact)), by_keyword=True)
     about = f"{artefact.problem} as operators of PyTorch."
     module = _MODULE.format(name=own)
     known = sorted(divmod(result.dispatch.capability, 10) for result in artefact.results)

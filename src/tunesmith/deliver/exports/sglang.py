@@ -9,7 +9,6 @@ from tunesmith.deliver.exports.tensor_call import (
     TensorCall,
     is_float,
     plain_name,
-    scalar_value,
     words,
 )
 from tunesmith.problem.dispatch import DispatchArgument
@@ -255,29 +254,22 @@ def {name}_tuned_original({taken}) -> None:
 
 
 def _module(call: TensorCall) -> str:
-    arrays = [plain_name(a.name) for a in call.arrays]
-    sizes = [plain_name(size) for size in call.unshown_by_all]
-    taken = [f"{array}: torch.Tensor" for array in arrays] + [f"{size}: int" for size in sizes]
-    taken += [
-        f"{plain_name(a.name)}: {'float' if is_float(a) else 'int'} = {scalar_value(a)!r}"
-        for a in call.scalars
-    ]
-    passed = [*arrays, *sizes, *(plain_name(a.name) for a in call.scalars)]
+    passed = call.python_passed
     wrappers, functions = "", ""
     if call.scratch:
         wrappers = "\n            " + "\n            ".join(
             f'("bytes_{s.variable}", "::{call.name}_tensors::needed_{s.variable}"),' for s in call.scratch
         )
         functions = _SCRATCH_PYTHON
-        tensors = ", ".join([*arrays, *sizes])
-        passed += [f"*_tunesmith_scratch({[s.variable for s in call.scratch]!r}, {tensors})"]
+        tensors = ", ".join(map(plain_name, (*(a.name for a in call.arrays), *call.unshown_by_all)))
+        passed += f", *_tunesmith_scratch({[s.variable for s in call.scratch]!r}, {tensors})"
     return _MODULE.format(
         name=call.name,
         scratch_wrappers=wrappers,
         scratch_functions=functions,
         mutates=", ".join(repr(plain_name(a.name)) for a in call.written),
-        taken=", ".join(taken),
-        passed=", ".join(passed),
+        taken=call.python_taken,
+        passed=passed,
         written=", ".join(plain_name(a.name) for a in call.written) or "none",
     )
 
@@ -300,9 +292,6 @@ def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
 
 def _readme(call: TensorCall) -> str:
     name = call.name
-    arrays = "\n".join(
-        f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`" for a in call.arrays
-    )
     left_out = "".join(f"\n- left out: {words(text)}" for text in call.host.left_out)
     return f"""# {name} for SGLang
 
@@ -321,7 +310,7 @@ from sglang.kernels.ops.<group>.{name}_tuned import {name}_tuned, prepare
 
 It takes, in this order:
 
-{arrays}
+{call.arrays_listed}
 
 What is written is passed in. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
 needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`

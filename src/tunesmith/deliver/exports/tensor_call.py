@@ -117,6 +117,30 @@ class TensorCall:
             own.append(ScratchMemory(self.program.pointers[name], _pointer_type(found[0][1]), found))
         return tuple(own)
 
+    # -- as Python calls it ---------------------------------------------------------------------------
+
+    @property
+    def python_taken(self) -> str:
+        """The parameters of a function that takes every array."""
+        taken = [f"{plain_name(a.name)}: torch.Tensor" for a in self.arrays]
+        taken += [f"{plain_name(size)}: int" for size in self.unshown_by_all]
+        for a in self.scalars:
+            kind = "float" if is_float(a) else "int"
+            taken.append(f"{plain_name(a.name)}: {kind} = {scalar_value(a)!r}")
+        return ", ".join(taken)
+
+    @property
+    def python_passed(self) -> str:
+        names = (*(a.name for a in self.arrays), *self.unshown_by_all, *(a.name for a in self.scalars))
+        return ", ".join(map(plain_name, names))
+
+    @property
+    def arrays_listed(self) -> str:
+        return "\n".join(
+            f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`"
+            for a in self.arrays
+        )
+
     # -- sizes ----------------------------------------------------------------------------------------
 
     def _unshown(self, arrays: Sequence[DispatchArgument]) -> tuple[str, ...]:
