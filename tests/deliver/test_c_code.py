@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.space.expressions import NAMES, ROUND, outcome
-from tunesmith.deliver.c_code import HELPERS, c_code
+from tunesmith.deliver.c_code import c_code
+from tunesmith.deliver.cuda_api import resource
 from tunesmith.space.expr import Expr, parse, unparse
 from tunesmith.space.grammar import (
     Arithmetic,
@@ -106,7 +107,7 @@ def the_program(exprs: list[Expr], table: list[dict[str, int]]) -> str:
         for number in range(len(exprs))
         for row in table
     ]
-    parts = ["#include <cstdio>\n", HELPERS, *functions, "int main() {\n", *calls, "}\n"]
+    parts = ["#include <cstdio>\n", resource("arithmetic.cuh"), *functions, "int main() {\n", *calls, "}\n"]
     return "".join(parts)
 
 

@@ -87,10 +87,10 @@ def test_a_file_that_was_changed_is_not_used(tmp_path, name):
     folder = folder_with(dict(result(90, binaries=False).files), tmp_path / "run")
     with (folder / "tuned" / name).open("ab") as file:
         file.write(b" ")
-    with pytest.raises(BadInput, match=f"tuned/{name} is not the file that the run's certificate names"):
+    with pytest.raises(BadInput, match=f"tuned/{name} was changed: it is not what the run's cert"):
         a_run(folder).kernel(np.zeros(3))
     (folder / "tuned" / name).unlink()
-    with pytest.raises(BadInput, match=f"tuned/{name} cannot be read"):
+    with pytest.raises(BadInput, match=f"tuned/{name} is missing"):
         a_run(folder).kernel(np.zeros(3))
 
 

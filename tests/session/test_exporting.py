@@ -75,7 +75,7 @@ def test_a_run_without_winners(tmp_path: Path) -> None:
 def test_a_file_that_was_changed_is_not_exported(tmp_path: Path) -> None:
     folder = folder_with(dict(result(90, binaries=False).files), tmp_path / "run")
     (folder / "tuned" / "original.cu").write_text("// something else")
-    with pytest.raises(BadInput, match=r"original\.cu is not the file that the run's certificate names"):
+    with pytest.raises(BadInput, match=r"original\.cu was changed: it is not what the run's certificate"):
         export([a_run(folder)], "torch", tmp_path / "out")
 
 

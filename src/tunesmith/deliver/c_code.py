@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
-from importlib import resources
 from typing import assert_never
 
 from tunesmith.space import grammar as n
@@ -32,13 +31,22 @@ def identifier(text: str) -> str:
     return f"k{name}" if not name or name[0].isdigit() else name
 
 
+def c_text(text: str) -> str:
+    """A string literal of C with this text, whatever is in it."""
+    return '"' + "".join(map(_escaped, text.encode("utf-8", "surrogatepass"))) + '"'
+
+
+def _escaped(byte: int) -> str:
+    char = chr(byte)
+    return char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}"
+
+
 def comment(lines: Iterable[str], indent: str = "") -> str:
     """Line comments, whatever the text: no line of it ends, or goes on, where the compiler would notice."""
     shown = (" ".join(plain(line).split("\n")).rstrip("\\/? \t") for line in lines)
     return "".join(f"{indent}//{' ' if line else ''}{line}\n" for line in shown)
 
 
-HELPERS = resources.files("tunesmith.deliver").joinpath("arithmetic.cuh").read_text("utf-8")
 _ARITHMETIC: dict[ArithmeticOp, str] = {
     "+": "add", "-": "subtract", "*": "multiply", "//": "divide", "%": "remainder_of",
 }  # fmt: skip
@@ -54,8 +62,8 @@ def c_code(expr: Expr, names: Mapping[str, str]) -> str:
     arithmetic, and the caller looks at the flag before it looks at the value. C++ skips the same operands of
     `and`, `or`, `if` and a chain that we skip, so nothing that is not looked at can set the flag.
 
-    The names' values must lie within ±2**62; the text needs `HELPERS` before it and a `bool undefined` in
-    scope.
+    The names' values must lie within ±2**62; the text needs `arithmetic.cuh` before it and a `bool undefined`
+    in scope.
     """
     return _CodeWriter(names).of(expr.tree)
 

@@ -6,73 +6,34 @@ that any C++ compiler does. Kernels are compiled with the program or embedded as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib import resources
 from itertools import combinations
 
-from tunesmith.deliver.c_code import C_TYPES, c_code, comment
+from tunesmith.deliver.c_code import C_TYPES, c_code, c_text, comment
+from tunesmith.deliver.cuda_api import CudaApi
 from tunesmith.deliver.cuda_names import (
     HostParameter,
     c_name,
-    c_string,
     host_parameter,
     image_text,
     is_as_tuned,
     passed_as,
+    scalar_text,
+    shape_text,
+    unfit,
     workspace_parameter,
 )
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
-from tunesmith.deliver.exports.terms import bytes_of
-from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
-from tunesmith.problem.problem import element_type
+from tunesmith.deliver.exports.terms import bytes_of, is_written
+from tunesmith.deliver.runtime.operator import untuned_note
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import LIMIT, Expr, parse
-from tunesmith.space.grammar import Num
+from tunesmith.space.expr import Expr, parse
 
-MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 RULE = f"// {'-' * 100}\n"
-
-
-def resource(name: str) -> str:
-    return resources.files("tunesmith.deliver").joinpath(name).read_text("utf-8")
-
-
-@dataclass(frozen=True)
-class CudaApi:
-    status: str
-    success: str
-    invalid: str
-    no_image: str
-    stream: str
-    handle: str  # what a kernel is known by
-    includes: tuple[str, ...]
-    files: tuple[str, ...]
-
-    @property
-    def fixed(self) -> str:
-        """What every program needs that launches through it."""
-        return "\n".join(map(resource, ("arithmetic.cuh", "launch_checks.h", *self.files)))
-
-
-_STANDARD = ("atomic", "cstdint", "mutex")
-RUNTIME = CudaApi(
-    "cudaError_t", "cudaSuccess", "cudaErrorInvalidValue", "cudaErrorNoKernelImageForDevice",
-    "cudaStream_t", "const void*",
-    ("cuda_runtime.h", *_STANDARD), ("launch_runtime.cuh",),
-)  # fmt: skip
-DRIVER = CudaApi(
-    "CUresult", "CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NO_BINARY_FOR_GPU",
-    "CUstream", "CUkernel",
-    ("cuda.h", *_STANDARD), ("driver_linked.h", "launch_driver.h"),
-)  # fmt: skip
-# The same, for programs that must load where there is no driver: it is looked for at the first call.
-DRIVER_AT_RUN_TIME = replace(
-    DRIVER,
-    includes=(*DRIVER.includes, "dlfcn.h"),
-    files=("driver_at_run_time.h", "launch_driver.h"),
-)
+PREPARES = "Loads what may serve on this device, as before a capture; false where some of it cannot be."
 
 
 # An entry's kernel by name, as an expression of `CudaApi.handle`; or why there is none.
@@ -89,10 +50,24 @@ class DispatchLine:
     why: str = ""
     label: str = ""
     may_fail: bool = False  # its kernel may prove impossible to load
+    where: str = ""  # the devices that its code is for, in C++; empty: all that the program is built for
 
     @property
     def is_tuned(self) -> bool:
         return self.entry.config is not None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether it serves where nothing else does: the original, or one of it for each size."""
+        own = self.result.dispatch.original
+        named = any(PLACEHOLDER.search(launch.entry) for launch in own.launches)
+        return not self.is_tuned and (named or self.entry.when == "1")
+
+    @property
+    def own_device(self) -> str:
+        """That a device is of its run's kind, in C++; empty where the run does not say."""
+        own = self.result.dispatch.capability
+        return f"architecture(device) == {own}" if own else ""
 
     @property
     def about(self) -> str:
@@ -101,27 +76,33 @@ class DispatchLine:
 
 
 @dataclass
+class _Steps:
+    """What the steps of the dispatch have asked for so far."""
+
+    runs: dict[str, str] = field(default_factory=dict)  # what a function runs -> its name
+    functions: list[str] = field(default_factory=list)
+    ready: dict[str, dict[str, None]] = field(default_factory=dict)  # devices -> what is loaded for them
+
+
+@dataclass
 class HostProgram:
-    """`lines` in the order in which they are tried; of several devices one after the other. Originals, which
-    serve whatever the device, come last again."""
+    """`lines` in the order in which they are tried; of several devices one after the other. Originals come
+    last again; `elsewhere`, the newest PTX first, serves on devices that no line is for."""
 
     artefact: Artefact
     api: CudaApi
-    lines: Sequence[DispatchLine]
+    lines: list[DispatchLine] = field(default_factory=list)
+    elsewhere: list[DispatchLine] = field(default_factory=list)
     images: dict[bytes, str] = field(default_factory=dict)
 
     @property
+    def dispatch(self) -> Dispatch:
+        """The first result's: what is called is the same for all."""
+        return self.artefact.first.dispatch
+
+    @property
     def arguments(self) -> tuple[DispatchArgument, ...]:
-        return self.artefact.first.dispatch.arguments
-
-    @cached_property
-    def literals(self) -> tuple[DispatchArgument, ...]:
-        """Scalars that no size decides: whoever calls says what they are."""
-        return tuple(a for a in self.arguments if a.role == "scalar" and not a.follows_sizes)
-
-    @cached_property
-    def arrays(self) -> tuple[DispatchArgument, ...]:
-        return tuple(a for a in self.arguments if a.is_array and not a.alias)
+        return self.dispatch.arguments
 
     @cached_property
     def workspaces(self) -> dict[str, list[tuple[DispatchEntry, DispatchArgument]]]:
@@ -135,7 +116,7 @@ class HostProgram:
 
     @cached_property
     def sizes(self) -> dict[str, str]:
-        return {size.name: c_name(size.name, "size") for size in self.artefact.first.dispatch.sizes}
+        return {size.name: c_name(size.name, "size") for size in self.dispatch.sizes}
 
     @cached_property
     def pointers(self) -> dict[str, str]:
@@ -145,9 +126,9 @@ class HostProgram:
 
     @cached_property
     def parameters(self) -> tuple[HostParameter, ...]:
-        given = [a for a in self.arguments if a in self.arrays or a in self.literals]
-        rules = self.artefact.first.dispatch.sizes
-        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in rules)
+        own = self.dispatch
+        given = [a for a in self.arguments if a in own.arrays or a in own.literals]
+        sizes = (HostParameter("long long", self.sizes[rule.name], rule.describe()) for rule in own.sizes)
         scratch = (workspace_parameter(name, uses) for name, uses in self.workspaces.items())
         stream = HostParameter(self.api.stream, "stream", "0 for the default")
         return (*map(host_parameter, given), *sizes, *scratch, stream)
@@ -173,80 +154,95 @@ class HostProgram:
 
     def written(self) -> str:
         """Everything but includes and the kernels that are compiled: inside one namespace."""
-        functions, body, original, ready = self._functions()
-        launch = f"{self.declaration('launch')} {{\n{body}}}\n"
-        launch += "// The kernel as it was before it was tuned, whatever the sizes.\n"
-        launch += f"{self.declaration('launch_original')} {{\n{original}}}\n"
-        images = [image_text(name, data) for data, name in self.images.items()]
-        loads = "".join(f"    all = {name}_ready() && all;\n" for name in ready)
-        prepare = (
-            "// Loads what is embedded, as before a stream is captured; false where some of it cannot be.\n"
-            f"bool prepare() {{\n    bool all = true;\n{loads}    return all;\n}}\n"
-        )
-        return "\n".join([self.api.fixed, *images, *functions, launch, prepare])
-
-    def _functions(self) -> tuple[list[str], str, str, list[str]]:
-        """Those that launch and those that tell what serves; the bodies of `launch` and `launch_original`;
-        what can be prepared."""
-        runs: dict[str, str] = {}  # what a function runs -> its name
-        functions: list[str] = []
+        steps = _Steps()
         begin = [self._checked(), "    const int device = current_device();\n"]
-        body = list(begin)
-        tuned = [line for line in self.lines if line.is_tuned and line.address]
-        if tuned:
-            body.append(f"    const bool as_tuned = {self._as_tuned()};\n")
-        body += [
-            comment([f"Left out: {line.about}, {line.why}"], "    ")
-            for line in self.lines
-            if not line.address
-        ]
-        for number, (capability, lines) in enumerate(self._by_device()):
-            here = f" && architecture(device) == {capability}" if capability else ""
-            body.append(f"    if (as_tuned{here}) {{\n")
-            for line in lines:
-                body.append(self._step(line, f"{number}", runs, functions, "        "))
+        begin += [f"    if (device < 0) return {self.api.no_device};\n"] if self.api.no_device else []
+        left_out = [line for line in self.lines if not line.address]
+        body = [comment([f"Left out: {line.about}, {line.why}"], "    ") for line in left_out]
+        if any(line.is_tuned and line.address for line in self.lines):
+            body.insert(0, f"    const bool as_tuned = {self._as_tuned()};\n")
+        for number, lines in enumerate(self._by_device()):
+            needed = " && ".join(filter(None, ["as_tuned", lines[0].own_device]))
+            body.append(f"    if ({needed}) {{\n")
+            body += [self._step(line, steps, number) for line in lines]
             body.append("    }\n")
-        originals = [line for line in self.lines if not line.is_tuned and line.address]
-        last = [line for line in originals if line.result is self.artefact.first and line.entry.when == "1"]
-        general = [
-            line for line in originals
-            if line.result is self.artefact.first and _names_values(line) and line not in last
-        ]  # fmt: skip
-        ending = [self._step(line, "original", runs, functions, "    ") for line in (*general, *last)]
-        if not last:
-            ending.append(f"    return {self.api.invalid};\n")
-        ready = [name for text, name in runs.items() if "{name}_ready()" in text]
-        return functions, "".join(body + ending), "".join(begin + ending), ready
+        if steps.runs and all(result.dispatch.capability for result in self.artefact.results):
+            body.append("    note_untuned(architecture(device));\n")
+            steps.functions.append(self._note())
+        ending = self._ending(steps)
+        images = [image_text(name, data) for data, name in self.images.items()]
+        launch = (
+            f"{self.declaration('launch')} {{\n{''.join([*begin, *body, *ending])}}}\n"
+            "// The kernel as it was before it was tuned, whatever the sizes.\n"
+            f"{self.declaration('launch_original')} {{\n{''.join([*begin, *ending])}}}\n"
+        )
+        prepare = f"// {PREPARES}\nbool prepare() {{\n{self._prepare(steps)}}}\n"
+        return "\n".join([self.api.fixed, *images, *steps.functions, launch, prepare])
 
-    def _by_device(self) -> Iterable[tuple[int, list[DispatchLine]]]:
+    def _by_device(self) -> Iterable[list[DispatchLine]]:
         for result in self.artefact.results:
-            capability = int(result.dispatch.architecture.removeprefix("sm_") or 0)
             lines = [line for line in self.lines if line.result is result and line.address]
             if any(line.is_tuned for line in lines):
                 tuned = max(i for i, line in enumerate(lines) if line.is_tuned)
-                yield capability, lines[: tuned + 1]
+                yield lines[: tuned + 1]
 
-    def _step(
-        self, line: DispatchLine, where: str, runs: dict[str, str], functions: list[str], indent: str
-    ) -> str:
-        number = len(functions)
+    def _ending(self, steps: _Steps) -> list[str]:
+        """The original: machine code where it is for the device, else what is for all."""
+        own = [line for line in self.lines if line.is_last and line.address]
+        first = [replace(line, where="") for line in own if line.result is self.artefact.first]
+        lines = [*(line for line in own if line.where), *(self.elsewhere or first)]
+        ending = [self._step(line, steps) for line in lines]
+        if not any(line.entry.when == "1" and not line.where for line in lines):
+            ending.append(f"    return {self.api.invalid};\n")
+        return ending
+
+    def _step(self, line: DispatchLine, steps: _Steps, block: int | None = None) -> str:
+        """`block`: the number of the device's whose lines these are; None: a line after all of them."""
+        number, indent = len(steps.functions), "    " if block is None else "        "
         text = self._run("{name}", line)
-        if text not in runs:
-            runs[text] = f"run_{len(runs)}"
-            functions.append(text.replace("{name}", runs[text]))
-        needed = []
+        if text not in steps.runs:
+            steps.runs[text] = f"run_{len(steps.runs)}"
+            steps.functions.append(text.replace("{name}", steps.runs[text]))
+        own = steps.runs[text]
+        needed = [line.where] if line.where and block is None else []
         when = parse(line.entry.when)
         if when.names or not when.holds({}):
-            name = f"serves_{where}_{number}"
-            functions.append(comment([line.entry.when]) + self._condition(name, when))
+            name = f"serves_{'original' if block is None else block}_{number}"
+            steps.functions.append(comment([line.entry.when]) + self._condition(name, when))
             needed.append(f"{name}({self._sizes_passed})")
         needed += [f"{self.pointers[a.name]} != nullptr" for a in line.entry.workspace if line.is_tuned]
-        call = f"{runs[text]}({self.passed}, device)"
-        shown = comment([line.about], indent)
-        if line.is_tuned and line.may_fail:
-            needed.append(f"{runs[text]}_ready()")
+        if line.may_fail:
+            steps.ready.setdefault(line.where, {})[own] = None
+            needed += [f"{own}_ready()"] if line.is_tuned else []
         condition = f"if ({' && '.join(needed)}) " if needed else ""
-        return f"{shown}{indent}{condition}return {call};\n"
+        return f"{comment([line.about], indent)}{indent}{condition}return {own}({self.passed}, device);\n"
+
+    def _prepare(self, steps: _Steps) -> str:
+        if not steps.ready:
+            return "    return true;\n"
+        body = "    const int device = current_device();\n"
+        body += "    if (device < 0) return false;\n" if self.api.no_device else ""
+        body += "    bool all = true;\n    "
+        for where, names in sorted(steps.ready.items(), key=lambda item: not item[0]):
+            loads = "".join(f"        all = {name}_ready() && all;\n" for name in names)
+            body += f"{f'if ({where}) ' if where else ''}{{\n{loads}    }} else "
+        return body.removesuffix(" else ") + "\n    return all;\n"
+
+    def _note(self) -> str:
+        """How to tune, where nothing was; said once."""
+        known = [result.dispatch.architecture for result in self.artefact.results]
+        own = (line for line in self.lines if line.is_last and line.address)
+        serves = self.elsewhere or not all(line.where for line in own)
+        words = "its original serves" if serves else "there is no original here"
+        note = untuned_note(self.artefact.problem.replace("\0", ""), ", ".join(known), "\0", words)
+        before, _, after = note.partition("\0")
+        numbers = (0, *(result.dispatch.capability for result in self.artefact.results))
+        passed = " || ".join(f"here == {number}" for number in numbers)
+        return (
+            "static void note_untuned(int here) {\n    static std::atomic<bool> said(false);\n"
+            f"    if ({passed} || said.exchange(true)) return;\n"
+            f'    std::fprintf(stderr, "%ssm_%d%s\\n", {c_text(before)}, here, {c_text(after)});\n}}\n'
+        )
 
     def _checked(self) -> str:
         """What every expression relies on."""
@@ -255,10 +251,11 @@ class HostProgram:
 
     def _as_tuned(self) -> str:
         """Whether scalars, alignment and memory are as they were when it was verified."""
-        tests = [is_as_tuned(argument) for argument in self.literals]
-        tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in self.arrays if a.align > 1]
-        for a, b in combinations(self.arrays, 2):
-            if a.role != "input" or b.role != "input":
+        arrays = self.dispatch.arrays
+        tests = [is_as_tuned(argument) for argument in self.dispatch.literals]
+        tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in arrays if a.align > 1]
+        for a, b in combinations(arrays, 2):
+            if is_written(a) or is_written(b):
                 sides = (f"{self.pointers[x.name]}, {self.bytes_of(x)}" for x in (a, b))
                 tests.append(f"!overlap({', '.join(sides)})")
         if not tests:
@@ -290,7 +287,7 @@ class HostProgram:
             if argument.role == "scalar":
                 places[argument.name], made = self._scalar(argument)
                 body.append(made)
-        body += [self._shape(number, launch) for number, launch in enumerate(entry.launches)]
+        body += [shape_text(number, launch, self.sizes) for number, launch in enumerate(entry.launches)]
         body.append(f"    if (undefined) return {self.api.invalid};\n")
         kernels = list(dict.fromkeys(launch.entry for launch in entry.launches))
         finders, ready = [], []
@@ -321,52 +318,45 @@ class HostProgram:
         """The variable whose address the launch takes, of the type the kernel takes, and its definition."""
         kind, given = C_TYPES[argument.type][0], c_name(argument.name)
         if argument.follows_sizes:
-            given = self._within(str(argument.value), *element_type(argument.type).bounds)
+            given = scalar_text(argument, self.sizes)
         elif kind == passed_as(argument):
             return given, ""
         name = c_name(argument.name, "value")
         return name, f"    const {kind} {name} = static_cast<{kind}>({given});\n"
 
-    def _shape(self, number: int, launch: DispatchLaunch) -> str:
-        def extents(texts: Sequence[str]) -> str:
-            return f"dim3({', '.join(self._within(text, 1, MOST) for text in texts)})"
-
-        fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
-        if launch.shared is not None:
-            fields["shared"] = self._within(launch.shared, 0, MOST)
-        if launch.cluster:
-            fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
-        fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
-        lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
-        return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
-
-    def _within(self, text: str, low: int, high: int) -> str:
-        """Its value, which is undefined outside these bounds too."""
-        expr = parse(text)
-        value = c_code(expr, self.sizes)
-        if isinstance(expr.tree, Num) and low <= expr.tree.value <= high:
-            return value
-        if low <= -LIMIT and high >= LIMIT:
-            return value
-        return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
-
     # -- where kernels come from --------------------------------------------------------------------
 
-    def embedded(self, result: DeviceResult, entry: DispatchEntry) -> Address | None:
-        """Machine code that the program carries; None where the run has none."""
-        data = result.binary(entry)
-        if data is None or entry.binary is None:
+    def fill(self, complete: Callable[[DispatchLine], DispatchLine]) -> None:
+        """Lines for all that the runs delivered, each as it is completed."""
+        for result in self.artefact.results:
+            for entry in result.dispatch.entries:
+                why = unfit((size.name for size in result.dispatch.sizes), entry)
+                line = DispatchLine(result, entry, why=why or "")
+                self.lines.append(line if why else complete(line))
+
+    def embedded(self, line: DispatchLine) -> DispatchLine | None:
+        """With machine code that the program carries; None where the run has none."""
+        data, binary = line.result.binary(line.entry), line.entry.binary
+        if data is None or binary is None:
             return None
-        image, symbols = self.images.setdefault(data, f"image_{len(self.images)}"), entry.binary.symbols
-        if not all(launch.entry in symbols for launch in entry.launches):
+        if not all(launch.entry in binary.symbols for launch in line.entry.launches):
             return None
-        return lambda name: f"embedded_kernel({image}, {c_string(symbols[name])})"
+        address, label = self.loaded(data, binary.symbols), f"embedded: {line.entry.file}"
+        return replace(line, address=address, label=label, may_fail=True, where=line.own_device)
+
+    def loaded(self, data: bytes, symbols: Mapping[str, str], registers: int = 0) -> Address:
+        """A kernel from what the program carries: machine code, or PTX, which may have a cap on registers."""
+        image = self.images.setdefault(data, f"image_{len(self.images)}")
+        cap = f", {registers}" if registers else ""
+        return lambda name: f"embedded_kernel({image}, {c_text(symbols[name])}{cap})"
 
     def head(self, about: Sequence[str], call: Sequence[str]) -> str:
         """The comment that a file begins with."""
-        conditions = ["otherwise" if line.entry.when == "1" else line.entry.when for line in self.lines]
-        targets = [line.about if line.address else "left out, see launch()" for line in self.lines]
+        lines = (*self.lines, *self.elsewhere)
+        conditions = ["otherwise" if line.entry.when == "1" else line.entry.when for line in lines]
+        targets = [line.about if line.address else "left out, see launch()" for line in lines]
         devices = [line.result.dispatch.architecture for line in self.lines]
+        devices += ["another device"] * len(self.elsewhere)
         rows = zip(devices, conditions, targets, strict=True)
         table = [f"  {device + ': ' if device else ''}{when}  ->  {target}" for device, when, target in rows]
         workspace = "A workspace that the serving line does not need may be null." if self.workspaces else ""
@@ -389,15 +379,9 @@ class HostProgram:
         """A template may have such a value in its code, and no other one was ever checked."""
         if not any(line.is_tuned and line.address for line in self.lines):
             return []
-        scalars = "every scalar has the value said above, " if self.literals else ""
+        scalars = "every scalar has the value said above, " if self.dispatch.literals else ""
         return [
             f"A tuned line serves only where {scalars}arrays are aligned as said,",
             "no written array overlaps another, and the device is the one it was verified on. Elsewhere the",
             "original serves.",
         ]
-
-
-def _names_values(line: DispatchLine) -> bool:
-    """Whether an original is one of several kernels, by its sizes; then its condition names no workload."""
-    own = line.result.dispatch.original
-    return any(PLACEHOLDER.search(launch.entry) for launch in own.launches)

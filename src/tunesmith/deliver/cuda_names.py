@@ -7,10 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
-from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry
+from tunesmith.deliver.exports.terms import about
+from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
-from tunesmith.space.expr import ExprError, Undefined, parse
+from tunesmith.space.expr import LIMIT, ExprError, Undefined, parse
+from tunesmith.space.grammar import Num
+
+MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,6 @@ def image_text(name: str, data: bytes) -> str:
     return f"alignas(16) static const unsigned long long {name}[] = {{  // {len(data)} bytes\n{body}}};\n"
 
 
-def c_string(text: str) -> str:
-    return '"' + "".join(c if c.isalnum() or c == "_" else f"\\{ord(c) & 255:03o}" for c in text) + '"'
-
-
 def c_name(name: str, prefix: str = "arg") -> str:
     """Every name of the user's has a prefix: it can be neither a word of C++ nor a name of ours."""
     return f"{prefix}_{identifier(name)}"
@@ -68,6 +68,40 @@ def is_as_tuned(argument: DispatchArgument) -> str:
     return f"{back}({given})) == {back}({literal}))"
 
 
+def within_text(text: str, low: int, high: int, sizes: Mapping[str, str]) -> str:
+    """The expression's value in C++, which is undefined outside these bounds too."""
+    expr = parse(text)
+    value = c_code(expr, sizes)
+    if isinstance(expr.tree, Num) and low <= expr.tree.value <= high:
+        return value
+    if low <= -LIMIT and high >= LIMIT:
+        return value
+    return f"within({value}, {low}LL, {min(high, LIMIT)}LL, undefined)"
+
+
+def scalar_text(argument: DispatchArgument, sizes: Mapping[str, str]) -> str:
+    """The value of a scalar that follows the sizes; an integer's is one that its type has."""
+    element = element_type(argument.type)
+    bounds = (-LIMIT, LIMIT) if element.kind == "float" else element.bounds
+    return within_text(str(argument.value), *bounds, sizes)
+
+
+def shape_text(number: int, launch: DispatchLaunch, sizes: Mapping[str, str]) -> str:
+    """The definition of `shape_NUMBER`."""
+
+    def extents(texts: Sequence[str]) -> str:
+        return f"dim3({', '.join(within_text(text, 1, MOST, sizes) for text in texts)})"
+
+    fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
+    if launch.shared is not None:
+        fields["shared"] = within_text(launch.shared, 0, MOST, sizes)
+    if launch.cluster:
+        fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
+    fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
+    lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
+    return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
+
+
 def passed_as(argument: DispatchArgument) -> str:
     """The narrow floats are classes, which neither C nor Python could pass."""
     element = element_type(argument.type)
@@ -75,25 +109,16 @@ def passed_as(argument: DispatchArgument) -> str:
 
 
 def host_parameter(argument: DispatchArgument) -> HostParameter:
-    name = c_name(argument.name)
-    if not argument.is_array:
-        return HostParameter(passed_as(argument), name, f"{argument.type}, tuned with {argument.value}")
-    return HostParameter(_pointer(argument), name, _about(argument))
+    kind = _pointer(argument) if argument.is_array else passed_as(argument)
+    return HostParameter(kind, c_name(argument.name), about(argument))
 
 
 def workspace_parameter(name: str, uses: Sequence[tuple[DispatchEntry, DispatchArgument]]) -> HostParameter:
     found: Mapping[str, DispatchArgument] = {
         ", ".join(f"{k}={v}" for k, v in (entry.config or {}).items()): argument for entry, argument in uses
     }
-    about = "; ".join(f"{_about(argument)} for {config}" for config, argument in found.items())
-    return HostParameter(_pointer(uses[0][1]), c_name(name, "work"), about)
-
-
-def _about(argument: DispatchArgument) -> str:
-    parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]"]
-    parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
-    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
-    return ", ".join(parts)
+    words = "; ".join(f"{about(argument)} for {config}" for config, argument in found.items())
+    return HostParameter(_pointer(uses[0][1]), c_name(name, "work"), words)
 
 
 def _pointer(argument: DispatchArgument) -> str:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.deliver.c_code import comment
-from tunesmith.deliver.cuda_host import RULE, RUNTIME, Address, DispatchLine, HostProgram
-from tunesmith.deliver.cuda_names import unfit
+from tunesmith.deliver.cuda_api import RUNTIME
+from tunesmith.deliver.cuda_host import RULE, Address, DispatchLine, HostProgram
 from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry, headers_of
@@ -34,16 +34,15 @@ class SourceUnit:
         name = self.entries.setdefault(entry, f"tunesmith_entry_{len(self.entries)}")
         return f"{self.namespace}::{name}"
 
-    def written(self, outer: str, lines_before: int, file: str = NAME) -> str:
-        text = f"\n{RULE}" + comment([f"{self.namespace}: {self.file}"])
-        text += "".join(f"{push(name)}\n" for name in self.section.macros)
+    def written(self, before: str, outer: str, file: str, entry: str) -> str:
+        """What is in the file before it, and the source; `entry` says how an address is given a name."""
+        text = before + "".join(f"{push(name)}\n" for name in self.section.macros)
         # Two line ends: the source may close with a backslash.
         text += f"namespace {outer} {{ namespace {self.namespace} {{\n{self.section.text}\n\n"
-        here = lines_before + text.count("\n") + 2
-        text += f'#line {here} "{file}"\n'
-        for entry, constant in self.entries.items():
+        text += f'#line {text.count(chr(10)) + 2} "{file}"\n'
+        for own, name in self.entries.items():
             # Inside, because an entry may name the source's own types and macros.
-            text += f"static const void* const {constant} = (const void*)&{bare_name(entry)};\n"
+            text += entry.format(name=name, address=f"(const void*)&{bare_name(own)}")
         return text + "}}\n" + "".join(f"{pop(name)}\n" for name in reversed(self.section.macros))
 
 
@@ -76,8 +75,8 @@ def launch_cu(dispatch: Dispatch, files: Mapping[str, bytes], command: str) -> s
     result = DeviceResult("", dispatch, files)
     artefact = Artefact((result,))
     units = SourceUnits(dispatch.original.flags)
-    program = HostProgram(artefact, RUNTIME, [])
-    program.lines = [_line(program, units, result, entry) for entry in dispatch.entries]
+    program = HostProgram(artefact, RUNTIME)
+    program.fill(lambda line: _line(program, units, line))
     outer, name = f"{artefact.name}_tuned", artefact.name
     dispatching = program.written()  # first: it says which entries the units must name
     about = [
@@ -96,7 +95,8 @@ def launch_cu(dispatch: Dispatch, files: Mapping[str, bytes], command: str) -> s
             written.add(includes)
             text += "\n" + comment([f"The headers of {unit.namespace}, under its macros."]) + includes
     for unit in units.units.values():
-        text += unit.written(outer, text.count("\n"))
+        text += f"\n{RULE}" + comment([f"{unit.namespace}: {unit.file}"])
+        text = unit.written(text, outer, NAME, "static const void* const {name} = {address};\n")
     text += f"\n{RULE}// The dispatch, for the host.\nnamespace {outer} {{\n\n{dispatching}\n"
     text += f"}}  // namespace {outer}\n\n"
     taken = program.declaration(f"{name}_launch")
@@ -104,22 +104,15 @@ def launch_cu(dispatch: Dispatch, files: Mapping[str, bytes], command: str) -> s
     return text + f'extern "C" int {name}_prepare() {{ return {outer}::prepare(); }}\n'
 
 
-def _line(
-    program: HostProgram, units: SourceUnits, result: DeviceResult, entry: DispatchEntry
-) -> DispatchLine:
+def _line(program: HostProgram, units: SourceUnits, line: DispatchLine) -> DispatchLine:
     """A winner as it was verified; the original from its source, for whatever device."""
-    line = DispatchLine(result, entry)
-    if why := unfit((size.name for size in result.dispatch.sizes), entry):
-        return replace(line, why=why)
-    if entry.config is not None and (address := program.embedded(result, entry)) is not None:
-        return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
+    if line.is_tuned and (made := program.embedded(line)) is not None:
+        return made
     try:
-        address, namespace = units.address(result, entry)
-        return replace(line, address=address, label=f"{namespace}: {entry.file}")
+        address, namespace = units.address(line.result, line.entry)
+        return replace(line, address=address, label=f"{namespace}: {line.entry.file}")
     except Unfit as error:
-        if (address := program.embedded(result, entry)) is not None:
-            return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
-        return replace(line, why=str(error))
+        return program.embedded(line) or replace(line, why=str(error))
 
 
 def bare_name(entry: str) -> str:

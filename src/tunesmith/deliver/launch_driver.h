@@ -42,7 +42,6 @@ inline int architecture(int device) {
 }
 
 inline CUresult start(Kernel& kernel, const Shape& shape, void** args, int device, CUstream stream) {
-    if (device < 0) return CUDA_ERROR_INVALID_CONTEXT;
     CUlaunchAttribute attributes[3] = {};
     CUlaunchConfig config = {};
     config.gridDimX = shape.grid.x;
@@ -92,14 +91,17 @@ inline CUresult start(Kernel& kernel, const Shape& shape, void** args, int devic
     return driver::cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel.handle), args, nullptr);
 }
 
-// The kernel of that symbol in machine code that is part of the program; null where it cannot be loaded. It may
-// be loaded while a stream is captured: nothing is queued for it.
-inline CUkernel embedded_kernel(const void* image, const char* symbol) {
+// The kernel of that symbol in machine code or PTX that is part of the program; null where it cannot be loaded.
+// It may be loaded while a stream is captured: nothing is queued for it. PTX may have a cap on registers.
+inline CUkernel embedded_kernel(const void* image, const char* symbol, uintptr_t registers = 0) {
+    CUjit_option cap = CU_JIT_MAX_REGISTERS;
+    void* most = reinterpret_cast<void*>(registers);
+    const unsigned options = registers > 0 ? 1 : 0;
     CUlibrary library = nullptr;
     CUkernel kernel = nullptr;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool exchanged = driver::cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
-    if (driver::cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS ||
+    if (driver::cuLibraryLoadData(&library, image, &cap, &most, options, nullptr, nullptr, 0) != CUDA_SUCCESS ||
         driver::cuLibraryGetKernel(&kernel, library, symbol) != CUDA_SUCCESS) {
         kernel = nullptr;
     }

@@ -78,7 +78,7 @@ inline void check_status(CUresult status) {
     driver::cuGetErrorString(status, &words);
     std::string why = words != nullptr ? words : "error " + std::to_string(static_cast<int>(status));
     if (status == CUDA_ERROR_NO_BINARY_FOR_GPU) {
-        why += " (its machine code is for " + operator_devices + ": tune it on this device, and export both)";
+        why += " (" + operator_devices + " Tune it on this device, and export both runs)";
     } else if (status == CUDA_ERROR_INVALID_VALUE) {
         why += " (no kernel serves these sizes: see the conditions in the header)";
     } else if (status == CUDA_ERROR_SHARED_OBJECT_INIT_FAILED) {

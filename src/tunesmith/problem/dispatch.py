@@ -6,6 +6,7 @@ all that an export needs beside the files it names. The runtime that exports shi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -110,6 +111,21 @@ class Dispatch:
     shown: str = ""  # where the general entry serves, and what that rests on
     left_out: tuple[str, ...] = ()  # a sentence for each winner that could not be delivered
     version: int = DISPATCH_VERSION
+
+    @property
+    def capability(self) -> int:
+        """The device's as a number, 90 for sm_90; 0 where the architecture has none."""
+        return int(re.sub(r"\D", "", self.architecture) or 0)
+
+    @property
+    def arrays(self) -> tuple[DispatchArgument, ...]:
+        """Those that a caller gives: none is another's memory."""
+        return tuple(a for a in self.arguments if a.is_array and not a.alias)
+
+    @property
+    def literals(self) -> tuple[DispatchArgument, ...]:
+        """Scalars that no size decides: whoever calls says what they are."""
+        return tuple(a for a in self.arguments if a.role == "scalar" and not a.follows_sizes)
 
     @property
     def original(self) -> DispatchEntry:

@@ -4,53 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from tunesmith.deliver.certificate import Certificate
 from tunesmith.deliver.exports.python_package import builds_of
 from tunesmith.deliver.runtime.manifest import BadDispatch
 from tunesmith.deliver.runtime.manifest import read_dispatch as read_manifest
 from tunesmith.deliver.runtime.operator import Delivered, Operator
 from tunesmith.errors import BadInput
-from tunesmith.problem.codec import Malformed, decode
 from tunesmith.problem.dispatch import Dispatch, read_dispatch
-from tunesmith.run.chain import sha256
-from tunesmith.run.files import read_plain
 from tunesmith.run.store import CERTIFICATE
+from tunesmith.session.certified import DISPATCH, NotCertified, certified_file, read_certificate
 
-DISPATCH = "tuned/dispatch.json"
 _FRAMEWORKS = ("torch", "cupy", "pyopencl", "numpy")
 
 
 def delivered_files(folder: Path) -> dict[str, bytes]:
     """What lies below `tuned/`, by name; each to the byte what the certificate names."""
-    hint = "a run that has ended has one: tunesmith resume RUN"
+    start = "tuned/"
     try:
-        given = decode(read_plain(folder / CERTIFICATE), Certificate, "certificate")
-    except OSError as error:
-        fault = f"the run's certificate cannot be read: {error.strerror}"
+        return {
+            name.removeprefix(start): certified_file(folder, name, digest)
+            for name, digest in read_certificate(folder / CERTIFICATE).files.items()
+            if name.startswith(start)
+        }
+    except NotCertified as error:
+        hint = "put it back, or tune again; see: tunesmith verify RUN"
+        fault = f"{error}: it is not what the run's certificate names"
         raise BadInput(fault, where=str(folder), hint=hint) from error
-    except Malformed as error:
-        raise BadInput(str(error), where=str(folder / CERTIFICATE), hint=hint) from error
-    files: dict[str, bytes] = {}
-    for name, digest in given.files.items():
-        parts = PurePosixPath(name).parts
-        if parts[:1] != ("tuned",) or ".." in parts:
-            continue
-        try:
-            data = read_plain(folder.joinpath(*parts))
-        except OSError as error:
-            raise BadInput(
-                f"{name} cannot be read: {error.strerror}", where=str(folder), hint=hint
-            ) from error
-        if sha256(data) != digest:
-            fault = f"{name} is not the file that the run's certificate names"
-            raise BadInput(
-                fault, where=str(folder), hint="put it back, or tune again; see: tunesmith verify RUN"
-            )
-        files["/".join(parts[1:])] = data
-    return files
 
 
 def dispatch_in(folder: Path, files: dict[str, bytes]) -> Dispatch:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from tunesmith import __version__, backends
-from tunesmith.deliver.certificate import CERTIFICATE_VERSION, Certificate, Claim, certificate
+from tunesmith.deliver.certificate import Certificate, Claim, certificate
 from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.lab import LabSettings
@@ -18,7 +18,6 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import sha256
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Verified
-from tunesmith.run.files import read_plain
 from tunesmith.run.outcome import Trial, median_interval
 from tunesmith.run.ports import Listener
 from tunesmith.run.racing import CLAIM, Winners, verified_choice
@@ -26,9 +25,9 @@ from tunesmith.run.report import RESULT_VERSION, Report
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, DAMAGED, RunFolder
 from tunesmith.session import machine, problems, signing
+from tunesmith.session.certified import DISPATCH, NotCertified, certified_file, read_certificate
 from tunesmith.space.params import Config
 
-DISPATCH = "tuned/dispatch.json"
 WORSE = (
     0.9  # a speed-up measured again whose interval lies below the claimed one by this factor is another one
 )
@@ -93,7 +92,7 @@ def verify(
 ) -> CertificateCheck:
     """By the files beside it alone; with `rerun` also on a device. Nothing is written there."""
     path = path / CERTIFICATE if path.is_dir() else path
-    given = _read(path)
+    given = read_certificate(path)
     folder = RunFolder(path.parent)
     signature = signing.check_signature(path, allowed)
     spoilt = _changed_files(path.parent, given)
@@ -124,22 +123,6 @@ def verify(
     )
 
 
-def _read(path: Path) -> Certificate:
-    hint = "name a run's folder, or the certificate.json in it"
-    try:
-        data = read_plain(path)
-    except OSError as error:
-        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
-    try:
-        found = decode(data, Certificate, "certificate")
-    except Malformed as error:
-        raise BadInput(str(error), where=str(path), hint=hint) from error
-    if found.version != CERTIFICATE_VERSION:
-        fault = f"this certificate has version {found.version}, known is version {CERTIFICATE_VERSION}"
-        raise BadInput(fault, where=str(path), hint="use the version of Tunesmith that wrote it")
-    return found
-
-
 def _run_of(folder: RunFolder) -> tuple[State, Templates]:
     RunFolder.open(folder.path)
     try:
@@ -157,21 +140,12 @@ def _run_of(folder: RunFolder) -> tuple[State, Templates]:
 
 def _changed_files(root: Path, given: Certificate) -> dict[str, str]:
     """By name, what is wrong with the files that it names."""
-    found = {}
+    found = {} if DISPATCH in given.files else {DISPATCH: f"{DISPATCH} is not certified"}
     for name, digest in given.files.items():
-        parts = PurePosixPath(name).parts
-        if not parts or parts[0] == "/" or ".." in parts:
-            found[name] = f"{name} is not a file of the run"
-            continue
         try:
-            path = root.joinpath(*parts)
-            is_link = any(p.is_symlink() for p in (path, *path.parents[: len(parts) - 1]))
-            if is_link or sha256(read_plain(path)) != digest:
-                found[name] = f"{name} was changed"
-        except (OSError, ValueError):
-            found[name] = f"{name} is missing"
-    if DISPATCH not in given.files:
-        found[DISPATCH] = f"{DISPATCH} is not certified"
+            certified_file(root, name, digest)
+        except NotCertified as error:
+            found[name] = str(error)
     return found
 
 
@@ -235,7 +209,7 @@ def read_report(path: Path) -> Report:
         fault = f"this report has version {found.version}, known are versions up to {RESULT_VERSION}"
         raise BadInput(fault, where=str(path), hint="use the version of Tunesmith that wrote it")
     beside = path.with_name(CERTIFICATE)
-    if beside.is_file() and _read(beside).files.get(path.name, sha256(data)) != sha256(data):
+    if beside.is_file() and read_certificate(beside).files.get(path.name, sha256(data)) != sha256(data):
         raise BadInput(
             "this report was changed: it is not what its certificate names", where=str(path), hint=DAMAGED
         )

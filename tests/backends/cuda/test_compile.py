@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tunesmith.backends.cuda import compile as cuda_compile
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.port import Unsupported
 from tunesmith.problem.template_source import HeaderFile, user_headers
 
@@ -57,6 +59,17 @@ def test_every_way_to_name_a_kernel_finds_its_symbol(compiler: str) -> None:
     assert hidden.endswith("8namelessIiEEvPT_")
     assert set(Cubin(cubin).kernels) >= {*symbols.values(), hidden}
     assert [name for name, _ in binary.resources.by_entry] == [*ENTRIES, "nameless<int>"]
+
+
+@pytest.mark.parametrize("compiler", BOTH)
+def test_for_a_virtual_architecture_there_is_ptx_with_the_same_symbols(compiler: str) -> None:
+    flags = replace(read_flags(("--maxrregcount=32",), 90), architecture="compute_75")
+    made = cuda_compile.COMPILERS[compiler](unit(SEVERAL, *ENTRIES, compiler=compiler), flags)
+    assert (made.symbols, made.cubin) == (ENTRIES, b"")
+    assert b"\n.target sm_75\n" in made.ptx
+    assert nvcc.TABLE.encode() not in made.ptx
+    for symbol in ENTRIES.values():
+        assert f".entry {symbol}(".encode() in made.ptx
 
 
 @pytest.mark.parametrize("compiler", BOTH)

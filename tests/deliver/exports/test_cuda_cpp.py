@@ -15,6 +15,7 @@ from tests.deliver.exports.silu import artefact, result, written
 from tunesmith.backends.cuda import toolkit
 from tunesmith.deliver.exports.artefact import Artefact, one_artefact
 from tunesmith.deliver.exports.cuda_cpp import CPP, CUBIN
+from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
 
 GXX, NVCC = shutil.which("g++"), shutil.which("nvcc")
@@ -36,13 +37,24 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
     return CUDA_SUCCESS;
 }
 CUresult cuKernelSetAttribute(CUfunction_attribute, int, CUkernel, CUdevice) { return CUDA_SUCCESS; }
-CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*, void**, unsigned,
-                           CUlibraryOption*, void**, unsigned) {
+CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* names, void** values,
+                           unsigned count, CUlibraryOption*, void**, unsigned) {
     *library = (CUlibrary)image;
+#ifdef SHOW_LOADS
+    const char* const target = std::strstr((const char*)image, "\\n.target ");
+    if (target != nullptr) std::printf("PTX of %.5s", target + 9);
+    else std::printf("cubin %u", ((const unsigned*)image)[12]);  // its flags, which name the device
+    if (count == 1 && *names == CU_JIT_MAX_REGISTERS) std::printf(" by %d registers", (int)(size_t)*values);
+#endif
+    (void)names, (void)values, (void)count;
     return CUDA_SUCCESS;
 }
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char*) {
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
     *kernel = (CUkernel)library;
+#ifdef SHOW_LOADS
+    std::printf(": %s\\n", name);
+#endif
+    (void)name;
     return CUDA_SUCCESS;
 }
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
@@ -64,6 +76,22 @@ def test_every_winner_is_in_both() -> None:
         made = target.export(own)
         assert made.left_out == ()
         assert b"Winners delivered: 2 of 2." in made.files["README.md"]
+
+
+def test_an_original_for_each_size_is_no_winner_that_is_left_out() -> None:
+    own = result(90)
+    *tuned, original = own.dispatch.entries
+    of_any = replace(original.launches[0], entry="silu_and_mul<{d}>")
+    entries = (*tuned, replace(original, when="d == 8"), replace(original, launches=(of_any,)))
+    for target in (CPP, CUBIN):
+        made = target.export(artefact(replace(own, dispatch=replace(own.dispatch, entries=entries))))
+        assert made.left_out == ()
+        words = b"left out: original.cu: silu_and_mul\\<{d}> is another kernel for each d"
+        assert words in made.files["README.md"]
+        assert b"d == 8  ->" in made.files["silu_and_mul.h"]
+    source = made.files["silu_and_mul.cpp"]
+    assert source.count(b"    // PTX for sm_75 and newer: original.cu\n    if (serves_original_") == 2
+    assert source.count(b"    return CUDA_ERROR_INVALID_VALUE;\n}") == 2  # of both functions, at other sizes
 
 
 @needs_gxx
@@ -89,12 +117,11 @@ int main() {
     CALL(0x10000002, 0x20000000, 17, 64);      // misaligned
     CALL(0x20000040, 0x20000000, 17, 64);      // overlapping
     CALL(0x10000000, 0x20000000, 65537, 8);    // outside the contract
-    capability = 80;
     return 0;
 }
 """
     )
-    (tmp_path / "main.cpp").write_text(program.replace("    capability = 80;\n", ""))
+    (tmp_path / "main.cpp").write_text(program)
     compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
     lines = run(tmp_path).splitlines()
     kernels = [line.split()[0] for line in lines]
@@ -105,7 +132,9 @@ int main() {
     changed = program.replace("int main() {", "int main() {\n    capability = 80;")
     (tmp_path / "main.cpp").write_text(changed)
     compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
-    assert len({line.split()[0] for line in run(tmp_path).splitlines()}) == 1  # the original, everywhere
+    elsewhere = {line.split()[0] for line in run(tmp_path).splitlines()}
+    assert len(elsewhere) == 1  # the original, everywhere
+    assert elsewhere.isdisjoint(kernels)
 
 
 @needs_gxx
@@ -167,11 +196,75 @@ def test_a_flag_that_cmake_would_read_otherwise_is_left_out_with_the_reason() ->
     assert b"$(rm)" not in made.files["CMakeLists.txt"]
 
 
-def test_two_devices_are_one_artefact() -> None:
-    both = one_artefact((result(90), result(80, device="another GPU")))
-    source = CUBIN.export(both).files["silu_and_mul.cpp"]
-    assert b"architecture(device) == 90" in source
-    assert b"architecture(device) == 80" in source
+@needs_gxx
+def test_two_devices_are_one_artefact_and_others_get_the_ptx_for_them(tmp_path: Path) -> None:
+    """Whatever the device: who serves it, and with whose original."""
+    older = result(80, device="another GPU")
+    asking = SOURCE_THAT_ASKS + older.files["original.cu"].decode()
+    both = []
+    for made in (older, result(90)):
+        *tuned, original = made.dispatch.entries
+        entries = (*tuned, replace(original, flags=("--maxrregcount=40",)))
+        files = {**made.files, "original.cu": asking.encode()}
+        both.append(replace(made, dispatch=replace(made.dispatch, entries=entries), files=files))
+    written(CUBIN.export(one_artefact(tuple(both))).files, tmp_path)
+    program = """
+#include <cstdlib>
+int main(int, char** given) {
+    capability = std::atoi(given[1]);
+    for (int d = 63; d < 65; ++d)
+        silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17, d, nullptr);
+    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
+}
+"""
+    (tmp_path / "main.cpp").write_text(f"#define SHOW_LOADS\n{DRIVER}{program}")
+    compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
+    symbol = "_Z12silu_and_mulI6__halfEvPT_PKS1_iixx"
+    cubins = [3 * [f"cubin {int.from_bytes(r.files['original.cu.cubin'][48:52], 'little')}"] for r in both]
+    ptx = {75: "sm_75", 86: "sm_80", 89: "sm_80", 100: "sm_90"}
+    for capability, own in (
+        *((other, [f"PTX of {target} by 40 registers"]) for other, target in ptx.items()),
+        (80, cubins[0]),
+        (90, cubins[1]),
+    ):
+        command = ["./program", str(capability)]
+        got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+        assert got.stdout.splitlines() == [*(f"{each}: {symbol}" for each in own), "ready"]
+        assert got.stderr.count("its original serves") == (capability in ptx)
+
+
+SOURCE_THAT_ASKS = """\
+#if __CUDA_ARCH__ >= 900
+#define expf(x) __expf(x)
+#elif __CUDA_ARCH__ >= 800
+#define expf(x) exp2f(x)
+#endif
+"""
+
+
+def test_ptx_is_what_a_driver_of_cuda_12_8_takes() -> None:
+    own = result(90)
+    found, why = original_ptx(own, [own.dispatch.original])
+    assert ([ptx.capability for ptx in found], why) == ([75], "")  # the source asks for nothing
+    assert b"\n.version 8.7\n.target sm_75\n" in found[0].text
+    assert f".entry {found[0].symbols['silu_and_mul<__half>']}(".encode() in found[0].text
+    broken = replace(own, files={**own.files, "original.cu": b"not a kernel"})
+    capped = replace(own.dispatch.original, flags=("-maxrregcount", "40"))
+    assert [ptx.registers for ptx in (*found, *original_ptx(own, [capped])[0])] == [0, 40]
+    words = "original.cu(1): error: expected a declaration"
+    assert original_ptx(broken, [own.dispatch.original]) == ((), words)
+
+
+def test_a_winner_is_built_for_its_own_device_and_the_original_for_all() -> None:
+    older = result(80, device="another GPU", binaries=False)
+    changed = {name: data + b"\n// older\n" for name, data in older.files.items() if name != "original.cu"}
+    both = one_artefact((replace(older, files={**older.files, **changed}), result(90, binaries=False)))
+    cmake = CPP.export(both).files["CMakeLists.txt"].decode()
+    for capability, kernels in (("80", "kernels_v0.cu kernels_v1.cu"), ("90", "kernels_v2.cu kernels_v3.cu")):
+        target = f"silu_and_mul_sm_{capability}"
+        assert f"add_library({target} OBJECT {kernels})\n" in cmake
+        assert f'set_target_properties({target} PROPERTIES CUDA_ARCHITECTURES "{capability}")' in cmake
+    assert "STATIC silu_and_mul.cpp kernels_original.cu $<TARGET_OBJECTS:silu_and_mul_sm_80> $<" in cmake
 
 
 def test_a_run_without_machine_code_has_sources_alone() -> None:

@@ -275,17 +275,17 @@ def test_nvcc_says_whether_the_cap_gives_the_same_code() -> None:
     assert made.delivered == 1
 
 
-# In place of CUDA's runtime: who is launched, on a device of the capability that is wanted.
+# In place of CUDA's runtime: who is launched, on the first device, which is of capability 9.0, or on another.
 RUNTIME = """\
 #include <cstdio>
 #include <cuda_runtime.h>
-int capability_here = 9;
+int device_here = 0;
 extern "C" {
 cudaError_t cudaPeekAtLastError() { return cudaSuccess; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
-cudaError_t cudaGetDevice(int* device) { return *device = 0, cudaSuccess; }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int) {
-    return *value = what == cudaDevAttrComputeCapabilityMajor ? capability_here : 0, cudaSuccess;
+cudaError_t cudaGetDevice(int* device) { return *device = device_here, cudaSuccess; }
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr what, int device) {
+    return *value = what == cudaDevAttrComputeCapabilityMajor ? 9 - device : 0, cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* how, const void*, void** args) {
@@ -316,7 +316,7 @@ char __cudaInitModule(void**) { return 0; }
 }
 """
 MAIN = """\
-extern int capability_here;
+extern int device_here;
 int main() {
     char* at = (char*)4096;
     float *a = (float*)at, *b = a + 4096;
@@ -334,7 +334,7 @@ int main() {
     launch(a, b, 16, 64, 16, 511, 2.0f);             // a size that is no integer
     launch(a, b, 16, 64, 16, 512, 3.0f);             // a value that was not tuned with
     launch(a, b, 16, 64, 16, 512, 2.0f);             // tuned
-    capability_here = 8;
+    device_here = 1;
     mine::run(a, b, 16, 256, 0);                     // another device
 }
 """

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.deliver.exports import operators, silu, torch_stand_in
+from tunesmith.deliver.c_code import c_text
 from tunesmith.deliver.exports import native_torch, sglang, vllm
-from tunesmith.deliver.exports.tensor_call import TensorCall, c_text, words
+from tunesmith.deliver.exports.tensor_call import TensorCall, words
 from tunesmith.deliver.exports.torch_cpp import TorchBinding
 from tunesmith.errors import BadInput
 
@@ -132,7 +133,8 @@ def test_what_does_not_fit_is_refused_in_words(tmp_path):
     assert lines[3].endswith("input has the shape [tokens, 2 * d], 2 axes, got 1: reshape it before the call")
     assert lines[4] == "64"
     assert lines[5] == "silu_and_mul: the device cuda:0 cannot be used"
-    assert "its machine code is for sm_90: tune it on this device" in lines[6]
+    assert "(Its machine code is for sm_90. On another device the original serves, as PTX" in lines[6]
+    assert lines[6].endswith("Tune it on this device, and export both runs)")
     assert lines[7] == "silu_and_mul: n = 1099511627776 does not fit its type: pass a smaller number"
 
 

@@ -184,6 +184,23 @@ def test_what_does_not_fit_is_refused(tuned, make, error, words):
     close(out, expected(given(), 200))  # and the next call is as good as any
 
 
+def test_on_a_device_that_no_run_was_made_on_the_original_serves_and_a_note_is_given_once(tmp_path, capfd):
+    made = silu.result(80 if capability() > 80 else 75)
+    artefact = silu.artefact(replace(made, dispatch=replace(made.dispatch, problem="silu_elsewhere")))
+    silu.written(vllm.TARGET.export(artefact).files, tmp_path)
+    module = imported(tmp_path, "silu_elsewhere_tuned")
+    out = torch.empty(16, 64, device="cuda", dtype=torch.float16)
+    for x in (given(), given() + 1):
+        module.silu_elsewhere_tuned(out, x)
+        close(out, expected(x))
+        module.silu_elsewhere_tuned_original(out, x)
+        close(out, expected(x))
+    note = (
+        f"silu_elsewhere was tuned on {made.dispatch.architecture}; on sm_{capability()} its original serves"
+    )
+    assert capfd.readouterr().err.count(note) == 1
+
+
 # -- built with the package ---------------------------------------------------------------------------------
 
 
@@ -211,8 +228,8 @@ def built(tmp_path_factory):
     import tuned_silu_native
     import tuned_sum
 
-    assert tuned_silu_native._native.prepare()
-    assert tuned_sum._native.prepare()
+    assert tuned_silu_native._native.prepare(torch.cuda.current_device())
+    assert tuned_sum._native.prepare(torch.cuda.current_device())
     return torch.ops
 
 

@@ -30,6 +30,7 @@ class Compiled:
     cubin: bytes
     symbols: dict[str, str]  # entry -> the kernel's symbol
     log: str
+    ptx: bytes = b""  # instead of the cubin, where the architecture is a virtual one
 
 
 class Refused(Exception):

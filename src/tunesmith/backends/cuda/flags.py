@@ -86,9 +86,13 @@ _WITH_HOST = {**_FOR_NVCC, "--device-as-default-execution-space": "--expt-relaxe
 
 @dataclass(frozen=True)
 class Flags:
-    architecture: str  # "sm_90", "sm_90a"
+    architecture: str  # "sm_90", "sm_90a"; a virtual one is "compute_90"
     common: tuple[str, ...]
     ptxas: tuple[str, ...]
+
+    @property
+    def is_virtual(self) -> bool:
+        return self.architecture.startswith("compute_")
 
     @property
     def nvrtc(self) -> tuple[str, ...]:

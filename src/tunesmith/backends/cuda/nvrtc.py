@@ -56,12 +56,13 @@ def compile_unit(unit: Unit, flags: Flags) -> Compiled:
     try:
         first = pre_included(unit.source, unit.headers)
         options = [*flags.nvrtc, *(f"--include-path={f}" for f in _folders())]
-        return _compile(program, unit, [*options, *([f"--pre-include={first}"] if first else [])])
+        options += [f"--pre-include={first}"] if first else []
+        return _compile(program, unit, options, flags.is_virtual)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _compile(program: Any, unit: Unit, options: list[str]) -> Compiled:
+def _compile(program: Any, unit: Unit, options: list[str], is_virtual: bool) -> Compiled:
     nvrtc = _nvrtc()
     for entry in unit.entries:
         _checked(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
@@ -74,6 +75,9 @@ def _compile(program: Any, unit: Unit, options: list[str]) -> Compiled:
     symbols = {
         entry: _checked(nvrtc.nvrtcGetLoweredName(program, entry.encode())).decode() for entry in unit.entries
     }
+    if is_virtual:
+        ptx = _bytes(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
+        return Compiled(b"", symbols, text, ptx)
     return Compiled(_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN), symbols, text)
 
 

@@ -8,19 +8,14 @@ from importlib import resources
 
 from tunesmith.backends.cuda.flags import host_flags
 from tunesmith.deliver.c_code import comment
-from tunesmith.deliver.cuda_host import (
-    DRIVER,
-    RUNTIME,
-    CudaApi,
-    DispatchLine,
-    HostProgram,
-)
+from tunesmith.deliver.cuda_api import DRIVER, RUNTIME, CudaApi
+from tunesmith.deliver.cuda_host import PREPARES, DispatchLine, HostProgram
 from tunesmith.deliver.cuda_names import unfit
-from tunesmith.deliver.cuda_source import Unfit, pop, push
-from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, Target
-from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits, bare_name
+from tunesmith.deliver.cuda_source import Unfit
+from tunesmith.deliver.exports.artefact import Artefact, Export, Target
+from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits
+from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
-from tunesmith.problem.dispatch import DispatchEntry
 from tunesmith.text import markdown
 
 _FLAG = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
@@ -28,52 +23,69 @@ _FLAG = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both t
 
 @dataclass(frozen=True)
 class HostFiles:
-    """Header and source of the host's part, and the lines it has."""
+    """Header and source of the host's part, the lines it has, and what serves on another device."""
 
     header: bytes
     source: bytes
     program: HostProgram
+    elsewhere: str
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        return tuple(f"{line.about}: {line.why}" for line in self.program.lines if not line.address)
+        """Winners; an original that is another kernel for each size is no loss of one."""
+        lines = (line for line in self.program.lines if line.is_tuned and not line.address)
+        return tuple(f"{line.about}: {line.why}" for line in lines)
 
 
 def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) -> HostFiles:
     """Everything as machine code, for any C++ compiler: `NAME.h` and `NAME.cpp`."""
-    program = HostProgram(artefact, api, [])
-    program.lines = [
-        _embedded_line(program, result, entry)
-        for result in artefact.results
-        for entry in result.dispatch.entries
-    ]
+    program = HostProgram(artefact, api)
+    missing = "the run has no machine code of it"
+    program.fill(lambda line: program.embedded(line) or replace(line, why=missing))
     if not any(line.address and line.is_tuned for line in program.lines):
         raise BadInput(
             f"the runs of {artefact.problem} have no machine code of a winner",
             hint="tune again: runs of earlier versions did not store it; or export with --to cpp",
         )
     lines = about or "Its kernels are the machine code that was verified. Link with libcuda."
-    return _host(artefact, program, program.written(), [lines])
+    elsewhere = _with_ptx(program)
+    return _host(artefact, program, program.written(), lines, elsewhere)
 
 
-def _embedded_line(program: HostProgram, result: DeviceResult, entry: DispatchEntry) -> DispatchLine:
-    line = DispatchLine(result, entry)
-    if why := unfit((size.name for size in result.dispatch.sizes), entry):
-        return replace(line, why=why)
-    if (address := program.embedded(result, entry)) is None:
-        return replace(line, why="the run has no machine code of it")
-    return replace(line, address=address, label=f"embedded: {entry.file}", may_fail=True)
+def _with_ptx(program: HostProgram) -> str:
+    """Gives the program PTX of the original; where that serves, or why there is none, in a sentence."""
+    newest = max(program.artefact.results, key=lambda result: result.dispatch.capability)
+    sizes = [size.name for size in newest.dispatch.sizes]
+    own = [line for line in program.lines if line.is_last and line.result is newest]
+    lines = [line for line in own if not unfit(sizes, line.entry)]
+    found, why = original_ptx(newest, [line.entry for line in lines]) if lines else ((), own[-1].why)
+    if not found:
+        return f"On another device nothing serves: there is no PTX of the original ({why})."
+    oldest: dict[str, int] = {}  # driver -> the oldest device that has something for it
+    for ptx in found:
+        oldest[ptx.driver] = ptx.capability
+        where = f"architecture(device) >= {ptx.capability}" if ptx is not found[-1] else ""
+        address = program.loaded(ptx.text + b"\0", ptx.symbols, ptx.registers)
+        for line in lines:
+            label = f"PTX for sm_{ptx.capability} and newer: {line.entry.file}"
+            made = replace(line, address=address, why="", label=label, may_fail=True, where=where)
+            program.elsewhere.append(made)
+    needed = "; ".join(
+        f"sm_{device} and newer, with a driver for CUDA {driver} or newer"
+        for driver, device in sorted(oldest.items(), key=lambda item: item[1])
+    )
+    return f"On another device the original serves, as PTX that the driver there compiles: {needed}."
 
 
 def _host(
-    artefact: Artefact, program: HostProgram, text: str, about: list[str], declared: str = ""
+    artefact: Artefact, program: HostProgram, text: str, about: str, elsewhere: str, declared: str = ""
 ) -> HostFiles:
     """`text` is what the program writes; `declared` stands before it."""
     name = artefact.name
     outer = f"{name}_tuned"
     devices = ", ".join(result.dispatch.device for result in artefact.results)
     head = program.head(
-        [f"{artefact.problem}, tuned by Tunesmith on {devices}.", *about],
+        [f"{artefact.problem}, tuned by Tunesmith on {devices}.", about, elsewhere],
         [f"Call {outer}::launch or, from C and Python, {name}_launch; both take"],
     )
     source = comment([f"The host's part of {artefact.problem}: see {name}.h."])
@@ -87,9 +99,8 @@ def _host(
     header = head + "#pragma once\n" + "".join(f"#include <{h}>\n" for h in included)
     header += f"\nnamespace {outer} {{\n{program.declaration('launch')};\n"
     header += f"// The kernel as it was before it was tuned.\n{program.declaration('launch_original')};\n"
-    header += "// Loads what is embedded, as before a stream is captured; false where some of it cannot be.\n"
-    header += f'bool prepare();\n}}\n\nextern "C" {taken};\nextern "C" int {name}_prepare();\n'
-    return HostFiles(header.encode(), source.encode(), program)
+    header += f'// {PREPARES}\nbool prepare();\n}}\n\nextern "C" {taken};\nextern "C" int {name}_prepare();\n'
+    return HostFiles(header.encode(), source.encode(), program, elsewhere)
 
 
 # -- cubin --------------------------------------------------------------------------------------------------
@@ -126,55 +137,43 @@ def _cmake_embedded(name: str) -> str:
 def _write_cpp(artefact: Artefact) -> Export:
     name = artefact.name
     outer, units = f"{name}_tuned", SourceUnits(None)
-    program = HostProgram(artefact, RUNTIME, [])
-    owners: dict[str, tuple[DeviceResult, DispatchEntry]] = {}
-    program.lines = [
-        _compiled_line(units, result, entry, owners)
-        for result in artefact.results
-        for entry in result.dispatch.entries
-    ]
+    program = HostProgram(artefact, RUNTIME)
+    owners: dict[str, list[DispatchLine]] = {}
+    program.fill(lambda line: _compiled_line(units, line, owners))
     text = program.written()  # first: it says which entries the units must name
     declared = "".join(_declared(outer, unit) for unit in units.units.values())
-    about = ["Its kernels are compiled from their sources, each with its own flags."]
-    made = _host(artefact, program, text, about, declared)
+    about = "Its kernels are compiled from their sources, each with its own flags."
+    elsewhere = "On another device the original serves, where the build is for it (CMAKE_CUDA_ARCHITECTURES)."
+    made = _host(artefact, program, text, about, elsewhere, declared)
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
-    listed: list[tuple[str, tuple[str, ...]]] = []
-    expected: list[str] = []
     for unit in units.units.values():
-        file = f"kernels_{unit.namespace}.cu"
-        result, entry = owners[unit.namespace]
-        files[file] = _unit_source(outer, unit, file).encode()
-        listed.append((file, entry.flags))
-        if (data := result.binary(entry)) is not None:
+        file, first = f"kernels_{unit.namespace}.cu", owners[unit.namespace][0]
+        head = comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
+        entry = "const void* {name}() {{ return {address}; }}\n"
+        files[file] = unit.written(head, outer, file, entry).encode()
+        if (data := first.result.binary(first.entry)) is not None:
             files[f"verified/{unit.namespace}.cubin"] = data
-            expected.append(unit.namespace)
     files["check_code.py"] = (
         resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_bytes()
     )
     files["example.cu"] = _example(artefact, program, RUNTIME).encode()
-    architectures = [r.dispatch.architecture.removeprefix("sm_") for r in artefact.results]
-    files["CMakeLists.txt"] = _cmake_sources(name, listed, expected, architectures).encode()
+    is_checked = any(file.startswith("verified/") for file in files)
+    files["CMakeLists.txt"] = _cmake_sources(artefact, owners, is_checked).encode()
     build = "cmake -B build && cmake --build build"
     files["README.md"] = _readme(artefact, made, build).encode()
     return Export(files, made.left_out)
 
 
 def _compiled_line(
-    units: SourceUnits,
-    result: DeviceResult,
-    entry: DispatchEntry,
-    owners: dict[str, tuple[DeviceResult, DispatchEntry]],
+    units: SourceUnits, line: DispatchLine, owners: dict[str, list[DispatchLine]]
 ) -> DispatchLine:
-    line = DispatchLine(result, entry)
-    if why := unfit((size.name for size in result.dispatch.sizes), entry):
-        return replace(line, why=why)
-    if odd := next((flag for flag in entry.flags if not _FLAG.fullmatch(flag)), None):
+    if odd := next((flag for flag in line.entry.flags if not _FLAG.fullmatch(flag)), None):
         return replace(line, why=f"its flag {odd} cannot be written for CMake: use --to cubin")
     try:
-        address, namespace = units.address(result, entry)
+        address, namespace = units.address(line.result, line.entry)
     except Unfit as error:
         return replace(line, why=str(error))
-    owners.setdefault(namespace, (result, entry))
+    owners.setdefault(namespace, []).append(line)
     return replace(line, address=lambda name: f"{address(name)}()", label=f"kernels_{namespace}.cu")
 
 
@@ -183,43 +182,51 @@ def _declared(outer: str, unit: SourceUnit) -> str:
     return f"namespace {outer} {{ namespace {unit.namespace} {{ {functions} }} }}\n"
 
 
-def _unit_source(outer: str, unit: SourceUnit, file: str) -> str:
-    """One source as a translation unit of its own; in a namespace, because others have the same names."""
-    text = comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
-    text += "".join(f"{push(name)}\n" for name in unit.section.macros)
-    text += f"namespace {outer} {{ namespace {unit.namespace} {{\n{unit.section.text}\n\n"
-    text += f'#line {text.count(chr(10)) + 2} "{file}"\n'
-    for entry, constant in unit.entries.items():
-        text += f"const void* {constant}() {{ return (const void*)&{bare_name(entry)}; }}\n"
-    return text + "}}\n" + "".join(f"{pop(name)}\n" for name in reversed(unit.section.macros))
-
-
-def _cmake_sources(
-    name: str, listed: list[tuple[str, tuple[str, ...]]], expected: list[str], architectures: list[str]
-) -> str:
-    own = ";".join(sorted({a for a in architectures if a})) or "native"
+def _cmake_sources(artefact: Artefact, owners: dict[str, list[DispatchLine]], is_checked: bool) -> str:
+    """A winner is built for its own device alone: it serves no other, and need not compile for one."""
+    name = artefact.name
+    default = sorted({r.dispatch.capability for r in artefact.results} - {0})
+    # Architectures, none where they are as asked for -> sources.
+    built: dict[tuple[int, ...], list[str]] = {(): [f"{name}.cpp"]}
+    for namespace, lines in owners.items():
+        own = {line.result.dispatch.capability for line in lines if line.is_tuned}
+        built.setdefault(tuple(sorted(own - {0})), []).append(f"kernels_{namespace}.cu")
     text = (
         "cmake_minimum_required(VERSION 3.20)\n"
         f"project({name}_tuned CXX CUDA)\n"
         "find_package(CUDAToolkit REQUIRED)\n"
+        '# Name other devices to have the original there: -DCMAKE_CUDA_ARCHITECTURES="80;90"\n'
         "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES OR CMAKE_CUDA_ARCHITECTURES_DEFAULT)\n"
-        f'  set(CMAKE_CUDA_ARCHITECTURES "{own}")\n'
+        f'  set(CMAKE_CUDA_ARCHITECTURES "{";".join(map(str, default)) or "native"}")\n'
         "endif()\n"
-        f"add_library({name}_tuned STATIC {name}.cpp {' '.join(file for file, _ in listed)})\n"
+    )
+    objects = []
+    for architectures, sources in built.items():
+        if architectures:
+            part = "_".join([name, "sm", *map(str, architectures)])
+            objects.append(f"$<TARGET_OBJECTS:{part}>")
+            numbers = ";".join(map(str, architectures))
+            text += (
+                f"add_library({part} OBJECT {' '.join(sources)})\n"
+                f'set_target_properties({part} PROPERTIES CUDA_ARCHITECTURES "{numbers}")\n'
+                f"target_compile_features({part} PUBLIC cuda_std_17)\n"
+            )
+    text += (
+        f"add_library({name}_tuned STATIC {' '.join([*built[()], *objects])})\n"
         f"target_include_directories({name}_tuned PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
         f"target_compile_features({name}_tuned PUBLIC cxx_std_17 cuda_std_17)\n"
         f"target_link_libraries({name}_tuned PUBLIC CUDA::cudart)\n"
         "# Each winner is built with the flags it was verified with.\n"
     )
-    for file, flags in listed:
-        options = ";".join(host_flags(flags))
-        if options:
+    for namespace, lines in owners.items():
+        if options := ";".join(host_flags(lines[0].entry.flags)):
+            file = f"kernels_{namespace}.cu"
             text += f'set_source_files_properties({file} PROPERTIES COMPILE_OPTIONS "{options}")\n'
     text += (
         "add_executable(example EXCLUDE_FROM_ALL example.cu)\n"
         f"target_link_libraries(example PRIVATE {name}_tuned)\n"
     )
-    if expected:
+    if is_checked:
         text += (
             "# Says where this compiler makes other machine code of a kernel than was verified.\n"
             "find_package(Python3 COMPONENTS Interpreter)\n"
@@ -248,7 +255,7 @@ def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
         elif parameter.type.endswith("*"):
             given.append(f"({parameter.type})memory")
         else:
-            own = next(a for a in program.literals if f"arg_{a.name}" == parameter.name)
+            own = next(a for a in program.dispatch.literals if f"arg_{a.name}" == parameter.name)
             given.append(str(own.value))
     call = f"{artefact.name}_tuned::launch({', '.join(given)})"
     if api is RUNTIME:
@@ -285,10 +292,13 @@ def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
         "",
         f"Call `{name}_tuned::launch` ({name}.h says what it takes), or `{name}_launch` from C.",
         "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified the",
-        "original serves. It also serves on a device that no run was made on: tune there, and export both",
-        "runs together.",
+        "original serves.",
+        "",
+        f"{markdown(made.elsewhere)} Words on stderr say once how to tune there.",
     ]
-    lines += ["", *(f"- left out: {markdown(text)}" for text in made.left_out)] if made.left_out else []
+    left_out = [line for line in made.program.lines if not line.address]
+    lines += [""] if left_out else []
+    lines += [f"- left out: {markdown(f'{line.about}: {line.why}')}" for line in left_out]
     return "\n".join(lines) + "\n"
 
 

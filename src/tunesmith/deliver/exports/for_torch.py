@@ -15,6 +15,8 @@ _MODULE = '''"""A tuned kernel as PyTorch operators. README.md beside this packa
 
 import os
 
+import torch
+
 from ._runtime.operator import Operator, delivered_in
 from ._runtime.torch_op import TorchCalls, TorchOperators
 
@@ -36,7 +38,7 @@ original_out = _OPERATORS.out_original
 def prepare():
     """Load all that may serve, e.g. before a CUDA graph is captured."""
     if _native is not None:
-        _native.prepare()
+        _native.prepare(torch.cuda.current_device())
     else:
         _OPERATORS.prepare()
 
@@ -56,16 +58,14 @@ are also `torch.ops.{package}.{name}` and so on. They have no gradient."""
 
 def _write(artefact: Artefact) -> dict[str, bytes]:
     name, package = function_name(artefact), package_name(artefact)
-    own = [
-        a for a in artefact.first.dispatch.arguments if a.is_array and a.role != "workspace" and not a.alias
-    ]
+    own = [a for a in artefact.first.dispatch.arrays if a.role != "workspace"]
     inputs = ", ".join(a.name for a in own if a.role != "output")
     outputs = ", ".join(a.name for a in own if a.role == "output")
     call = f"{outputs} = {name}({inputs})" if outputs else f"{name}({inputs})"
     module = _MODULE.format(package=package, name=name, count=len(artefact.results))
     usage = _USAGE.format(package=package, name=name, call=call)
     files = package_files(artefact, (*CUDA_RUNTIME, "torch_op"), module, '"torch>=2.4"', usage)
-    return files | native_files(artefact, package, name)
+    return files | native_files(artefact)
 
 
 TARGET = Target("torch", "a Python package with PyTorch operators", ("cuda",), _write)

@@ -6,20 +6,25 @@ are, and leaves it out elsewhere. What is registered has the schemas that the Py
 
 from __future__ import annotations
 
-import keyword
-
 from tunesmith.deliver.exports.artefact import Artefact
+from tunesmith.deliver.exports.python_package import function_name, package_name
 from tunesmith.deliver.exports.tensor_call import TensorCall
 from tunesmith.deliver.exports.torch_cpp import TorchBinding, TorchOp
-
-_TAKEN = ("original", "prepare")  # names of the package's own
 
 _MODULE = """
 namespace {
 
-PyObject* prepare(PyObject*, PyObject*) {{ return PyBool_FromLong({name}_tuned::prepare()); }}
+PyObject* prepare(PyObject*, PyObject* ordinal) {{
+    try {{
+        const {name}_tensors::CurrentDevice current(static_cast<int>(PyLong_AsLong(ordinal)));
+        return PyBool_FromLong({name}_tuned::prepare());
+    }} catch (const {name}_tensors::Refused& refused) {{
+        PyErr_SetString(PyExc_RuntimeError, refused.what());
+        return nullptr;
+    }}
+}}
 PyMethodDef methods[] = {{
-    {{"prepare", &prepare, METH_NOARGS, "Load what is embedded; False where some of it cannot be."}},
+    {{"prepare", &prepare, METH_O, "Load what may serve on a device; False where some of it cannot be."}},
     {{nullptr, nullptr, 0, nullptr}},
 }};
 PyModuleDef module = {{
@@ -64,7 +69,7 @@ def _options():
 
     here = [torch.cuda.get_device_capability(number) for number in range(torch.cuda.device_count())]
     if any(one not in _KNOWN for one in here) and _WANTED != "1":
-        return {{}}  # there the original is compiled at its first call, which _native cannot do
+        return {{}}  # there NVRTC compiles the original for the very device; _native has its PTX
 
     class Build(BuildExtension):
         def run(self):
@@ -86,32 +91,25 @@ setup(**_options())
 '''
 
 
-def _capabilities(artefact: Artefact) -> list[tuple[int, int]]:
-    found = (int(r.dispatch.architecture.removeprefix("sm_") or 0) for r in artefact.results)
-    return sorted(divmod(capability, 10) for capability in found)
-
-
-def native_files(artefact: Artefact, package: str = "", function: str = "") -> dict[str, bytes]:
+def native_files(artefact: Artefact) -> dict[str, bytes]:
     """The files beside the package's own: sources below csrc/ and setup.py. Names as the package has them.
     None where a run has no machine code of its winners: the package then builds their sources."""
     if not all(any(r.binary(e) for e in r.dispatch.tuned) for r in artefact.results):
         return {}
     call = TensorCall(artefact)
     own = call.name
-    package = package or f"tuned_{own}"
-    if not function:
-        taken = keyword.iskeyword(own) or own in _TAKEN or own.endswith("_out")
-        function = f"{own}_" if taken else own
-    binding = TorchBinding(call, package, native_ops(function), by_keyword=True)
+    package = package_name(artefact)
+    binding = TorchBinding(call, package, native_ops(function_name(artefact)), by_keyword=True)
     about = f"{artefact.problem} as operators of PyTorch."
     module = _MODULE.format(name=own)
+    known = sorted(divmod(result.dispatch.capability, 10) for result in artefact.results)
     source = binding.source(about, module, "#define PY_SSIZE_T_CLEAN\n#include <Python.h>\n")
     return {
         f"csrc/{own}.h": call.host.header,
         f"csrc/{own}.cpp": call.host.source,
         f"csrc/{own}_tensors.h": call.header,
         "csrc/torch_op.cpp": source.encode(),
-        "setup.py": _SETUP.format(package=package, name=own, known=_capabilities(artefact)).encode(),
+        "setup.py": _SETUP.format(package=package, name=own, known=known).encode(),
         "MANIFEST.in": b"graft csrc\n",
     }
 

@@ -20,7 +20,6 @@ from tunesmith.deliver.exports.terms import (
     argument_of,
     bytes_of,
     is_written,
-    parameters,
     within_contract,
 )
 from tunesmith.errors import BadInput
@@ -63,12 +62,10 @@ class _OperatorTables:
     def __init__(self, artefact: Artefact) -> None:
         self.artefact = artefact
         self.dispatch = artefact.first.dispatch
-        given = parameters(self.dispatch)
-        self.arrays = [a for a in given if a.is_array]
-        self.scalars = [a for a in given if not a.is_array]
+        self.arrays, self.scalars = self.dispatch.arrays, self.dispatch.literals
         self.size_names = [size.name for size in self.dispatch.sizes]
         self.sizes = {name: f"size[{number}]" for number, name in enumerate(self.size_names)}
-        self.names = c_names([a.name for a in given], "arg")
+        self.names = c_names([a.name for a in (*self.arrays, *self.scalars)], "arg")
         self.size_parameters = c_names(self.size_names, "size")
         self.expressions: dict[str, str] = {}
         self.functions: list[str] = []

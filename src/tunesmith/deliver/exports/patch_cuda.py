@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib import resources
 
 from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.cubin import Cubin
@@ -14,7 +13,8 @@ from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.csource.lex import blank, directives, first_word
-from tunesmith.deliver.c_code import HELPERS, comment
+from tunesmith.deliver.c_code import comment
+from tunesmith.deliver.cuda_api import resource
 from tunesmith.deliver.cuda_source import Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.launch_sites import PatchedLaunch, launch_sites, place_before
@@ -32,6 +32,7 @@ from tunesmith.problem.template import PLACEHOLDER, Variant
 
 _CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
 _GLOBAL = re.compile(r"\b__global__\b")
+_HOST = ("arithmetic.cuh", "launch_checks.h", "launch_runtime.cuh", "exports/patch_host.cuh")
 _LINE_MARKER = re.compile(r"^#line .*\n", re.MULTILINE)
 SameCode = Callable[[Variant, Variant, int], bool]  # two sources, for a compute capability
 
@@ -48,8 +49,8 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     sites, faults = _usable(artefact, text)
     notes += faults
     head = _sections(text, units, namespace)
-    host = resources.files("tunesmith.deliver.exports").joinpath("patch_host.cuh").read_text("utf-8")
-    code = f"\nnamespace {namespace} {{\n\n{HELPERS}\n{host}\n{dispatch_code(artefact, units)}"
+    shared = "\n".join(map(resource, _HOST))
+    code = f"\nnamespace {namespace} {{\n\n{shared}\n{dispatch_code(artefact, units)}"
     if sites:
         code += f"{sites_code(artefact)}\n}}  // namespace {namespace}\n"
         block = f"{head}{code}{_ending(namespace)}\n"
@@ -72,15 +73,14 @@ def _units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit], li
     units: list[TunedUnit] = []
     notes: list[str] = []
     for result in artefact.results:
-        found = re.fullmatch(r"sm_(\d+)[af]?", result.dispatch.architecture)
-        if found is None:
+        if not result.dispatch.capability:
             raise BadInput(f"{result.run} does not say the architecture of {result.dispatch.device}")
         refused: set[str] = set()
         for entry in result.dispatch.tuned:
             if entry.file in refused:
                 continue
             try:
-                units.append(_unit(result, entry, f"v{len(units)}", int(found[1]), same_code))
+                units.append(_unit(result, entry, f"v{len(units)}", result.dispatch.capability, same_code))
             except (CannotServe, Unfit) as error:
                 refused.add(entry.file)
                 notes.append(f"left out: {entry.file}, {error}")
@@ -150,8 +150,8 @@ def _sections(text: str, units: Sequence[TunedUnit], namespace: str) -> str:
         comment(
             [f"Tuned by Tunesmith on {', '.join(dict.fromkeys(u.result.dispatch.device for u in units))}."]
         ),
-        f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <cstdint>\n#include <cstring>\n"
-        "#include <cuda_runtime.h>\n#include <mutex>\n",
+        f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <atomic>\n#include <cstdint>\n"
+        "#include <cstring>\n#include <cuda_runtime.h>\n#include <mutex>\n",
     ]
     for unit in units:
         words = set(re.findall(r"[^\W\d]\w*", unit.section.text + unit.section.includes))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tunesmith.deliver.c_code import C_TYPES, c_code, comment
+from tunesmith.deliver.cuda_names import scalar_text, shape_text
 from tunesmith.deliver.cuda_source import NamespacedSource
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.c99 import c_names
@@ -15,9 +16,8 @@ from tunesmith.deliver.exports.terms import bytes_of, is_written, within_contrac
 from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
 from tunesmith.problem.problem import element_type
 from tunesmith.space import grammar as n
-from tunesmith.space.expr import LIMIT, Expr, Node, Undefined, parse, unparse
+from tunesmith.space.expr import Expr, Node, Undefined, parse, unparse
 
-MOST = (1 << 31) - 1
 _AXES = ("x", "y", "z")
 
 
@@ -75,7 +75,7 @@ def dispatch_code(artefact: Artefact, units: Sequence[TunedUnit]) -> str:
         own = [unit for unit in units if unit.result is result]
         if not own:
             continue
-        body.append(f"    if (device == {own[0].capability}) {{\n")
+        body.append(f"    if (architecture(device) == {own[0].capability}) {{\n")
         for entry in result.dispatch.entries[:-1]:
             unit = next((unit for unit in own if unit.entry is entry), None)
             if unit is None and entry.config is not None:
@@ -83,7 +83,8 @@ def dispatch_code(artefact: Artefact, units: Sequence[TunedUnit]) -> str:
             label = entry.file if unit is None else f"{entry.file} in {unit.namespace}"
             body.append(comment([f"{label}: {entry.when}"], "        "))
             body.append(f"        undefined = false;\n        holds = {c_code(parse(entry.when), names)};\n")
-            run = "false" if unit is None else f"run_{units.index(unit)}(values, {_passed(dispatch)}stream)"
+            passed = f"values, {_passed(dispatch)}device, stream"
+            run = "false" if unit is None else f"run_{units.index(unit)}({passed})"
             body.append(f"        if (holds && !undefined) return {run};\n")
         body.append("    }\n")
     head = f"inline bool served(void* const* values, {_taken(dispatch)}cudaStream_t stream) {{\n"
@@ -109,14 +110,14 @@ def _as_verified(dispatch: Dispatch) -> list[str]:
             arrays.append((number, argument))
     for number, argument in arrays:
         lines.append(f"    const long long bytes_{number} = {c_code(bytes_of(argument), names)};\n")
-        aligned = f"reinterpret_cast<uintptr_t>(pointer(values, {number})) % {argument.align} != 0"
-        lines.append(f"    if (undefined || bytes_{number} < 0 || {aligned}) return false;\n")
+        aligned = f"is_aligned(pointer(values, {number}), {argument.align})"
+        lines.append(f"    if (undefined || bytes_{number} < 0 || !{aligned}) return false;\n")
     for place, (number, argument) in enumerate(arrays):
         for other, before in arrays[:place]:
             if is_written(argument) or is_written(before):
                 both = (f"pointer(values, {k}), bytes_{k}" for k in (number, other))
                 lines.append(f"    if (overlap({', '.join(both)})) return false;\n")
-    lines.append("    const int device = capability();\n")
+    lines.append("    const int device = current_device();\n")
     return lines
 
 
@@ -139,35 +140,19 @@ def _run(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
     names = _sizes(dispatch)
     order = [a.name for a in dispatch.arguments]
     body = ["    bool undefined = false;\n"]
-    body += [_shape(k, launch, names) for k, launch in enumerate(unit.entry.launches)]
+    body += [shape_text(k, launch, names) for k, launch in enumerate(unit.entry.launches)]
     body.append("    if (undefined) return false;\n")
     for k, launch in enumerate(unit.entry.launches):
         listed = ", ".join(f"values[{order.index(arg)}]" for arg in launch.args) or "nullptr"
         body.append(f"    void* args_{k}[] = {{{listed}}};\n")
-        begun = f"start({unit.namespace}::tuned_entry_{k}, shape_{k}, args_{k}, stream) != cudaSuccess"
+        body.append(f"    static Kernel kernel_{k} = {{{unit.namespace}::tuned_entry_{k}, {{}}}};\n")
+        begun = f"start(kernel_{k}, shape_{k}, args_{k}, device, stream) != cudaSuccess"
         fails = "{\n        cudaGetLastError();\n        return false;\n    }" if k == 0 else "return true;"
         body.append(f"    if ({begun}) {fails}\n")
-    head = f"inline bool run_{number}(void* const* values, {_taken(dispatch)}cudaStream_t stream) {{\n"
+    taken = f"void* const* values, {_taken(dispatch)}int device, cudaStream_t stream"
+    head = f"inline bool run_{number}({taken}) {{\n"
     unused = "".join(f"    (void){name};\n" for name in ("values", *names.values()))
     return f"{head}{unused}{''.join(body)}    return true;\n}}\n"
-
-
-def _shape(number: int, launch: DispatchLaunch, names: Mapping[str, str]) -> str:
-    def extents(texts: Sequence[str]) -> str:
-        return f"dim3({', '.join(_within(parse(text), 1, MOST, names) for text in texts)})"
-
-    fields = {"grid": extents(launch.grid), "block": extents(launch.block)}
-    if launch.shared is not None:
-        fields["shared"] = _within(parse(launch.shared), 0, MOST, names)
-    if launch.cluster:
-        fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
-    fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
-    lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
-    return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
-
-
-def _within(expr: Expr, low: int, high: int, names: Mapping[str, str]) -> str:
-    return f"within({c_code(expr, names)}, {low}LL, {high}LL, undefined)"
 
 
 # -- launches in the user's file --------------------------------------------------------------------------
@@ -297,23 +282,21 @@ def launcher(artefact: Artefact, namespace: str) -> str:
         elif argument.role == "scalar" and not argument.follows_sizes:
             taken.append(f"{kind} {name}")
         elif argument.role == "scalar":
-            low, high = -LIMIT, LIMIT
-            if (element := element_type(argument.type)).kind != "float":
-                low, high = max(low, element.bounds[0]), min(high, element.bounds[1])
-            value = _within(parse(str(argument.value)), low, high, sizes)
-            body.append(f"    {kind} {name} = static_cast<{kind}>({value});\n")
+            body.append(f"    {kind} {name} = static_cast<{kind}>({scalar_text(argument, sizes)});\n")
         values.append(f"(void*)&{name}")
     taken += [f"long long {size}" for size in sizes.values()]
-    body += [_shape(k, launch, sizes) for k, launch in enumerate(dispatch.original.launches)]
+    body += [shape_text(k, launch, sizes) for k, launch in enumerate(dispatch.original.launches)]
     body.append("    if (undefined) return cudaErrorInvalidValue;\n")
     body.append(f"    void* const values[] = {{{', '.join(values)}}};\n")
     body.append(f"    if (served(values, {_passed(dispatch)}stream)) return cudaPeekAtLastError();\n")
     order = [a.name for a in dispatch.arguments]
     for k, launch in enumerate(dispatch.original.launches):
         listed = ", ".join(f"values[{order.index(arg)}]" for arg in launch.args) or "nullptr"
-        entry = f"(const void*)&::{_name(launch)}"
+        body.append(f"    static Kernel kernel_{k} = {{(const void*)&::{_name(launch)}, {{}}}};\n")
         body.append(f"    void* args_{k}[] = {{{listed}}};\n")
-        body.append(f"    const cudaError_t error_{k} = start({entry}, shape_{k}, args_{k}, stream);\n")
+        # For no device: what shared memory it may have is set each time, because the user's code may set it.
+        started = f"start(kernel_{k}, shape_{k}, args_{k}, -1, stream)"
+        body.append(f"    const cudaError_t error_{k} = {started};\n")
         body.append(f"    if (error_{k} != cudaSuccess) return error_{k};\n")
     body.append("    return cudaSuccess;\n")
     head = f"inline cudaError_t {artefact.name}_tuned_launch({', '.join([*taken, 'cudaStream_t stream'])})"

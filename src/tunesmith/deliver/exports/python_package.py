@@ -135,8 +135,9 @@ def _readme(artefact: Artefact, package: str, usage: str) -> str:
     first = artefact.first.dispatch
     arrays = "\n".join(_argument_line(a) for a in first.arguments if a.is_array and a.role != "workspace")
     sizes = "\n".join(f"- {_code(size.name)}: {_words(size.describe())}" for size in first.sizes)
-    scalars = [a for a in first.arguments if a.role == "scalar" and not a.follows_sizes]
-    numbers = "".join(f"- {_code(a.name)}: {a.type}, tuned with {_code(str(a.value))}\n" for a in scalars)
+    numbers = "".join(
+        f"- {_code(a.name)}: {a.type}, tuned with {_code(str(a.value))}\n" for a in first.literals
+    )
     tuned = "\n".join(_result_line(result) for result in artefact.results)
     return f"""# {package}
 

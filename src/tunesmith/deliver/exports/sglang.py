@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from tunesmith.deliver.c_code import comment, identifier
+from tunesmith.deliver.c_code import c_text, comment, identifier
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target
 from tunesmith.deliver.exports.tensor_call import (
     STAND_INS,
     TensorCall,
-    c_text,
     is_float,
     plain_name,
-    scalar_value,
     words,
 )
 from tunesmith.problem.dispatch import DispatchArgument
@@ -115,8 +113,12 @@ def _binding(call: TensorCall) -> str:
     text += _SCRATCH + _needed(call) if call.scratch else ""
     text += _function(call, "tuned", "false")
     text += _function(call, "original", "true")
-    text += "// Loads what is embedded; false where some of it cannot be.\n"
-    text += f"inline bool prepare() {{ return {name}_tuned::prepare(); }}\n\n"
+    text += "// Loads what may serve on that device; false where some of it cannot be.\n"
+    text += (
+        "inline bool prepare(int64_t device) {\n    try {\n"
+        "        const CurrentDevice current(static_cast<int>(device));\n"
+        f"        return {name}_tuned::prepare();\n{_END}"
+    )
     return text + f"}}  // namespace {name}_tensors\n"
 
 
@@ -235,7 +237,7 @@ def _tunesmith_module():
 
 def prepare() -> bool:
     """Build and load everything, e.g. before a CUDA graph is captured."""
-    return bool(_tunesmith_module().prepare())
+    return bool(_tunesmith_module().prepare(torch.cuda.current_device()))
 
 {scratch_functions}
 @register_custom_op(op_name="{name}_tuned", mutates_args=[{mutates}])
@@ -252,29 +254,22 @@ def {name}_tuned_original({taken}) -> None:
 
 
 def _module(call: TensorCall) -> str:
-    arrays = [plain_name(a.name) for a in call.arrays]
-    sizes = [plain_name(size) for size in call.unshown_by_all]
-    taken = [f"{array}: torch.Tensor" for array in arrays] + [f"{size}: int" for size in sizes]
-    taken += [
-        f"{plain_name(a.name)}: {'float' if is_float(a) else 'int'} = {scalar_value(a)!r}"
-        for a in call.scalars
-    ]
-    passed = [*arrays, *sizes, *(plain_name(a.name) for a in call.scalars)]
+    passed = call.python_passed
     wrappers, functions = "", ""
     if call.scratch:
         wrappers = "\n            " + "\n            ".join(
             f'("bytes_{s.variable}", "::{call.name}_tensors::needed_{s.variable}"),' for s in call.scratch
         )
         functions = _SCRATCH_PYTHON
-        tensors = ", ".join([*arrays, *sizes])
-        passed += [f"*_tunesmith_scratch({[s.variable for s in call.scratch]!r}, {tensors})"]
+        tensors = ", ".join(map(plain_name, (*(a.name for a in call.arrays), *call.unshown_by_all)))
+        passed += f", *_tunesmith_scratch({[s.variable for s in call.scratch]!r}, {tensors})"
     return _MODULE.format(
         name=call.name,
         scratch_wrappers=wrappers,
         scratch_functions=functions,
         mutates=", ".join(repr(plain_name(a.name)) for a in call.written),
-        taken=", ".join(taken),
-        passed=", ".join(passed),
+        taken=call.python_taken,
+        passed=passed,
         written=", ".join(plain_name(a.name) for a in call.written) or "none",
     )
 
@@ -297,9 +292,6 @@ def _tunesmith_scratch(_tunesmith_names, *_tunesmith_given):
 
 def _readme(call: TensorCall) -> str:
     name = call.name
-    arrays = "\n".join(
-        f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`" for a in call.arrays
-    )
     left_out = "".join(f"\n- left out: {words(text)}" for text in call.host.left_out)
     return f"""# {name} for SGLang
 
@@ -318,7 +310,7 @@ from sglang.kernels.ops.<group>.{name}_tuned import {name}_tuned, prepare
 
 It takes, in this order:
 
-{arrays}
+{call.arrays_listed}
 
 What is written is passed in. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
 needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`
@@ -339,8 +331,9 @@ register_kernel(
 
 The kernels are machine code, to the byte what was verified; nvcc compiles only the code around them.
 `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
-device raises an error that says what to do. On a device of another architecture the call raises an error:
-tune there, and export both runs together.{left_out}
+device raises an error that says what to do.
+
+{words(call.host.elsewhere)} Words on stderr say once how to tune there.{left_out}
 """
 
 

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tunesmith.deliver.c_code import C_TYPES, c_code, comment, identifier
-from tunesmith.deliver.cuda_host import DRIVER_AT_RUN_TIME, resource
+from tunesmith.deliver.c_code import C_TYPES, c_code, c_text, comment, identifier
+from tunesmith.deliver.cuda_api import DRIVER_AT_RUN_TIME, resource
 from tunesmith.deliver.exports.artefact import Artefact
 from tunesmith.deliver.exports.cuda_cpp import HostFiles, embedded_host
 from tunesmith.errors import BadInput
@@ -36,16 +36,6 @@ STAND_INS: dict[str, tuple[str, ...]] = {
     "int4": ("uint8", "int8"),
     "uint4": ("uint8", "int8"),
 }
-
-
-def c_text(text: str) -> str:
-    """A string literal of C with this text, whatever is in it."""
-    return '"' + "".join(_escaped(byte) for byte in text.encode("utf-8", "surrogatepass")) + '"'
-
-
-def _escaped(byte: int) -> str:
-    char = chr(byte)
-    return char if 32 <= byte < 127 and char not in '"\\?' else f"\\{byte:03o}"
 
 
 def words(text: str) -> str:
@@ -93,11 +83,12 @@ class TensorCall:
         self.name = artefact.name
         self.host: HostFiles = embedded_host(artefact, about or words, DRIVER_AT_RUN_TIME)
         self.program = self.host.program
-        self.arrays = tuple(a for a in self.program.arrays if a.role != "workspace")  # that a caller brings
+        # Those that a caller brings.
+        self.arrays = tuple(a for a in self.program.dispatch.arrays if a.role != "workspace")
         self.given = tuple(a for a in self.arrays if a.role != "output")
         self.outputs = tuple(a for a in self.arrays if a.role == "output")
         self.written = tuple(a for a in self.arrays if a.role != "input")
-        self.scalars = self.program.literals
+        self.scalars = self.program.dispatch.literals
         self._check_names()
         self.unshown = self._unshown(self.given)  # sizes that a call without outputs must name
         self.unshown_by_all = self._unshown(self.arrays)
@@ -118,13 +109,37 @@ class TensorCall:
     def scratch(self) -> tuple[ScratchMemory, ...]:
         own = [
             ScratchMemory(self.program.pointers[a.name], _pointer_type(a), (("1", a),))
-            for a in self.program.arrays
+            for a in self.program.dispatch.arrays
             if a.role == "workspace"
         ]
         for name, uses in self.program.workspaces.items():
             found = tuple((entry.when, argument) for entry, argument in uses)
             own.append(ScratchMemory(self.program.pointers[name], _pointer_type(found[0][1]), found))
         return tuple(own)
+
+    # -- as Python calls it ---------------------------------------------------------------------------
+
+    @property
+    def python_taken(self) -> str:
+        """The parameters of a function that takes every array."""
+        taken = [f"{plain_name(a.name)}: torch.Tensor" for a in self.arrays]
+        taken += [f"{plain_name(size)}: int" for size in self.unshown_by_all]
+        for a in self.scalars:
+            kind = "float" if is_float(a) else "int"
+            taken.append(f"{plain_name(a.name)}: {kind} = {scalar_value(a)!r}")
+        return ", ".join(taken)
+
+    @property
+    def python_passed(self) -> str:
+        names = (*(a.name for a in self.arrays), *self.unshown_by_all, *(a.name for a in self.scalars))
+        return ", ".join(map(plain_name, names))
+
+    @property
+    def arrays_listed(self) -> str:
+        return "\n".join(
+            f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`"
+            for a in self.arrays
+        )
 
     # -- sizes ----------------------------------------------------------------------------------------
 
@@ -213,6 +228,7 @@ class TensorCall:
         text = comment(words) + f'#pragma once\n#include "{self.name}.h"\n'
         text += "".join(f"#include <{header}>\n" for header in _HEADERS)
         devices = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.artefact.results)
+        devices = f"Its machine code is for {devices}. {self.host.elsewhere}"
         text += (
             f"\nnamespace {self.name}_tensors {{\n\n"
             f"static const std::string operator_name = {c_text(self.artefact.problem)};\n"

@@ -46,12 +46,6 @@ def within_contract(dispatch: Dispatch) -> Expr:
     return Expr(unparse(tree), tree)
 
 
-def parameters(dispatch: Dispatch) -> tuple[DispatchArgument, ...]:
-    """What a caller gives: arrays that are not another's memory, then scalars that no size decides."""
-    arrays = [a for a in dispatch.arguments if a.is_array and not a.alias]
-    return (*arrays, *(a for a in dispatch.arguments if a.role == "scalar" and not a.follows_sizes))
-
-
 def argument_of(dispatch: Dispatch, entry: DispatchEntry, name: str) -> DispatchArgument:
     return next(a for a in (*dispatch.arguments, *entry.workspace) if a.name == name)
 
@@ -67,10 +61,8 @@ def about(argument: DispatchArgument) -> str:
     strides = f" with strides [{', '.join(argument.strides)}]" if argument.strides else ""
     parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]{strides}"]
     parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
-    filled = (
-        f"filled with {argument.init:g} by the caller before each call" if argument.init is not None else ""
-    )
-    return ", ".join(filter(None, [*parts, filled]))
+    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
+    return ", ".join(parts)
 
 
 def _product(nodes: list[Node]) -> Node:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.deliver.c_code import comment, identifier
+from tunesmith.deliver.c_code import c_text, comment, identifier
 from tunesmith.deliver.exports.tensor_call import (
     STAND_INS,
     TensorCall,
-    c_text,
     is_float,
     plain_name,
     scalar_value,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target
-from tunesmith.deliver.exports.tensor_call import TensorCall, is_float, plain_name, scalar_value, words
+from tunesmith.deliver.exports.tensor_call import TensorCall, plain_name, words
 from tunesmith.deliver.exports.torch_cpp import TorchBinding, TorchOp
 
 NAMESPACE = "_C"
@@ -75,18 +75,11 @@ def _tunesmith_fake_original({taken}) -> None:
 
 
 def _module(call: TensorCall) -> str:
-    arrays = [plain_name(a.name) for a in call.arrays]
-    sizes = [plain_name(size) for size in call.unshown_by_all]
-    taken = [f"{array}: torch.Tensor" for array in arrays] + [f"{size}: int" for size in sizes]
-    taken += [
-        f"{plain_name(a.name)}: {'float' if is_float(a) else 'int'} = {scalar_value(a)!r}"
-        for a in call.scalars
-    ]
     return _MODULE.format(
         namespace=NAMESPACE,
         name=call.name,
-        taken=", ".join(taken),
-        passed=", ".join([*arrays, *sizes, *(plain_name(a.name) for a in call.scalars)]),
+        taken=call.python_taken,
+        passed=call.python_passed,
         written=", ".join(plain_name(a.name) for a in call.written) or "none",
     )
 
@@ -95,9 +88,6 @@ def _readme(call: TensorCall, binding: TorchBinding) -> str:
     name = call.name
     declared = "\n".join(f"namespace {name}_tuned {{ {line} }}" for line in binding.declarations())
     lines = binding.definitions(f"{name}_tuned::", "")
-    arrays = "\n".join(
-        f"- `{plain_name(a.name)}`: {a.role}, {a.type}, `{words(', '.join(a.shape))}`" for a in call.arrays
-    )
     left_out = "".join(f"\n- left out: {words(text)}" for text in call.host.left_out)
     return f"""# {name} for vLLM
 
@@ -141,13 +131,14 @@ from {name}_tuned import {name}_tuned
 
 It takes, in this order:
 
-{arrays}
+{call.arrays_listed}
 
 What is written is passed in. It runs on the current stream, in `torch.compile` and in CUDA graphs.
 The kernels are machine code, to the byte what was verified; a C++ compiler builds only the code around them,
 and nothing is linked with libcuda. `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of
-the wrong type, shape, layout or device raises an error that says what to do. On a device of another
-architecture the call raises an error: tune there, and export both runs together.{left_out}
+the wrong type, shape, layout or device raises an error that says what to do.
+
+{words(call.host.elsewhere)} Words on stderr say once how to tune there.{left_out}
 """
 
 

@@ -141,6 +141,14 @@ class BoundCall:
         return ""
 
 
+def untuned_note(name: str, tuned_on: str, label: str, what: str = "its original serves") -> str:
+    """Said once, on a device that no run was made on."""
+    return (
+        f"{name} was tuned on {tuned_on}; on {label} {what}. To tune it there run: tunesmith retune RUN; "
+        "then export both runs together: tunesmith export RUN NEW_RUN --to ..."
+    )
+
+
 class Operator:
     """The results of one problem, one for each device."""
 
@@ -168,12 +176,7 @@ class Operator:
         if label not in self._warned:
             self._warned.add(label)
             tuned_on = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.results)
-            warnings.warn(
-                f"{self.name} was tuned on {tuned_on}; on {label} its original serves. To tune it here run: "
-                "tunesmith retune RUN, and export the new run together with the others",
-                RuntimeWarning,
-                stacklevel=3,
-            )
+            warnings.warn(untuned_note(self.name, tuned_on, label), RuntimeWarning, stacklevel=3)
         return self.results[0], False
 
     def call(
