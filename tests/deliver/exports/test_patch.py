@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.deliver.exports.opencl_results import ALPHA, DISPATCH, KERNEL, a_result
+from tests.deliver.exports.opencl_results import ALPHA, DISPATCH, FILES, GENERAL, KERNEL, a_result
 from tests.opencl_here import needs_opencl, show_unpacked_pocl
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
@@ -101,6 +101,24 @@ def test_a_kernel_with_flags_of_its_own_is_left_out_and_named() -> None:
         patch_of(alone, "k.cl", KERNEL)
     with pytest.raises(BadInput, match="the run has no tuned kernel"):
         patch_of(Artefact((a_result(replace(DISPATCH, entries=(original,))),)), "k.cl", KERNEL)
+
+
+def test_what_a_vector_has_a_part_called_keeps_its_name_or_is_left_out() -> None:
+    plain = "float lo(float x) { return x; }\n" + GENERAL
+    result = replace(a_result(), files={**FILES, "scale-general.cl": plain.encode()})
+    text = patched_file(Artefact((result,)), KERNEL).text
+    assert "#define lo " not in text
+    assert "#define item item_tuned_1\n" in text
+    both = KERNEL + "float lo(float x) { return 2 * x; }\n"
+    assert "#define lo lo_tuned_1\n" in patched_file(Artefact((result,)), both).text
+    used = plain.replace("TIMES(it.value)", "TIMES(it.value.lo.xyxy)")
+    result = replace(a_result(), files={**FILES, "scale-general.cl": used.encode()})
+    assert patched_file(Artefact((result,)), KERNEL).delivered == 2
+    made = patched_file(Artefact((result,)), both)
+    assert (made.delivered, made.left_out) == (
+        1,
+        ("scale-general.cl, in which lo is a function and a part of a vector",),
+    )
 
 
 def test_the_target_needs_the_users_file_and_names_no_folder_above() -> None:
