@@ -25,12 +25,12 @@ from tunesmith.problem.problem import SizeRule
 needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="needs the program patch")
 
 
-def applied(folder: Path, text: str, path: str, before: str) -> str:
-    """What `patch -p1` makes of the file."""
+def applied(folder: Path, text: str, path: str, before: str, tool: str = "patch") -> str:
+    """What `patch -p1`, or `git apply`, makes of the file."""
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(before.encode())
-    command = ["patch", "-p1", "--no-backup-if-mismatch"]
+    command = ["patch", "-p1", "--no-backup-if-mismatch"] if tool == "patch" else ["git", "apply"]
     got = subprocess.run(
         command, input=text.encode(), cwd=folder, capture_output=True, timeout=20, check=False
     )
@@ -125,9 +125,35 @@ def test_the_target_needs_the_users_file_and_names_no_folder_above() -> None:
     with pytest.raises(BadInput, match="the user's own kernel file is not known"):
         TARGET.write(Artefact((a_result(),)))
     result = replace(a_result(), kernel_path="/home/me/kernel.cl", kernel_text=KERNEL)
-    ((name, data),) = TARGET.export(Artefact((result,))).files.items()
-    assert name == "scale.patch"
-    assert b"\n--- a/kernel.cl\n+++ b/kernel.cl\n" in data
+    files = TARGET.export(Artefact((result,))).files
+    assert b"\n--- a/kernel.cl\n+++ b/kernel.cl\n" in files["scale.patch"]
+
+
+@needs_patch
+@pytest.mark.parametrize("language", ["opencl", "cuda"])
+@pytest.mark.parametrize("last", ["\n", ""])
+@pytest.mark.parametrize("tool", ["patch", "git"])
+def test_a_patch_applies_whatever_the_line_ends_and_the_name(
+    tmp_path: Path, language: str, last: str, tool: str
+) -> None:
+    """A run keeps the text with plain line ends; the user's file may have those of Windows."""
+    kernel, made = (KERNEL, a_result()) if language == "opencl" else (USERS, cuda_result())
+    path, kernel = "my kernels/the kernel.cu", kernel.rstrip("\n") + last
+    windows = kernel.replace("\n", "\r\n")
+    files = TARGET.export(Artefact((replace(made, kernel_path=path, kernel_text=kernel),))).files
+    for name, before in (("scale.patch", kernel), ("scale.crlf.patch", windows)):
+        after = applied(tmp_path, files[name].decode(), path, before, tool)
+        assert "tuned" in after
+        assert ("\r\n" in after) == ("\r\n" in before)
+        assert after.count("\n") == after.count("\r\n") or "\r" not in after
+    own = Artefact((replace(made, kernel_path=path, kernel_text=windows),))
+    files = TARGET.export(own).files
+    assert "scale.crlf.patch" not in files  # it is known which ones the file has
+    assert applied(tmp_path, files["scale.patch"].decode(), path, windows, tool) == after
+    mixed = kernel.replace("\n", "\r\n", 3)
+    after = applied(tmp_path, patch_of(own, path, mixed), path, mixed, tool)
+    assert [line in after for line in mixed.split("\n")[:3]] == [True] * 3
+    assert after.count("\r\n") == 3
 
 
 # -- CUDA -------------------------------------------------------------------------------------------------

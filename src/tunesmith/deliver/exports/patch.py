@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target
@@ -17,6 +17,7 @@ from tunesmith.problem.languages import CUDA, OPENCL
 from tunesmith.text import plain
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_BARE_END = re.compile(r"(?<!\r)\n")  # of a line, without the carriage return that Windows writes
 
 
 LEFT_OUT = "left out: "
@@ -66,7 +67,13 @@ def patched_file(artefact: Artefact, text: str) -> PatchedFile:
         made = with_dispatch(artefact, text)
     if not made.delivered:
         raise BadInput("no tuned kernel can be added to the file: " + "; ".join(made.notes))
+    if "\r\n" in text and not _BARE_END.search(text):
+        made = replace(made, text=_with_returns(made.text))
     return made
+
+
+def _with_returns(text: str) -> str:
+    return _BARE_END.sub("\r\n", text)
 
 
 def _relative(path: str) -> str:
@@ -78,9 +85,9 @@ def _relative(path: str) -> str:
 
 
 def _diff(path: str, before: str, after: str) -> str:
-    lines = difflib.unified_diff(
-        _LINES.findall(before), _LINES.findall(after), f"a/{path}", f"b/{path}", lineterm="\n"
-    )
+    end = "\t" if re.search(r"\s", path) else ""  # a name with a blank ends where a tab stands
+    names = f"a/{path}{end}", f"b/{path}{end}"
+    lines = difflib.unified_diff(_LINES.findall(before), _LINES.findall(after), *names, lineterm="\n")
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
@@ -91,8 +98,13 @@ def _write(artefact: Artefact) -> Export:
     if not first.kernel_path or not first.kernel_text:
         raise BadInput("the user's own kernel file is not known, so there is nothing to make a patch of")
     made = patched_file(artefact, first.kernel_text)
-    text = patch_of(artefact, first.kernel_path, first.kernel_text, made)
-    return Export({f"{artefact.name}.patch": text.encode(errors="surrogatepass")}, made.left_out)
+    texts = {f"{artefact.name}.patch": patch_of(artefact, first.kernel_path, first.kernel_text, made)}
+    if "\r\n" not in first.kernel_text:
+        # A run keeps its kernel with plain line ends, so nobody knows here which ones the file has.
+        own, windows = _with_returns(first.kernel_text), replace(made, text=_with_returns(made.text))
+        texts[f"{artefact.name}.crlf.patch"] = patch_of(artefact, first.kernel_path, own, windows)
+    files = {name: text.encode(errors="surrogatepass") for name, text in texts.items()}
+    return Export(files, made.left_out)
 
 
 TARGET = Target(
