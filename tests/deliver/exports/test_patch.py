@@ -254,10 +254,8 @@ def test_launches_in_a_cuda_file_ask_first_and_the_kernels_are_those_delivered(t
     text = patch_of(Artefact((cuda_result(),)), "scale.cu", USERS)
     assert "# delivered: 1 of 1 tuned kernels" in text
     after = applied(tmp_path, text, "scale.cu", USERS)
-    asks = "if (::scale_tuned::launched((const void*)&scale<float, 3>, "
-    wanted = asks + "scale<T, 3>, rows, BLOCK - 13, 0, stream, out, x"
-    assert wanted in after
-    assert "} else scale<T, 3><<<rows, BLOCK - 13, 0, stream>>>(out, x, 2.0f, rows, 2 * d);" in after
+    asks = "::scale_tuned::launch((const void*)&scale<float, 3>, "
+    assert f"        {asks}scale<T, 3>, rows, BLOCK - 13, 0, stream, out, x, 2.0f, rows, 2 * d);" in after
     assert after.index("SCALE_TUNED") < after.index("namespace mine")
     built(tmp_path, "scale.cu", "-c", "-o", "scale.o")
     patched = cubin_of(tmp_path, "scale.cu", after)
@@ -284,12 +282,25 @@ def test_what_a_launch_does_not_tell_leaves_it_as_it_is() -> None:
     made = patched_file(Artefact((cuda_result(sizes=sizes),)), USERS)
     assert made.notes[0].endswith("stays as it is: nothing that it passes tells the size more")
     assert "inline cudaError_t scale_tuned_launch(" in made.text
-    once = USERS.replace("2.0f, rows, 2 * d);\n    else", "2.0f, rows++, 2 * d);\n    else")
-    made = patched_file(Artefact((cuda_result(),)), once)
-    assert made.notes == (
-        "the launch of scale in line 13 stays as it is: it changes something while it passes its arguments",
-    )
-    assert made.text.count("::launched(") == 1
+
+
+def test_each_argument_of_a_launch_is_evaluated_once() -> None:
+    """Also where it is a call, a macro, or changes something; comments stay where they stand."""
+    launch = """scale<T, 3><<<rows++, BLOCK - 13,
+                0, pool.next() /* stream */ >>>(out,  // result
+                arena.take(rows), 2.0f, rows, 2 * d  // both
+                );"""
+    users = USERS.replace("scale<T, 3><<<rows, BLOCK - 13, 0, stream>>>(out, x, 2.0f, rows, 2 * d);", launch)
+    made = patched_file(Artefact((cuda_result(),)), users)
+    assert made.notes == ()
+    wanted = """        ::scale_tuned::launch((const void*)&scale<float, 3>, scale<T, 3>, rows++, BLOCK - 13,
+                0, pool.next() /* stream */, out,  // result
+                arena.take(rows), 2.0f, rows, 2 * d  // both
+                );
+    else
+        ::scale_tuned::launch((const void*)&scale<float, 3>, scale<T, 4>, 1, 64, 0, 0, out, x, 2.0f,"""
+    assert wanted in made.text
+    assert made.text.count("pool.next()") == made.text.count("arena.take(") == 1
 
 
 def test_a_register_cap_goes_into_the_text_only_where_a_build_shows_the_same_code() -> None:
@@ -380,11 +391,26 @@ int main() {
     launch(a, b, 16, 64, 16, 512, 2.0f);             // tuned
     capability_here = 8;
     mine::run(a, b, 16, 256, 0);                     // another device
+    capability_here = 9;
+    taken = 0;
+    once(a, b, 16, 256);                             // tuned: what it passes is counted
+    once(a, a, 16, 256);                             // in place
+    printf("taken %d\\n", taken);
 }
 """
 MORE_LAUNCHES = """\
 void launch(float* out, float* x, int grid, int block, int rows, long long twice, float alpha) {
     mine::scale<float, 3><<<grid, block>>>(out, x, alpha, rows, twice);
+}
+extern "C" int printf(const char*, ...);
+static int taken;
+static float* take(float* at) { return ++taken, at; }
+static cudaStream_t next_stream() { return ++taken, nullptr; }
+#define NEXT_STREAM next_stream()
+void once(float* out, float* x, int rows, int d) {
+    mine::scale<float, 3><<<dim3(rows), 64 /* threads */, 0, NEXT_STREAM>>>(take(out), take(x),
+        2.0f, rows, (taken++, 2 * d)  // of each
+    );
 }
 """
 
@@ -407,4 +433,4 @@ def test_a_launch_that_is_not_as_tuned_stays_what_it_was(tmp_path: Path) -> None
         *["original 16 64 16"] * 4, "original 2 64 2", "original 5000 64 5000", "original 1 64 -1",
         "original 1 64 16", "original 15 64 16", "original 16 32 16", *["original 16 64 16"] * 2,
     ]  # fmt: skip
-    assert lines[14:] == ["original 16 64 16"]
+    assert lines[14:] == ["original 16 64 16", tuned, "original 16 64 16", "taken 8"]

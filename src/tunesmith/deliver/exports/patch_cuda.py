@@ -206,10 +206,13 @@ def _rewritten(
     _, template = _base(artefact.first.dispatch.original.launches[0].entry)
     pieces, done = [text[:place], block], place
     for site in sites:
+        # The same expressions in the same places, in a call instead of a launch: each is evaluated once.
         wanted = f"(const void*)&{site.name}{template if site.template else ''}"
-        given = ", ".join([wanted, f"{site.name}{site.template}", *site.config, *site.args])
-        indent = re.search(r"[ \t]*\Z", text[: site.start])
-        pieces.append(f"{text[done : site.start]}if (::{namespace}::launched({given})) {{\n")
-        pieces.append(f"{indent[0] if indent else ''}}} else ")
-        done = site.start
+        opened, closed = site.inside
+        pieces.append(
+            f"{text[done : site.start]}::{namespace}::launch({wanted}, {site.name}{site.template}, "
+        )
+        pieces.append(text[opened:closed].rstrip(" \t") + ", 0" * (4 - len(site.config)))
+        pieces.append(", " if site.args else "")
+        done = site.passed
     return "".join([*pieces, text[done:]])
