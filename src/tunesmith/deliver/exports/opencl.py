@@ -15,6 +15,7 @@ from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.exports.c99 import c_function, c_names, literal, literals
 from tunesmith.deliver.exports.for_pyopencl import python_files
+from tunesmith.deliver.exports.readmes import opencl_readme
 from tunesmith.deliver.exports.terms import (
     about,
     argument_of,
@@ -53,6 +54,7 @@ def opencl_files(artefact: Artefact) -> dict[str, bytes]:
         f"{name}.c": writer.source(),
         "example.c": _example(artefact, writer),
         "CMakeLists.txt": _fixed("opencl_cmake.txt").replace("@NAME@", name),
+        "README.md": opencl_readme(artefact, [*writer.names.values(), *writer.size_parameters.values()]),
     }
     return {file: text.encode() for file, text in files.items()}
 

@@ -45,6 +45,7 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     if not units:
         return PatchedFile(text, 0, tuple(notes))
     delivered = len({(unit.result.run, unit.file) for unit in units})
+    entries = tuple((unit.result, unit.entry) for unit in units)
     sites, faults = _usable(artefact, text)
     notes += faults
     head = _sections(text, units, namespace)
@@ -55,13 +56,13 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
         block = f"{head}{code}{_ending(namespace)}\n"
         place = min(place_before(text, site.start) for site in sites)
         return PatchedFile(
-            _rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes)
+            _rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes), entries
         )
     if not faults:
         notes.append(f"the file launches nothing: call {name}_tuned_launch, which is at its end")
     code += f"\n}}  // namespace {namespace}\n\n{launcher(artefact, namespace)}"
     whole = text if text.endswith("\n") else f"{text}\n"
-    return PatchedFile(f"{whole}\n{head}{code}{_ending(namespace)}", delivered, tuple(notes))
+    return PatchedFile(f"{whole}\n{head}{code}{_ending(namespace)}", delivered, tuple(notes), entries)
 
 
 def _ending(namespace: str) -> str:
