@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import random
 import shutil
 import subprocess
 import sys
@@ -17,15 +16,11 @@ import numpy as np
 import pytest
 
 from tests.deliver.exports.opencl_results import ALPHA, CONTRACT, DISPATCH, FILES, SMALL, a_result
-from tests.deliver.test_c_code import C_NAMES, WRITTEN, a_number, a_tree
 from tests.opencl_here import needs_opencl, show_unpacked_pocl
-from tests.space.expressions import outcome
 from tunesmith.deliver.exports.artefact import Artefact, one_artefact
-from tunesmith.deliver.exports.c99 import c_function, literals
 from tunesmith.deliver.exports.opencl import TARGET, opencl_files
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import Dispatch
-from tunesmith.space.expr import Expr, parse, unparse
 
 HEADERS = Path(__file__).parents[2] / "fixtures" / "opencl_headers"
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -229,10 +224,6 @@ def test_arrays_that_are_not_as_verified_are_served_by_the_original(start: Start
     assert served(whole.get_sub_region(0, nbytes), first) == "original.cl"  # the same by another name
     assert served(whole, first) == "original.cl"  # one within the other
     assert served(first, whole.get_sub_region(step, nbytes), shifted=True) == "original.cl"
-    # One that is too small, as the kernel's own launch would take it.
-    short = cl.Buffer(operator.context, cl.mem_flags.READ_WRITE, nbytes - 4)
-    assert operator.call(first, short, rows, d) == 0
-    assert operator.served == "original.cl"
     # Two buffers over the same memory of the host.
     memory = np.zeros(2 * nbytes + 4096, np.uint8)
     memory = memory[-memory.ctypes.data % 4096 :]
@@ -246,6 +237,34 @@ def test_arrays_that_are_not_as_verified_are_served_by_the_original(start: Start
     odd = cl.Buffer(operator.context, flags, hostbuf=memory[4 : 4 + nbytes])
     assert operator.call(second, odd, rows, d) == 0
     assert operator.served == "original.cl"  # not where vectors may begin
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
+@pytest.mark.parametrize("device", [None, "another device"])
+def test_what_no_kernel_may_run_with_is_an_error(start: Start, device: str | None) -> None:
+    """Neither a tuned kernel nor the original writes past the end of a buffer, or into an image."""
+    operator = start(device=device)
+    cl, rows, d = operator.cl, 16, 256
+    flags, nbytes = cl.mem_flags.READ_WRITE, 4 * rows * d
+    whole, other = (cl.Buffer(operator.context, flags, nbytes) for _ in range(2))
+    short = cl.Buffer(operator.context, flags, nbytes - 4)
+    part = whole.get_sub_region(0, nbytes - 128)
+    kind = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
+    image = cl.create_image(operator.context, flags, kind, (64, 64))
+    too_small, no_buffer = -61, -38
+    for out, x, error in [
+        (whole, short, too_small), (short, whole, too_small), (part, other, too_small),
+        (None, whole, no_buffer), (whole, None, no_buffer), (image, whole, no_buffer),
+    ]:  # fmt: skip
+        assert operator.call(whole, other, rows, d) == 0
+        assert operator.served is not None
+        assert operator.call(out, x, rows, d) == error
+        assert operator.served is None
+    assert operator.call(short, whole, rows - 1, d) == 0  # large enough for this
+    assert operator.call(whole, other, 2**40, 2**40) == too_small  # more than there are numbers for
+    assert operator.call(None, None, 0, d) == -63  # CL_INVALID_GLOBAL_WORK_SIZE: empty arrays may be NULL
 
 
 @needs_opencl
@@ -304,6 +323,27 @@ def test_the_example_is_compiled_and_runs(
     assert capfd.readouterr().out == "served by scale-small.cl\n"
 
 
+@needs_cc
+@pytest.mark.parametrize("without", ["scalar", "array", "size"])
+def test_no_warning_where_a_kernel_takes_no_scalar_array_or_size(tmp_path: Path, without: str) -> None:
+    dispatch = replace(DISPATCH, workloads=())
+    kept = {
+        "scalar": [a for a in DISPATCH.arguments if a.name != "alpha"],
+        "array": [a for a in DISPATCH.arguments if not a.is_array],
+        "size": [a for a in DISPATCH.arguments if not a.is_array and not a.follows_sizes],
+    }[without]
+    names = tuple(a.name for a in kept)
+    extents = {"grid": ("4",), "block": ("8",)} if without == "size" else {}
+    original = replace(
+        DISPATCH.original, launches=(replace(DISPATCH.original.launches[0], args=names, **extents),)
+    )
+    dispatch = replace(dispatch, arguments=tuple(kept), entries=(original,))
+    if without == "size":
+        dispatch = replace(dispatch, sizes=())
+    command = compiled(tmp_path, opencl_files(Artefact((a_result(dispatch),))), "-O2", "-c")
+    run([*command, str(tmp_path / "scale.c"), "-o", str(tmp_path / "scale.o")])
+
+
 @pytest.mark.skipif(CXX is None, reason="needs a C++ compiler")
 def test_the_source_is_also_cpp(tmp_path: Path) -> None:
     files = opencl_files(Artefact((a_result(),)))
@@ -346,74 +386,3 @@ def test_the_header_says_what_is_taken_and_who_serves() -> None:
         "cl_mem arg_out, cl_mem arg_x, cl_float arg_alpha, long long size_rows, long long size_d, cl_uint"
         in header
     )
-
-
-@needs_cc
-def test_texts_pass_through_literals_unharmed(tmp_path: Path) -> None:
-    draw = random.Random(4)
-    texts = [
-        '??/ ??= "\\" // \\\n\t\r\x01\x7f7',
-        "é€𝄞\ud800 12\n",
-        "x" * 9000 + "é" * 3000 + "\n\n",
-        "7\n7",
-        "",
-    ]
-    texts += ["".join(draw.choice('ab"\\?/=\n\r01é€\x02') for _ in range(200)) for _ in range(20)]
-    rows = "".join(
-        f"    {{ static const char *const t[] = {{{', '.join([*literals(text), 'NULL'])}}}; put(t); }}\n"
-        for text in texts
-    )
-    assert max(len(each) for text in texts for each in literals(text)) <= 4095
-    program = (
-        "#include <stdio.h>\nstatic void put(const char *const *t) {\n"
-        f"    for (; *t; ++t) fputs(*t, stdout);\n    putchar(3);\n}}\n"
-        f"int main(void) {{\n{rows}    return 0;\n}}\n"
-    )
-    (tmp_path / "texts.c").write_text(program)
-    run(
-        [str(CC), "-std=c99", "-trigraphs", *STRICT, str(tmp_path / "texts.c"), "-o", str(tmp_path / "texts")]
-    )
-    got = subprocess.run([tmp_path / "texts"], capture_output=True, timeout=20, check=True).stdout
-    assert got.split(b"\x03")[:-1] == [text.encode(errors="surrogatepass") for text in texts]
-
-
-@needs_cc
-def test_every_value_is_the_one_that_evaluation_gives(tmp_path: Path) -> None:
-    draw = random.Random(21)
-    trees = [a_tree(draw, draw.randint(1, 4)) for _ in range(150)]
-    exprs = [*(parse(text) for text in WRITTEN), *(Expr(unparse(tree), tree) for tree in trees)]
-    table = [{name: a_number(draw) for name in C_NAMES} for _ in range(14)]
-    names = {name: f"size[{number}]" for number, name in enumerate(C_NAMES)}
-    functions = "".join(c_function(f"f{number}", expr, names) for number, expr in enumerate(exprs))
-    fixed = Path(sys.modules["tunesmith.deliver.exports.opencl"].__file__ or "").parent / "opencl_host.c"
-    arithmetic = fixed.read_text().partition("/* ---- Arithmetic")[2]
-
-    def listed(row: dict[str, int]) -> str:
-        return ", ".join(f"{row[name]}LL" for name in C_NAMES)
-
-    rows = "".join(
-        f"    {{ const long long size[] = {{{listed(row)}}}; show(f{number}, size); }}\n"
-        for number in range(len(exprs))
-        for row in table
-    )
-    program = f"""#include <stdio.h>
-/* {arithmetic}
-{functions}
-static void show(long long (*f)(const long long *, int *), const long long *size) {{
-    int undefined = 0;
-    const long long value = f(size, &undefined);
-    if (undefined) puts("None");
-    else printf("%lld\\n", value);
-}}
-int main(void) {{
-    ts_all_of_them();
-{rows}    return 0;
-}}
-"""
-    (tmp_path / "values.c").write_text(program)
-    # The sanitizer ends the program at the first overflow, division by zero or other undefined behaviour.
-    checks = ["-fsanitize=undefined", "-fsanitize-undefined-trap-on-error"]
-    run([str(CC), "-std=c99", "-w", *checks, str(tmp_path / "values.c"), "-o", str(tmp_path / "values")])
-    got = run([str(tmp_path / "values")]).split()
-    wanted = [str(outcome(expr, row)) for expr in exprs for row in table]
-    assert got == wanted

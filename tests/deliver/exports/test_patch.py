@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.deliver.exports.opencl_results import ALPHA, DISPATCH, KERNEL, a_result
+from tests.deliver.exports.opencl_results import ALPHA, DISPATCH, FILES, GENERAL, KERNEL, a_result
 from tests.opencl_here import needs_opencl, show_unpacked_pocl
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
@@ -25,12 +25,12 @@ from tunesmith.problem.problem import SizeRule
 needs_patch = pytest.mark.skipif(shutil.which("patch") is None, reason="needs the program patch")
 
 
-def applied(folder: Path, text: str, path: str, before: str) -> str:
-    """What `patch -p1` makes of the file."""
+def applied(folder: Path, text: str, path: str, before: str, tool: str = "patch") -> str:
+    """What `patch -p1`, or `git apply`, makes of the file."""
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(before.encode())
-    command = ["patch", "-p1", "--no-backup-if-mismatch"]
+    command = ["patch", "-p1", "--no-backup-if-mismatch"] if tool == "patch" else ["git", "apply"]
     got = subprocess.run(
         command, input=text.encode(), cwd=folder, capture_output=True, timeout=20, check=False
     )
@@ -103,13 +103,57 @@ def test_a_kernel_with_flags_of_its_own_is_left_out_and_named() -> None:
         patch_of(Artefact((a_result(replace(DISPATCH, entries=(original,))),)), "k.cl", KERNEL)
 
 
+def test_what_a_vector_has_a_part_called_keeps_its_name_or_is_left_out() -> None:
+    plain = "float lo(float x) { return x; }\n" + GENERAL
+    result = replace(a_result(), files={**FILES, "scale-general.cl": plain.encode()})
+    text = patched_file(Artefact((result,)), KERNEL).text
+    assert "#define lo " not in text
+    assert "#define item item_tuned_1\n" in text
+    both = KERNEL + "float lo(float x) { return 2 * x; }\n"
+    assert "#define lo lo_tuned_1\n" in patched_file(Artefact((result,)), both).text
+    used = plain.replace("TIMES(it.value)", "TIMES(it.value.lo.xyxy)")
+    result = replace(a_result(), files={**FILES, "scale-general.cl": used.encode()})
+    assert patched_file(Artefact((result,)), KERNEL).delivered == 2
+    made = patched_file(Artefact((result,)), both)
+    assert (made.delivered, made.left_out) == (
+        1,
+        ("scale-general.cl, in which lo is a function and a part of a vector",),
+    )
+
+
 def test_the_target_needs_the_users_file_and_names_no_folder_above() -> None:
     with pytest.raises(BadInput, match="the user's own kernel file is not known"):
         TARGET.write(Artefact((a_result(),)))
     result = replace(a_result(), kernel_path="/home/me/kernel.cl", kernel_text=KERNEL)
-    ((name, data),) = TARGET.export(Artefact((result,))).files.items()
-    assert name == "scale.patch"
-    assert b"\n--- a/kernel.cl\n+++ b/kernel.cl\n" in data
+    files = TARGET.export(Artefact((result,))).files
+    assert b"\n--- a/kernel.cl\n+++ b/kernel.cl\n" in files["scale.patch"]
+
+
+@needs_patch
+@pytest.mark.parametrize("language", ["opencl", "cuda"])
+@pytest.mark.parametrize("last", ["\n", ""])
+@pytest.mark.parametrize("tool", ["patch", "git"])
+def test_a_patch_applies_whatever_the_line_ends_and_the_name(
+    tmp_path: Path, language: str, last: str, tool: str
+) -> None:
+    """A run keeps the text with plain line ends; the user's file may have those of Windows."""
+    kernel, made = (KERNEL, a_result()) if language == "opencl" else (USERS, cuda_result())
+    path, kernel = "my kernels/the kernel.cu", kernel.rstrip("\n") + last
+    windows = kernel.replace("\n", "\r\n")
+    files = TARGET.export(Artefact((replace(made, kernel_path=path, kernel_text=kernel),))).files
+    for name, before in (("scale.patch", kernel), ("scale.crlf.patch", windows)):
+        after = applied(tmp_path, files[name].decode(), path, before, tool)
+        assert "tuned" in after
+        assert ("\r\n" in after) == ("\r\n" in before)
+        assert after.count("\n") == after.count("\r\n") or "\r" not in after
+    own = Artefact((replace(made, kernel_path=path, kernel_text=windows),))
+    files = TARGET.export(own).files
+    assert "scale.crlf.patch" not in files  # it is known which ones the file has
+    assert applied(tmp_path, files["scale.patch"].decode(), path, windows, tool) == after
+    mixed = kernel.replace("\n", "\r\n", 3)
+    after = applied(tmp_path, patch_of(own, path, mixed), path, mixed, tool)
+    assert [line in after for line in mixed.split("\n")[:3]] == [True] * 3
+    assert after.count("\r\n") == 3
 
 
 # -- CUDA -------------------------------------------------------------------------------------------------
@@ -210,10 +254,8 @@ def test_launches_in_a_cuda_file_ask_first_and_the_kernels_are_those_delivered(t
     text = patch_of(Artefact((cuda_result(),)), "scale.cu", USERS)
     assert "# delivered: 1 of 1 tuned kernels" in text
     after = applied(tmp_path, text, "scale.cu", USERS)
-    asks = "if (::scale_tuned::launched((const void*)&scale<float, 3>, "
-    wanted = asks + "scale<T, 3>, rows, BLOCK - 13, 0, stream, out, x"
-    assert wanted in after
-    assert "} else scale<T, 3><<<rows, BLOCK - 13, 0, stream>>>(out, x, 2.0f, rows, 2 * d);" in after
+    asks = "::scale_tuned::launch((const void*)&scale<float, 3>, "
+    assert f"        {asks}scale<T, 3>, rows, BLOCK - 13, 0, stream, out, x, 2.0f, rows, 2 * d);" in after
     assert after.index("SCALE_TUNED") < after.index("namespace mine")
     built(tmp_path, "scale.cu", "-c", "-o", "scale.o")
     patched = cubin_of(tmp_path, "scale.cu", after)
@@ -240,12 +282,25 @@ def test_what_a_launch_does_not_tell_leaves_it_as_it_is() -> None:
     made = patched_file(Artefact((cuda_result(sizes=sizes),)), USERS)
     assert made.notes[0].endswith("stays as it is: nothing that it passes tells the size more")
     assert "inline cudaError_t scale_tuned_launch(" in made.text
-    once = USERS.replace("2.0f, rows, 2 * d);\n    else", "2.0f, rows++, 2 * d);\n    else")
-    made = patched_file(Artefact((cuda_result(),)), once)
-    assert made.notes == (
-        "the launch of scale in line 13 stays as it is: it changes something while it passes its arguments",
-    )
-    assert made.text.count("::launched(") == 1
+
+
+def test_each_argument_of_a_launch_is_evaluated_once() -> None:
+    """Also where it is a call, a macro, or changes something; comments stay where they stand."""
+    launch = """scale<T, 3><<<rows++, BLOCK - 13,
+                0, pool.next() /* stream */ >>>(out,  // result
+                arena.take(rows), 2.0f, rows, 2 * d  // both
+                );"""
+    users = USERS.replace("scale<T, 3><<<rows, BLOCK - 13, 0, stream>>>(out, x, 2.0f, rows, 2 * d);", launch)
+    made = patched_file(Artefact((cuda_result(),)), users)
+    assert made.notes == ()
+    wanted = """        ::scale_tuned::launch((const void*)&scale<float, 3>, scale<T, 3>, rows++, BLOCK - 13,
+                0, pool.next() /* stream */, out,  // result
+                arena.take(rows), 2.0f, rows, 2 * d  // both
+                );
+    else
+        ::scale_tuned::launch((const void*)&scale<float, 3>, scale<T, 4>, 1, 64, 0, 0, out, x, 2.0f,"""
+    assert wanted in made.text
+    assert made.text.count("pool.next()") == made.text.count("arena.take(") == 1
 
 
 def test_a_register_cap_goes_into_the_text_only_where_a_build_shows_the_same_code() -> None:
@@ -336,11 +391,26 @@ int main() {
     launch(a, b, 16, 64, 16, 512, 2.0f);             // tuned
     device_here = 1;
     mine::run(a, b, 16, 256, 0);                     // another device
+    capability_here = 9;
+    taken = 0;
+    once(a, b, 16, 256);                             // tuned: what it passes is counted
+    once(a, a, 16, 256);                             // in place
+    printf("taken %d\\n", taken);
 }
 """
 MORE_LAUNCHES = """\
 void launch(float* out, float* x, int grid, int block, int rows, long long twice, float alpha) {
     mine::scale<float, 3><<<grid, block>>>(out, x, alpha, rows, twice);
+}
+extern "C" int printf(const char*, ...);
+static int taken;
+static float* take(float* at) { return ++taken, at; }
+static cudaStream_t next_stream() { return ++taken, nullptr; }
+#define NEXT_STREAM next_stream()
+void once(float* out, float* x, int rows, int d) {
+    mine::scale<float, 3><<<dim3(rows), 64 /* threads */, 0, NEXT_STREAM>>>(take(out), take(x),
+        2.0f, rows, (taken++, 2 * d)  // of each
+    );
 }
 """
 
@@ -363,4 +433,4 @@ def test_a_launch_that_is_not_as_tuned_stays_what_it_was(tmp_path: Path) -> None
         *["original 16 64 16"] * 4, "original 2 64 2", "original 5000 64 5000", "original 1 64 -1",
         "original 1 64 16", "original 15 64 16", "original 16 32 16", *["original 16 64 16"] * 2,
     ]  # fmt: skip
-    assert lines[14:] == ["original 16 64 16"]
+    assert lines[14:] == ["original 16 64 16", tuned, "original 16 64 16", "taken 8"]

@@ -10,7 +10,6 @@ from tunesmith.csource.lex import Token, lex
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
 _BEFORE_A_STATEMENT = (";", "{", "}", ")", "else", "do", ":")
-_CHANGES = ("++", "--", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=")
 
 
 @dataclass(frozen=True)
@@ -19,8 +18,10 @@ class PatchedLaunch:
     line: int
     name: str  # with its qualifiers
     template: str  # "<...>" or empty
-    config: tuple[str, ...]  # grid, block, shared memory, stream
+    config: tuple[str, ...]  # grid, block, and shared memory and stream where it says them
     args: tuple[str, ...]
+    inside: tuple[int, int]  # where the text between <<< and >>> is
+    passed: int  # where the arguments begin, behind their bracket
     fault: str = ""  # why it must stay as it is
 
 
@@ -59,14 +60,11 @@ def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[Patc
     given = _pieces(text, tokens, after + 1, ")")
     if given is None:
         return
-    args, end = given
-    inside = [token.text for token in tokens[first:end]]
+    args, _ = given
     before = tokens[first - 1] if first else None
     fault = ""
     if before is not None and before.kind != "directive" and before.text not in _BEFORE_A_STATEMENT:
         fault = "it is no statement of its own"
-    elif any(token in _CHANGES for token in inside):
-        fault = "it changes something while it passes its arguments"
     elif not 2 <= len(config) <= 4:
         fault = f"its <<<...>>> has {len(config)} parts"
     yield PatchedLaunch(
@@ -74,8 +72,10 @@ def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[Patc
         line=tokens[first].line,
         name=text[start:name_end],
         template=text[name_end : tokens[at].offset].strip(),
-        config=(*config, *("0", "0")[len(config) - 2 :]) if 2 <= len(config) <= 4 else config,
+        config=config,
         args=args,
+        inside=(tokens[at].offset + 3, text.rindex(">>>", 0, tokens[after].offset)),
+        passed=tokens[after].offset + 1,
         fault=fault,
     )
 

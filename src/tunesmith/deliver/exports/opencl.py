@@ -15,6 +15,7 @@ from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target
 from tunesmith.deliver.exports.c99 import c_function, c_names, literal, literals
 from tunesmith.deliver.exports.for_pyopencl import python_files
+from tunesmith.deliver.exports.readmes import opencl_readme
 from tunesmith.deliver.exports.terms import (
     about,
     argument_of,
@@ -52,6 +53,7 @@ def opencl_files(artefact: Artefact) -> dict[str, bytes]:
         f"{name}.c": writer.source(),
         "example.c": _example(artefact, writer),
         "CMakeLists.txt": _fixed("opencl_cmake.txt").replace("@NAME@", name),
+        "README.md": opencl_readme(artefact, [*writer.names.values(), *writer.size_parameters.values()]),
     }
     return {file: text.encode() for file, text in files.items()}
 
@@ -326,8 +328,9 @@ def _header(artefact: Artefact, writer: _OperatorTables) -> str:
             *taken,
             "",
             "A tuned kernel serves where the device is one named above, the sizes are within these ranges,",
-            "scalars have these values, and arrays are large enough, aligned, and do not overlap where one",
-            "of them is written. Anywhere else the original serves.",
+            "scalars have these values, and arrays are aligned and do not overlap where one is written.",
+            "Anywhere else the original serves. CL_INVALID_BUFFER_SIZE: a buffer is too small for the sizes;",
+            "CL_INVALID_MEM_OBJECT: an array is NULL or no buffer. Only an empty one may be NULL.",
             "Programs are built when they are first needed. An operator is for one thread at a time.",
             "The result is an error code of OpenCL; nothing was enqueued where it is not CL_SUCCESS, except",
             "when a later one of several kernels fails to start.",

@@ -44,27 +44,30 @@ struct ts_range {
     const char *host;
 };
 
-static int ts_range_of(cl_mem memory, struct ts_range *range) {
+/* What is no buffer, an image or NULL, is CL_INVALID_MEM_OBJECT. */
+static cl_int ts_range_of(cl_mem memory, struct ts_range *range) {
     cl_mem_object_type type = 0;
     cl_mem_flags flags = 0;
     cl_mem parent = NULL;
     void *host = NULL;
-    if (memory == NULL) return 0;
-    if (clGetMemObjectInfo(memory, CL_MEM_TYPE, sizeof type, &type, NULL) != CL_SUCCESS) return 0;
-    if (type != CL_MEM_OBJECT_BUFFER) return 0;
-    if (clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof range->bytes, &range->bytes, NULL) != CL_SUCCESS) return 0;
-    if (clGetMemObjectInfo(memory, CL_MEM_OFFSET, sizeof range->origin, &range->origin, NULL) != CL_SUCCESS)
-        return 0;
-    if (clGetMemObjectInfo(memory, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL) != CL_SUCCESS)
-        return 0;
+    cl_int error;
+    if (memory == NULL) return CL_INVALID_MEM_OBJECT;
+    error = clGetMemObjectInfo(memory, CL_MEM_TYPE, sizeof type, &type, NULL);
+    if (error != CL_SUCCESS) return error;
+    if (type != CL_MEM_OBJECT_BUFFER) return CL_INVALID_MEM_OBJECT;
+    error = clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof range->bytes, &range->bytes, NULL);
+    if (error == CL_SUCCESS)
+        error = clGetMemObjectInfo(memory, CL_MEM_OFFSET, sizeof range->origin, &range->origin, NULL);
+    if (error == CL_SUCCESS)
+        error = clGetMemObjectInfo(memory, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent, NULL);
+    if (error != CL_SUCCESS) return error;
     range->root = parent != NULL ? parent : memory;
-    if (clGetMemObjectInfo(range->root, CL_MEM_FLAGS, sizeof flags, &flags, NULL) != CL_SUCCESS) return 0;
     range->host = NULL;
-    if (flags & CL_MEM_USE_HOST_PTR) {
-        if (clGetMemObjectInfo(range->root, CL_MEM_HOST_PTR, sizeof host, &host, NULL) != CL_SUCCESS) return 0;
-        range->host = (const char *)host;
-    }
-    return 1;
+    error = clGetMemObjectInfo(range->root, CL_MEM_FLAGS, sizeof flags, &flags, NULL);
+    if (error == CL_SUCCESS && (flags & CL_MEM_USE_HOST_PTR) != 0)
+        error = clGetMemObjectInfo(range->root, CL_MEM_HOST_PTR, sizeof host, &host, NULL);
+    range->host = (const char *)host;
+    return error;
 }
 
 static int ts_overlap(const struct ts_range *a, const struct ts_range *b) {
@@ -76,21 +79,31 @@ static int ts_overlap(const struct ts_range *a, const struct ts_range *b) {
     }
 }
 
-/* Whether the arrays are as they were while tuning: large enough, aligned, none that is written in another. */
-static int ts_arrays_fit(const struct TS_OPERATOR *self, const struct ts_call *call) {
+/* An error where an array is no buffer or too small: no kernel may run with it. *fit: whether the arrays are
+   as they were while tuning, aligned, and none that is written in another. */
+static cl_int ts_look_at_arrays(const struct TS_OPERATOR *self, const struct ts_call *call, int *fit) {
     struct ts_range range[TS_ARRAYS + 1];
     size_t i, j;
-    for (i = 0; i < TS_ARRAYS; ++i) {
+    *fit = 1;
+    for (i = 0; i != TS_ARRAYS; ++i) {
         int undefined = 0;
         const long long bytes = ts_arrays[i].bytes(call->size, &undefined);
-        if (undefined || bytes < 0 || !ts_range_of(call->memory[i], &range[i])) return 0;
-        if ((unsigned long long)bytes > range[i].bytes || range[i].origin % ts_arrays[i].align != 0) return 0;
-        if (range[i].host != NULL && (uintptr_t)range[i].host % ts_arrays[i].align != 0) return 0;
-        if (self->base_align % ts_arrays[i].align != 0) return 0;
+        const size_t align = ts_arrays[i].align;
+        cl_int error;
+        if (call->memory[i] == NULL && bytes == 0 && !undefined) { /* OpenCL has no empty buffers */
+            memset(&range[i], 0, sizeof range[i]);
+            *fit = 0;
+            continue;
+        }
+        error = ts_range_of(call->memory[i], &range[i]);
+        if (error != CL_SUCCESS) return error;
+        if (undefined || bytes < 0 || (unsigned long long)bytes > range[i].bytes) return CL_INVALID_BUFFER_SIZE;
+        if (self->base_align % align != 0 || range[i].origin % align != 0) *fit = 0;
+        if (range[i].host != NULL && (uintptr_t)range[i].host % align != 0) *fit = 0;
         for (j = 0; j < i; ++j)
-            if ((ts_arrays[i].written || ts_arrays[j].written) && ts_overlap(&range[i], &range[j])) return 0;
+            if ((ts_arrays[i].written || ts_arrays[j].written) && ts_overlap(&range[i], &range[j])) *fit = 0;
     }
-    return 1;
+    return CL_SUCCESS;
 }
 
 static cl_int ts_build(struct TS_OPERATOR *self, size_t number) {
@@ -111,12 +124,12 @@ static int ts_name(const char *pattern, const long long *size, char *name) {
     while (*pattern != '\0') {
         size_t i, found = TS_SIZES;
         const char *end = *pattern == '{' ? strchr(pattern, '}') : NULL;
-        for (i = 0; end != NULL && i < TS_SIZES; ++i) {
+        for (i = 0; end != NULL && i != TS_SIZES; ++i) {
             const size_t length = strlen(ts_size_names[i]);
             if (length == (size_t)(end - pattern - 1) && memcmp(ts_size_names[i], pattern + 1, length) == 0)
                 found = i;
         }
-        if (found < TS_SIZES) {
+        if (found != TS_SIZES) {
             const int written = snprintf(name + used, TS_LONGEST_NAME - used, "%lld", size[found]);
             if (written < 0 || (size_t)written >= TS_LONGEST_NAME - used) return 0;
             used += (size_t)written;
@@ -334,10 +347,11 @@ static cl_int ts_enqueue(struct TS_OPERATOR *self, const struct ts_call *call, c
                          const cl_event *wait_list, cl_event *event) {
     struct ts_commands commands;
     cl_command_queue_properties properties = 0;
-    int fits = -1, started = 0; /* fits: not known yet */
+    int fits = 0, started = 0;
     size_t i;
     cl_int error;
-    for (i = 0; i < TS_SIZES; ++i)
+    self->served = NULL;
+    for (i = 0; i != TS_SIZES; ++i)
         if (call->size[i] < -TS_LIMIT || call->size[i] > TS_LIMIT) return CL_INVALID_VALUE;
     error = clGetCommandQueueInfo(call->queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
     if (error != CL_SUCCESS) return error;
@@ -347,15 +361,12 @@ static cl_int ts_enqueue(struct TS_OPERATOR *self, const struct ts_call *call, c
     commands.wait_list = wait_list;
     commands.before = NULL;
     commands.event = event;
-    self->served = NULL;
+    error = ts_look_at_arrays(self, call, &fits);
+    if (error != CL_SUCCESS) return error;
+    fits = fits && call->as_tuned && ts_holds(ts_contract, call->size);
     for (i = 0; i < self->tuned_for->count; ++i) {
         const struct ts_entry *entry = &self->tuned_for->entries[i];
-        if (!ts_holds(entry->when, call->size)) continue;
-        if (entry->tuned) {
-            if (fits < 0)
-                fits = call->as_tuned && ts_holds(ts_contract, call->size) && ts_arrays_fit(self, call);
-            if (!fits) continue;
-        }
+        if (!ts_holds(entry->when, call->size) || (entry->tuned && !fits)) continue;
         error = ts_serve(self, entry, call, commands, &started);
         if (error == CL_SUCCESS) {
             self->served = entry->file;
@@ -400,6 +411,7 @@ static cl_int ts_create(cl_context context, cl_device_id device, struct TS_OPERA
         if (strlen(ts_devices[i].name) == length && memcmp(ts_devices[i].name, start, length) == 0)
             self->tuned_for = &ts_devices[i];
     ts_all_of_them();
+    (void)ts_same_bits;
     *made = self;
     return CL_SUCCESS;
 }

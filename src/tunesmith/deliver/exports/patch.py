@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import PurePosixPath
 
-from tunesmith.deliver.exports.artefact import Artefact, Export, Target
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, Target
+from tunesmith.deliver.exports.readmes import patch_readme
 from tunesmith.errors import BadInput
+from tunesmith.problem.dispatch import DispatchEntry
 from tunesmith.problem.languages import CUDA, OPENCL
 from tunesmith.text import plain
 
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
+_BARE_END = re.compile(r"(?<!\r)\n")  # of a line, without the carriage return that Windows writes
 
 
 LEFT_OUT = "left out: "
@@ -29,6 +33,7 @@ class PatchedFile:
     text: str
     delivered: int  # of the tuned kernels
     notes: tuple[str, ...]  # what is not in it, or not where one would expect it, and why
+    entries: tuple[tuple[DeviceResult, DispatchEntry], ...] = ()  # what it has, where a compiler can tell
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -41,15 +46,16 @@ def patch_of(artefact: Artefact, path: str, text: str, made: PatchedFile | None 
     Raises BadInput where no tuned kernel can be added to it.
     """
     made = made or patched_file(artefact, text)
-    tuned = sum(len({e.file for e in result.dispatch.tuned}) for result in artefact.results)
     devices = ", ".join(result.dispatch.device for result in artefact.results)
-    told = [
-        f"{artefact.problem}, tuned by Tunesmith on {devices}.",
-        f"delivered: {made.delivered} of {tuned} tuned kernels; the original serves everything else.",
-        *made.notes,
-    ]
+    told = [f"{artefact.problem}, tuned by Tunesmith on {devices}.", *_told(artefact, made)]
     head = "".join(f"# {line}\n" for line in plain("\n".join(told)).split("\n"))
     return head + _diff(_relative(path), text, made.text)
+
+
+def _told(artefact: Artefact, made: PatchedFile) -> list[str]:
+    tuned = sum(len({e.file for e in result.dispatch.tuned}) for result in artefact.results)
+    counted = f"delivered: {made.delivered} of {tuned} tuned kernels; the original serves everything else."
+    return [counted, *made.notes]
 
 
 def patched_file(artefact: Artefact, text: str) -> PatchedFile:
@@ -66,7 +72,13 @@ def patched_file(artefact: Artefact, text: str) -> PatchedFile:
         made = with_dispatch(artefact, text)
     if not made.delivered:
         raise BadInput("no tuned kernel can be added to the file: " + "; ".join(made.notes))
+    if "\r\n" in text and not _BARE_END.search(text):
+        made = replace(made, text=_with_returns(made.text))
     return made
+
+
+def _with_returns(text: str) -> str:
+    return _BARE_END.sub("\r\n", text)
 
 
 def _relative(path: str) -> str:
@@ -78,9 +90,9 @@ def _relative(path: str) -> str:
 
 
 def _diff(path: str, before: str, after: str) -> str:
-    lines = difflib.unified_diff(
-        _LINES.findall(before), _LINES.findall(after), f"a/{path}", f"b/{path}", lineterm="\n"
-    )
+    end = "\t" if re.search(r"\s", path) else ""  # a name with a blank ends where a tab stands
+    names = f"a/{path}{end}", f"b/{path}{end}"
+    lines = difflib.unified_diff(_LINES.findall(before), _LINES.findall(after), *names, lineterm="\n")
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )
@@ -91,8 +103,27 @@ def _write(artefact: Artefact) -> Export:
     if not first.kernel_path or not first.kernel_text:
         raise BadInput("the user's own kernel file is not known, so there is nothing to make a patch of")
     made = patched_file(artefact, first.kernel_text)
-    text = patch_of(artefact, first.kernel_path, first.kernel_text, made)
-    return Export({f"{artefact.name}.patch": text.encode(errors="surrogatepass")}, made.left_out)
+    texts = {f"{artefact.name}.patch": patch_of(artefact, first.kernel_path, first.kernel_text, made)}
+    if "\r\n" not in first.kernel_text:
+        # A run keeps its kernel with plain line ends, so nobody knows here which ones the file has.
+        own, windows = _with_returns(first.kernel_text), replace(made, text=_with_returns(made.text))
+        texts[f"{artefact.name}.crlf.patch"] = patch_of(artefact, first.kernel_path, own, windows)
+    verified = _verified_code(made)
+    check = resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_text("utf-8")
+    texts |= {"check_code.py": check} if verified else {}
+    path, written = _relative(first.kernel_path), (*texts, *verified)
+    texts["README.md"] = patch_readme(artefact, path, written, _told(artefact, made))
+    files = {name: text.encode(errors="surrogatepass") for name, text in texts.items()}
+    return Export(files | verified, made.left_out)
+
+
+def _verified_code(made: PatchedFile) -> dict[str, bytes]:
+    """The machine code of each kernel in the patched file, in a folder for each architecture."""
+    return {
+        f"verified/{result.dispatch.architecture}/{PurePosixPath(entry.file).stem}.cubin": data
+        for result, entry in made.entries
+        if (data := result.binary(entry)) is not None
+    }
 
 
 TARGET = Target(

@@ -46,6 +46,7 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     if not units:
         return PatchedFile(text, 0, tuple(notes))
     delivered = len({(unit.result.run, unit.file) for unit in units})
+    entries = tuple((unit.result, unit.entry) for unit in units)
     sites, faults = _usable(artefact, text)
     notes += faults
     head = _sections(text, units, namespace)
@@ -56,13 +57,13 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
         block = f"{head}{code}{_ending(namespace)}\n"
         place = min(place_before(text, site.start) for site in sites)
         return PatchedFile(
-            _rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes)
+            _rewritten(text, sites, place, block, namespace, artefact), delivered, tuple(notes), entries
         )
     if not faults:
         notes.append(f"the file launches nothing: call {name}_tuned_launch, which is at its end")
     code += f"\n}}  // namespace {namespace}\n\n{launcher(artefact, namespace)}"
     whole = text if text.endswith("\n") else f"{text}\n"
-    return PatchedFile(f"{whole}\n{head}{code}{_ending(namespace)}", delivered, tuple(notes))
+    return PatchedFile(f"{whole}\n{head}{code}{_ending(namespace)}", delivered, tuple(notes), entries)
 
 
 def _ending(namespace: str) -> str:
@@ -206,10 +207,13 @@ def _rewritten(
     _, template = _base(artefact.first.dispatch.original.launches[0].entry)
     pieces, done = [text[:place], block], place
     for site in sites:
+        # The same expressions in the same places, in a call instead of a launch: each is evaluated once.
         wanted = f"(const void*)&{site.name}{template if site.template else ''}"
-        given = ", ".join([wanted, f"{site.name}{site.template}", *site.config, *site.args])
-        indent = re.search(r"[ \t]*\Z", text[: site.start])
-        pieces.append(f"{text[done : site.start]}if (::{namespace}::launched({given})) {{\n")
-        pieces.append(f"{indent[0] if indent else ''}}} else ")
-        done = site.start
+        opened, closed = site.inside
+        pieces.append(
+            f"{text[done : site.start]}::{namespace}::launch({wanted}, {site.name}{site.template}, "
+        )
+        pieces.append(text[opened:closed].rstrip(" \t") + ", 0" * (4 - len(site.config)))
+        pieces.append(", " if site.args else "")
+        done = site.passed
     return "".join([*pieces, text[done:]])

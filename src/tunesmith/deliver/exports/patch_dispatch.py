@@ -159,7 +159,7 @@ def _run(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
 
 
 def sites_code(artefact: Artefact) -> str:
-    """`launched`: whether a tuned kernel took a launch with this grid, block and these arguments.
+    """`launch`: a tuned kernel where it serves this grid, block and these arguments, else the user's own.
 
     Raises CannotServe where they do not tell the sizes.
     """
@@ -201,13 +201,15 @@ inline bool at_launch(void* const* args, dim3 grid, dim3 block, cudaStream_t str
 
 template <typename T> struct Same {{ typedef T type; }};
 template <typename... P>
-inline bool launched(const void* tuned, void (*kernel)(P...), dim3 grid, dim3 block, size_t,
-                     cudaStream_t stream, typename Same<P>::type... args) {{
+inline void launch(const void* tuned, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,
+                   cudaStream_t stream, typename Same<P>::type... args) {{
     const size_t given[] = {{sizeof(P)...}}, wanted[] = {{{widths}}};
-    if ((const void*)kernel != tuned || sizeof given != sizeof wanted) return false;
-    if (memcmp(given, wanted, sizeof wanted) != 0) return false;
-    void* values[] = {{const_cast<void*>(static_cast<const volatile void*>(&args))...}};
-    return at_launch(values, grid, block, stream);
+    if ((const void*)kernel == tuned && sizeof given == sizeof wanted &&
+        memcmp(given, wanted, sizeof wanted) == 0) {{
+        void* values[] = {{const_cast<void*>(static_cast<const volatile void*>(&args))...}};
+        if (at_launch(values, grid, block, stream)) return;
+    }}
+    kernel<<<grid, block, shared, stream>>>(args...);
 }}
 """
 

@@ -5,69 +5,92 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tunesmith.csource.lex import blank, directives, first_word
 from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.deliver.exports.file_scope import macros_in, names_declared
 from tunesmith.deliver.exports.patch import PatchedFile
 from tunesmith.problem.dispatch import DispatchEntry, DispatchLaunch
 from tunesmith.problem.template import PLACEHOLDER
 
-_HIDDEN = ("comment", "string", "directive")
 _WORD = re.compile(r"[^\W\d]\w*")
-_BRACKET = re.compile(r"[(){}\[\]]")
-_DECLARED = re.compile(r"\b([^\W\d]\w*)\s*(?=[(\[=;,{])")
 _DEFINE = re.compile(r"-D\s*(\w+)(?:=(.*))?", re.DOTALL)
-_NOT_NAMES = {"struct", "union", "enum", "void", "kernel", "global", "local", "constant", "const", "static"}
+_COMPONENTS = re.compile(r"[xyzwrgba]{1,4}|s[0-9a-fA-F]{1,16}|lo|hi|even|odd")  # of a vector, behind a dot
 _LINE_MARKER = re.compile(r"^[ \t]*#[ \t]*line\b.*\n", re.MULTILINE)
+
+
+class _Clash(Exception):
+    """Why a source cannot stand in one file with the others."""
 
 
 def with_tuned_kernels(artefact: Artefact, text: str) -> PatchedFile:
     notes: list[str] = []
-    taken = _declared(text)
-    macros = _macros(text)
-    parts = [text if text.endswith("\n") or not text else f"{text}\n"]
-    number = 0
+    file = _OpenclFile(text, artefact.first.dispatch.original.flags)
+    delivered = 0
     for result in artefact.results:
         sources: dict[str, list[DispatchEntry]] = {}
         for entry in result.dispatch.tuned:
             sources.setdefault(entry.file, []).append(entry)
-        for file, entries in sources.items():
-            defines, others = _more_flags(entries[0].flags, result.dispatch.original.flags)
-            if others:
-                notes.append(f"left out: {file}, which is built with {' '.join(others)}")
-                continue
-            source = _LINE_MARKER.sub("", result.source(entries[0]))
-            parts.append(_section(result, entries, source, number, taken, macros, defines))
-            number += 1
-    return PatchedFile("".join(parts), number, tuple(notes))
+        for name, entries in sources.items():
+            try:
+                file.add(result, entries)
+                delivered += 1
+            except _Clash as error:
+                notes.append(f"left out: {name}, {error}")
+    return PatchedFile("".join(file.parts), delivered, tuple(notes))
 
 
-def _section(
-    result: DeviceResult,
-    entries: list[DispatchEntry],
-    source: str,
-    number: int,
-    taken: set[str],
-    macros: set[str],
-    defines: list[tuple[str, str]],
-) -> str:
-    kernels = dict.fromkeys(PLACEHOLDER.sub("", launch.entry) for e in entries for launch in e.launches)
-    own = _macros(source) | {name for name, _ in defines}
-    words = set(_WORD.findall(source))
-    # What both declare gets another name here; a macro renames every use, whatever stands around it.
-    renamed = dict.fromkeys([*kernels, *sorted((_declared(source) & taken & words) - own)])
-    hidden = sorted(macros & (words | own))
-    lines = [
-        f"---- {entries[0].file}, tuned by Tunesmith on {result.dispatch.device} ----",
-        *(line for entry in entries for line in _told(entry, number)),
-    ]
-    opened = "".join(f'#pragma push_macro("{name}")\n#undef {name}\n' for name in hidden)
-    opened += "".join(f"#define {name} {_renamed(name, number)}\n" for name in renamed)
-    opened += "".join(f"#define {name} {value}\n" for name, value in defines)
-    closed = "".join(f"#undef {name}\n" for name in sorted({*own, *renamed}))
-    closed += "".join(f'#pragma pop_macro("{name}")\n' for name in reversed(hidden))
-    # Two line ends: the source may close with a backslash.
-    return f"\n{comment(lines)}{opened}{source}\n\n{closed}"
+class _OpenclFile:
+    """The user's file, and what was added to it so far."""
+
+    def __init__(self, text: str, flags: Iterable[str]) -> None:
+        self.parts = [text if text.endswith("\n") or not text else f"{text}\n"]
+        self.macros = macros_in(text)
+        self.taken = names_declared(text, _more_flags(flags, ())[0])
+        # A file may have been patched before: no number that one of its names ends with.
+        numbers = re.findall(r"_tuned_(\d{1,9})\b", text)
+        self.number = 1 + max(map(int, numbers)) if numbers else 0
+
+    def add(self, result: DeviceResult, entries: list[DispatchEntry]) -> None:
+        """Raises _Clash."""
+        flags = result.dispatch.original.flags
+        defines, others = _more_flags(entries[0].flags, flags)
+        if others:
+            raise _Clash(f"which is built with {' '.join(others)}")
+        source = _LINE_MARKER.sub("", result.source(entries[0]))
+        names = names_declared(source, _more_flags(entries[0].flags, ())[0])
+        # Whatever it declares gets another name: winners of one template declare the same. A macro renames
+        # every use, also behind a dot, so what may be part of a vector keeps its name where it can.
+        parts = {name for name in names if _COMPONENTS.fullmatch(name)}
+        kernels = {e.entry for entry in entries for e in entry.launches if not PLACEHOLDER.search(e.entry)}
+        renamed = sorted(kernels | (names - parts) | (parts & self.taken))
+        for name in renamed:
+            if _COMPONENTS.fullmatch(name) and re.search(rf"\.\s*{name}\b", source):
+                raise _Clash(f"in which {name} is a function and a part of a vector")
+        self.parts.append(self._section(result, entries, source, renamed, defines))
+        self.taken |= names - set(renamed)
+        self.number += 1
+
+    def _section(
+        self,
+        result: DeviceResult,
+        entries: list[DispatchEntry],
+        source: str,
+        renamed: list[str],
+        defines: list[tuple[str, str]],
+    ) -> str:
+        own = macros_in(source) | {name for name, _ in defines}
+        hidden = sorted(self.macros & (set(_WORD.findall(source)) | own))
+        lines = [
+            f"---- {entries[0].file}, tuned by Tunesmith on {result.dispatch.device} ----",
+            *(line for entry in entries for line in _told(entry, self.number)),
+        ]
+        opened = "".join(f'#pragma push_macro("{name}")\n#undef {name}\n' for name in hidden)
+        opened += "".join(f"#define {name} {_renamed(name, self.number)}\n" for name in renamed)
+        opened += "".join(f"#define {name} {value}\n" for name, value in defines)
+        closed = "".join(f"#undef {name}\n" for name in sorted({*own, *renamed}))
+        closed += "".join(f'#pragma pop_macro("{name}")\n' for name in reversed(hidden))
+        # Two line ends: the source may close with a backslash.
+        return f"\n{comment(lines)}{opened}{source}\n\n{closed}"
 
 
 def _told(entry: DispatchEntry, number: int) -> list[str]:
@@ -100,22 +123,3 @@ def _more_flags(flags: Iterable[str], known: Iterable[str]) -> tuple[list[tuple[
         else:
             others.append(flag)
     return defines, [*others, *(f"no {flag}" for flag in own)]
-
-
-def _macros(text: str) -> set[str]:
-    return {first_word(d.rest)[0] for d in directives(text) if d.word == "define"} - {""}
-
-
-def _declared(text: str) -> set[str]:
-    """What the text declares outside every bracket; rather too many than too few."""
-    shown = blank(text, _HIDDEN)
-    pieces: list[str] = []
-    depth, done = 0, 0
-    for found in _BRACKET.finditer(shown):
-        if depth == 0:
-            pieces.append(shown[done : found.end()])
-        depth = max(0, depth + (1 if found[0] in "({[" else -1))
-        done = found.end()
-    pieces.append(shown[done:] if depth == 0 else "")
-    outside = " ".join(pieces)
-    return {name for name in _DECLARED.findall(outside) if not name.startswith("__")} - _NOT_NAMES

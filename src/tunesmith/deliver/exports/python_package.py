@@ -24,6 +24,24 @@ _SHARED = ("__init__", "arguments", "binding", "element_types", "expressions", "
 CUDA_RUNTIME = (*_SHARED, "cuda_calls", "cuda_driver", "nvrtc")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TAKEN = ("original", "prepare")  # names of the package's own
+_FALLBACK = """\
+The original serves where nothing was verified: on another device (with one warning), at sizes outside those
+above, with a scalar other than it was tuned with, where an array begins at an address that is not a multiple
+of its `align`, and where an array that is written overlaps another. An array of the wrong type, shape, layout
+or device raises an error that says what to do.
+"""
+_SERVES = {
+    "cuda": f"""\
+The tuned kernels are machine code, to the byte what was verified, or sources that are built on first use.
+{_FALLBACK}
+No compiler is needed on a device named above that has machine code here. Elsewhere NVRTC compiles the
+original at the first call: it comes with PyTorch, with `pip install nvidia-cuda-nvrtc`, or with a toolkit.
+""",
+    "opencl": f"""\
+The kernels are sources. The device's OpenCL driver builds each at the first call that it serves, with the
+options that it was verified with; `prepare` builds all of them beforehand.
+{_FALLBACK}""",
+}
 
 
 def package_name(artefact: Artefact) -> str:
@@ -157,15 +175,7 @@ Sizes, which follow from the shapes where those tell them and are passed by name
 
 {tuned}
 
-The tuned kernels are machine code, to the byte what was verified, or sources that are built on first use.
-The original serves where nothing was verified: on another device (with one warning), at sizes outside those
-above, with a scalar other than it was tuned with, where an array begins at an address that is not a multiple
-of its `align`, and where an array that is written overlaps another. An array of the wrong type, shape, layout
-or device raises an error that says what to do.
-
-No compiler is needed on a device named above that has machine code here. Elsewhere NVRTC compiles the
-original at the first call: it comes with PyTorch, with `pip install nvidia-cuda-nvrtc`, or with a toolkit.
-"""
+{_SERVES[first.language]}"""
 
 
 def _argument_line(argument: DispatchArgument) -> str:

@@ -1,8 +1,14 @@
-"""Compares the machine code of a build with the machine code that was verified: check_code.py BUILT FOLDER.
+"""Compares the machine code of a build with the machine code that was verified.
 
-BUILT is an object, library or program that nvcc made; FOLDER holds the cubins that were verified. A
-difference is no error: another compiler may make other code of the same source. It says so, because what was
-timed and checked then was not what this build has. Needs cuobjdump, which comes with nvcc.
+    check_code.py [--strict] BUILT FOLDER
+    check_code.py [--strict] SOURCE.cu FOLDER [OPTION OF NVCC ...]
+
+BUILT is an object, library or program that nvcc made, which needs cuobjdump, or a cubin, which needs nothing.
+A source is built with nvcc -cubin and these options. FOLDER holds the cubins that were verified.
+
+A difference is no error: another compiler may make other code of the same source. It says so, because what
+was timed and checked then was not what this build has. With --strict the exit status is 1 where code differs,
+and 2 where nothing could be compared.
 """
 
 from __future__ import annotations
@@ -14,6 +20,8 @@ import struct
 import subprocess
 import sys
 import tempfile
+
+_CUDA = b"\xbe\x00"  # the machine that a cubin is for, as its header says
 
 
 def kernels(cubin: bytes) -> dict[str, bytes]:
@@ -32,7 +40,23 @@ def kernels(cubin: bytes) -> dict[str, bytes]:
     return found
 
 
+def source_kernels(path: str, options: list[str]) -> collections.Counter[bytes]:
+    program = shutil.which("nvcc")
+    if program is None:
+        raise FileNotFoundError("nvcc is not on the PATH")
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = pathlib.Path(folder, "built.cubin")
+        run = [program, "-x", "cu", "-cubin", *options, "-o", str(cubin), str(pathlib.Path(path).resolve())]
+        made = subprocess.run(run, capture_output=True, text=True, errors="replace", timeout=600, check=False)
+        if made.returncode != 0:
+            raise ValueError(f"nvcc does not build {path}\n{made.stdout}{made.stderr}")
+        return collections.Counter(kernels(cubin.read_bytes()).values())
+
+
 def built_kernels(path: str) -> collections.Counter[bytes]:
+    data = pathlib.Path(path).read_bytes()
+    if data[:4] == b"\x7fELF" and data[18:20] == _CUDA:
+        return collections.Counter(kernels(data).values())
     program = shutil.which("cuobjdump")
     if program is None:
         raise FileNotFoundError("cuobjdump is not on the PATH")
@@ -43,29 +67,42 @@ def built_kernels(path: str) -> collections.Counter[bytes]:
     return collections.Counter(code for one in found for code in one.values())
 
 
-def main() -> None:
-    if len(sys.argv) != 3:
-        sys.exit(__doc__)
-    try:
-        built = built_kernels(sys.argv[1])
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        print(f"not compared with what was verified: {error}")
-        return
-    if not built:
-        print("not compared with what was verified: the build has no machine code, or has it compressed")
-        return
+def compared(built: collections.Counter[bytes], folder: str) -> tuple[list[str], list[str]]:
+    """The verified kernels whose code the build has, and those whose code it does not have."""
     same: list[str] = []
     other: list[str] = []
-    for file in sorted(pathlib.Path(sys.argv[2]).glob("*.cubin")):
+    for file in sorted(pathlib.Path(folder).glob("*.cubin")):
         wanted = kernels(file.read_bytes())
         (same if all(code in built for code in wanted.values()) else other).append(file.stem)
+    return same, other
+
+
+def main() -> int:
+    given = sys.argv[1:]
+    strict = given[:1] == ["--strict"]
+    given = given[1:] if strict else given
+    if len(given) < 2 or (len(given) > 2 and not given[0].endswith((".cu", ".cuh"))):
+        sys.exit(__doc__)
+    path, folder, *options = given
+    try:
+        is_source = path.endswith((".cu", ".cuh"))
+        built = source_kernels(path, options) if is_source else built_kernels(path)
+        if not built:
+            raise ValueError("the build has no machine code, or has it compressed")
+        same, other = compared(built, folder)
+        if not same and not other:
+            raise FileNotFoundError(f"{folder} holds no cubin")
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        print(f"not compared with what was verified: {error}")
+        return 2 if strict else 0
     print(f"the same machine code as was verified: {', '.join(same) or 'none'}")
     if other:
         print(
             f"warning: OTHER machine code than was verified: {', '.join(other)}. Check and time them "
             "again, or use the export with embedded machine code (--to cubin)."
         )
+    return 1 if strict and other else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
