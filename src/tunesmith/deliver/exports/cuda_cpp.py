@@ -17,7 +17,7 @@ from tunesmith.deliver.cuda_host import (
 )
 from tunesmith.deliver.cuda_names import unfit
 from tunesmith.deliver.cuda_source import Unfit, pop, push
-from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, Target
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Export, Target, missing_lines
 from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits, bare_name
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import DispatchEntry
@@ -36,7 +36,16 @@ class HostFiles:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        return tuple(f"{line.about}: {line.why}" for line in self.program.lines if not line.address)
+        return self._missing[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._missing[1]
+
+    @property
+    def _missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        lines = self.program.lines
+        return missing_lines((x.result, x.entry, x.about, "" if x.address else x.why) for x in lines)
 
 
 def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) -> HostFiles:
@@ -103,7 +112,7 @@ def _write_cubin(artefact: Artefact) -> Export:
     files["README.md"] = _readme(
         artefact, made, "g++ -O2 -c {name}.cpp -I CUDA/include; link with -lcuda"
     ).encode()
-    return Export(files, made.left_out)
+    return Export(files, made.left_out, notes=made.notes)
 
 
 def _cmake_embedded(name: str) -> str:
@@ -156,7 +165,7 @@ def _write_cpp(artefact: Artefact) -> Export:
     files["CMakeLists.txt"] = _cmake_sources(name, listed, expected, architectures).encode()
     build = "cmake -B build && cmake --build build"
     files["README.md"] = _readme(artefact, made, build).encode()
-    return Export(files, made.left_out)
+    return Export(files, made.left_out, notes=made.notes)
 
 
 def _compiled_line(
@@ -288,7 +297,8 @@ def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
         "original serves. It also serves on a device that no run was made on: tune there, and export both",
         "runs together.",
     ]
-    lines += ["", *(f"- left out: {markdown(text)}" for text in made.left_out)] if made.left_out else []
+    told = [*(f"left out: {text}" for text in made.left_out), *made.notes]
+    lines += ["", *(f"- {markdown(text)}" for text in told)] if told else []
     return "\n".join(lines) + "\n"
 
 

@@ -41,8 +41,7 @@ def patch_of(artefact: Artefact, path: str, text: str, made: PatchedFile | None 
     Raises BadInput where no tuned kernel can be added to it.
     """
     made = made or patched_file(artefact, text)
-    tuned = sum(len({e.file for e in result.dispatch.tuned}) for result in artefact.results)
-    devices = ", ".join(result.dispatch.device for result in artefact.results)
+    devices, tuned = ", ".join(r.dispatch.device for r in artefact.results), len(artefact.tuned)
     told = [
         f"{artefact.problem}, tuned by Tunesmith on {devices}.",
         f"delivered: {made.delivered} of {tuned} tuned kernels; the original serves everything else.",
@@ -92,7 +91,9 @@ def _write(artefact: Artefact) -> Export:
         raise BadInput("the user's own kernel file is not known, so there is nothing to make a patch of")
     made = patched_file(artefact, first.kernel_text)
     text = patch_of(artefact, first.kernel_path, first.kernel_text, made)
-    return Export({f"{artefact.name}.patch": text.encode(errors="surrogatepass")}, made.left_out)
+    return Export(
+        {f"{artefact.name}.patch": text.encode(errors="surrogatepass")}, made.left_out, made.delivered
+    )
 
 
 TARGET = Target(
