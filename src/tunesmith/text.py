@@ -90,8 +90,12 @@ def seed_of(*parts: object) -> int:
     return int(digest_of(*(repr(part) for part in parts))[:15], 16)
 
 
-# What Markdown or HTML acts upon: anywhere; underscores but for those inside a name; at the start of a line.
-_ACTING = re.compile(r"[`<\[*~$|\\]|&(?=[#A-Za-z])|(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])|^[#>+=-]")
+# What Markdown or HTML acts upon: anywhere, but for <= and a star between spaces, which begin nothing;
+# underscores but for those inside a name; at the start of a line.
+_ACTING = re.compile(
+    r"[`\[~$|\\]|<(?![= ])|(?<! )\*|\*(?! )"
+    r"|&(?=[#A-Za-z])|(?<![A-Za-z0-9_])_+|_+(?![A-Za-z0-9_])|^[#>+=-]"
+)
 _NUMBERED = re.compile(r"^(\d+)(?=[.)](?: |$))")
 _LONGEST = 4000  # characters of what is told in full
 

@@ -272,6 +272,10 @@ def report() -> Report:
         seconds=1.0,
         tuned=("tuned/dispatch.json",),
         winners=1,
+        serves="n <= 4096",
+        timed=41,
+        least=1.02,
+        language="opencl",
     )
 
 
@@ -293,12 +297,39 @@ class TestReport:
             "│ b        │ n=2   │  5.0 µs │  5.0 µs │    1.00× │ the original stays │",
             "└──────────┴───────┴─────────┴─────────┴──────────┴────────────────────┘",
             "geometric mean   1.41×, verified on 1 fresh case; right by the float64 reference",
-            "delivered        1 of 1 winner; start with runs/tiny-1/tuned/dispatch.json",
-            "report           runs/tiny-1/report.md",
-            "certificate      runs/tiny-1/certificate.json",
+            "delivered        1 of 1 tuned kernel in runs/tiny-1/tuned/dispatch.json",
+            "serves           n <= 4096, timed at 41 sizes, least 1.02×; elsewhere the original",
+            "report           runs/tiny-1/report.md, certificate.json beside it",
             "all the rest     tunesmith report runs/tiny-1 --full",
-            "next             tunesmith export runs/tiny-1 --to TARGET: torch, cpp, opencl, patch, …",
+            "next             tunesmith export runs/tiny-1 --to TARGET: opencl, patch, kernel-tuner",
         ]
+
+    @pytest.mark.parametrize(
+        ("serves", "least", "shown"),
+        [
+            (None, None, "the workloads' sizes; elsewhere the original"),
+            ("", 1.02, "every size of the contract, timed at 41 sizes, least 1.02×"),
+            ("", None, "every size of the contract, timed at the workloads alone"),
+            ("n % 8 == 0", None, "n % 8 == 0, timed at the workloads alone; elsewhere the original"),
+            ("a <= 4096 and (d >= 64 or a * d <= 77)", 0.99,
+             "a <= 4096 and (d >= 64 or …, timed at 41 sizes, least 0.99×; elsewhere the original"),
+        ],
+    )  # fmt: skip
+    def test_where_it_serves_is_one_line_below_what_is_delivered(
+        self, serves: str | None, least: float | None, shown: str
+    ) -> None:
+        found = lines(replace(report(), serves=serves, least=least))
+        place = next(n for n, line in enumerate(found) if line.startswith("delivered"))
+        assert found[place + 1] == f"serves           {shown}"
+        assert len(found[place + 1]) <= 100
+        assert not any(line.startswith("serves") for line in lines(replace(report(), winners=0)))
+
+    @pytest.mark.parametrize(
+        ("language", "targets"),
+        [("opencl", "opencl, patch, kernel-tuner"), ("cuda", "torch, cpp, cubin, cupy, …")],
+    )
+    def test_a_next_step_is_one_that_the_run_can_take(self, language: str, targets: str) -> None:
+        says("\n".join(lines(replace(report(), language=language))), "next", f"--to TARGET: {targets}")
 
     def test_seven_workloads_are_one_screen(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", "100")
@@ -315,12 +346,14 @@ class TestReport:
             notes=("workers are sandboxed (files)", "at wide the launch has " + "far too " * 30),
             left_out=("the winner at prefill-long-1 needs a compiler flag that launch.cu cannot hold",),
             winners=3,
+            serves="tokens <= 4096 and (hidden >= 64 or tokens * hidden <= 1048576)",
+            language="cuda",
         )
         folder = "tunesmith-runs/fused_add_rmsnorm-12"
         text = plain(report_text(usual, folder, GO_ON, ["stored"], Terminal()))
         shown = text.splitlines()
         assert sum(max(1, -(-len(line) // 100)) for line in shown) <= 24, text
-        says(text, "delivered", "2 of 3 winners")
+        says(text, "delivered", "2 of 3 tuned kernels")
         says(text, "not delivered", "launch.cu cannot hold")
         for number in range(7):
             says(text, f"prefill-long-{number}", "12345.6 µs", "1234.5 µs", "10.00×", "9.91 to 10.12")

@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.markdown_reader import acting, read, tokens
-from tests.samples import a_problem, a_template, config, finalist, outcome, state_of, verified
+from tests.samples import DEVICE, a_problem, a_template, config, finalist, outcome, state_of, verified
 from tests.wording import says
 from tunesmith.deliver.report import plot_files, report_html, report_json, report_markdown
 from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import Status
 from tunesmith.run.budget import Spent
 from tunesmith.run.events import Extended, Stopped
@@ -54,7 +55,7 @@ def test_the_first_screen_has_what_was_verified_and_no_more() -> None:
     assert sum(max(1, -(-len(line) // 100)) for line in screen) <= 24
     text = "\n".join(screen)
     says(text, "geometric mean", "1.19×", "verified on 7 fresh cases", "right by the float64 reference")
-    says(text, "delivered", "1 of 1 winner", "tuned/dispatch.json")
+    says(text, "delivered", "1 of 1 tuned kernel", "tuned/dispatch.json")
     says(text, "next", "tunesmith export")
     assert "| decode_long_6 | rows=16384 d=4096 | 12655.1 µs | 1547.2 µs | 8.29× | 7.41 to 9.09 |" in screen
     assert not [word for word in ("round", "BLOCK", "evaluation", "by the search") if word in text]
@@ -64,10 +65,11 @@ def test_the_first_screen_has_what_was_verified_and_no_more() -> None:
 
 def test_a_winner_that_is_not_delivered_is_told_with_the_reason() -> None:
     choice = ("BLOCK=64 needs flags that <launch.cu> cannot hold",)
-    report = build_report(PROBLEM, STATE, left_out=choice)
+    made = Dispatch(PROBLEM.name, "opencl", DEVICE.name, (), left_out=choice)
+    report = build_report(PROBLEM, STATE, dispatch=made)
     assert (report.winners, report.left_out) == (1, choice)
     screen = "\n".join(first_screen(report_markdown(report)))
-    says(screen, "delivered", "0 of 1 winner")
+    says(screen, "delivered", "0 of 1 tuned kernel")
     says(screen, "not delivered", "BLOCK=64 needs flags", "\\<launch.cu>")
     none = build_report(PROBLEM, state_of(STATE.outcomes[1], Stopped("enough")))
     assert none.winners == 0
@@ -121,7 +123,7 @@ def test_the_markdown_says_against_what_and_a_planners_reason_does_nothing() -> 
 
 def test_notes_on_the_launch_stand_beside_the_speed_ups() -> None:
     text = report_markdown(replace(REPORT, notes=("at wide it has 64 times <b>too many</b>",)))
-    assert "- note: at wide it has 64 times \\<b>too many" in first_screen(text)[-4]
+    assert "- note: at wide it has 64 times \\<b>too many" in first_screen(text)[-5]
     assert "note:" not in report_markdown(REPORT).lower()
 
 
@@ -336,6 +338,12 @@ def test_whatever_anybody_says_reads_as_it_was_written(said: str) -> None:
 def test_names_read_in_a_terminal_as_they_are() -> None:
     text = report_markdown(failing("narrow_access && a_b__c: VEC >= 4"))
     assert rows(text)[-1][2] == "narrow_access && a_b__c: VEC >= 4"
+
+
+def test_conditions_read_in_a_terminal_as_they_are() -> None:
+    said = "tokens <= 4096 and (tokens) * (2 * d) <= 77 and d < 9"
+    assert rows(report_markdown(failing(said)))[-1][2] == said
+    assert said in report_markdown(replace(REPORT, where=(said,)))
 
 
 def test_a_long_log_is_cut_before_it_is_made_harmless() -> None:

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tests.samples import DEVICE, KERNEL, TEMPLATE, WORKLOADS, a_device, a_problem, a_template, config
 from tunesmith.deliver.tuned import tuned_files
+from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.problem import Contract, Problem, SizeRule
 from tunesmith.problem.template import Template, original
-from tunesmith.run.delivery import delivery
+from tunesmith.run.delivery import delivery, general_condition
 from tunesmith.run.outcome import Interval
 from tunesmith.run.racing import Pick, Winners
 from tunesmith.space.expr import parse
@@ -340,3 +341,36 @@ def test_one_configuration_for_two_workloads_is_one_file() -> None:
         "original.cl",
     ]
     assert len(files) == 4
+
+
+def dispatch_of(chosen: Winners, template: Template | None = None) -> Dispatch:
+    own, device = template or a_template(PROBLEM), a_device()
+    return delivery(PROBLEM, lambda _config: own, device, chosen).dispatch
+
+
+def test_what_is_counted_are_kernels_and_neither_entries_nor_configurations() -> None:
+    shared = dispatch_of(choice(B, small=A, wide=A))
+    assert (len(shared.tuned), shared.winners) == (3, 2)
+    baked = dispatch_of(choice(B, small=B, wide=B), a_template(PROBLEM, BAKED))
+    assert baked.tuned_files == ("scale-small.cl", "scale-wide.cl")
+    assert baked.winners == 2
+
+
+def test_each_kernel_that_cannot_be_delivered_is_named() -> None:
+    asking = BAKED.replace('grid = ["', 'grid = ["max(1, resources.blocks_per_sm) * ')
+    assert asking != BAKED
+    found = dispatch_of(choice(B, small=B, wide=B), a_template(PROBLEM, asking))
+    assert (found.tuned, found.winners) == ((), 2)
+    assert [text.partition(": ")[0].split(" at ")[1] for text in found.left_out] == ["small", "wide"]
+
+
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [((), ""), (("rows <= 64", "(d >= 9 or rows <= 2)"), "rows <= 64 and (d >= 9 or rows <= 2)")],
+)
+def test_the_condition_of_the_general_entry_is_told_without_the_contract(
+    where: tuple[str, ...], left: str
+) -> None:
+    own = replace(choice(A, small=A, wide=B), where=where)
+    assert general_condition(PROBLEM, dispatch_of(own)) == left
+    assert general_condition(PROBLEM, dispatch_of(choice(None, small=A, wide=A))) is None

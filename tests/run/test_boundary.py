@@ -26,7 +26,8 @@ def learnt(*timed: TimedSize, problem: Problem = PROBLEM) -> Boundary:
 def test_where_nothing_is_slower_only_the_ends_are_bounds() -> None:
     found = learnt(at(1, 64, 1.5), at(4096, 4096, 2.0), at(64, 512, 1.0))
     assert found.holds((("rows", 64), ("d", 4096)))
-    assert (found.inside, found.outside, found.least) == (3, 0, 1.0)
+    assert (found.inside, found.slower, found.cut_off, found.least) == (3, 0, 0, 1.0)
+    assert found.in_words == "timed at 3 sizes inside, 1.00× at the least"
 
 
 def test_beyond_the_largest_size_timed_it_does_not_serve() -> None:
@@ -41,7 +42,21 @@ def test_a_small_size_that_is_slower_is_cut_off_at_the_good_one_beside_it() -> N
     found = learnt(at(1, 8, 0.4), at(64, 512, 2.0), at(64, 2048, 3.0), at(32, 1024, 1.2))
     assert not found.holds((("rows", 1), ("d", 8)))
     assert found.holds((("rows", 64), ("d", 512)))
-    assert found.outside == 1
+    assert (found.slower, found.unable, found.cut_off) == (1, 0, 0)
+
+
+def test_sizes_that_were_faster_and_lie_outside_are_not_called_slower() -> None:
+    few, narrow = (1, 2, 3, 4, 5, 6), (8, 16, 31, 32, 33, 64, 128)
+    slow = [at(rows, d, 0.5) for rows in few for d in narrow if (rows, d) != (3, 32)]
+    fast = [at(rows, d, 2.0) for rows in (64, 512, 4096) for d in narrow]
+    found = learnt(*slow, *fast, at(3, 32, 1.3), at(1, 4, None))
+    assert (found.inside, found.slower, found.unable, found.cut_off) == (len(fast), len(slow), 1, 1)
+    assert found.in_words == (
+        "timed at 21 sizes inside, 2.00× at the least; outside it was slower at 41 and unable to run at 1, "
+        "and no slower at 1 beside these"
+    )
+    more = found.with_more([at(2, 64, 1.4), at(3, 8, 0.7), at(64, 64, 1.1), at(1, 8, None)])
+    assert (more.inside, more.slower, more.unable, more.cut_off, more.least) == (22, 42, 2, 2, 1.1)
 
 
 def test_a_size_that_is_no_multiple_is_left_out_and_the_others_stay() -> None:
@@ -81,7 +96,7 @@ def test_no_slower_size_is_inside_and_every_condition_can_be_read(timed: list[Ti
     inside = [p for p in timed if found.holds(p.sizes)]
     assert all(p.is_good for p in inside)
     assert len(inside) == found.inside
-    assert found.inside + found.outside == len(timed)
+    assert found.inside + found.slower + found.unable + found.cut_off == len(timed)
     assert found.least == min(p.ratio for p in inside if p.ratio is not None)
 
 

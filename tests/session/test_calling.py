@@ -42,10 +42,12 @@ def folder_with(files: dict[str, bytes], folder: Path) -> Path:
     return folder
 
 
-def a_run(folder: Path, *, finished: bool = True, gained: float | None = 1.5) -> Run:
+def a_run(
+    folder: Path, *, finished: bool = True, gained: float | None = 1.5, language: str = "opencl"
+) -> Run:
     report: Any = SimpleNamespace(
         finished=finished, geometric_mean=gained, tuned=("tuned/k.cl",), general=None, workloads=(),
-        problem="scaled",
+        problem="scaled", language=language,
     )  # fmt: skip
     return Run(report, folder, "tunesmith resume x")
 

@@ -10,7 +10,8 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.deliver.exports.silu import result
 from tests.session.test_calling import a_run, folder_with
-from tunesmith.deliver.exports import NAMES, target_named
+from tunesmith.deliver.exports import NAMES, names_for, target_named
+from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
 from tunesmith.session.exporting import export
@@ -24,7 +25,7 @@ WITHOUT_JOURNAL = [name for name in FOR_CUDA if not target_named(name).from_jour
 @pytest.fixture(scope="module")
 def silu_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     made = result(90)
-    return a_run(folder_with(dict(made.files), tmp_path_factory.mktemp("silu") / "run"))
+    return a_run(folder_with(dict(made.files), tmp_path_factory.mktemp("silu") / "run"), language="cuda")
 
 
 @pytest.mark.parametrize("name", WITHOUT_JOURNAL)
@@ -50,6 +51,19 @@ def test_an_unknown_target_names_those_there_are(silu_run: Run, tmp_path: Path) 
         export([silu_run], "jax", tmp_path / "out")
     assert "torch, cpp, cubin" in (caught.value.hint or "")
     assert not (tmp_path / "out").exists()
+
+
+def test_without_a_target_those_of_the_runs_language_are_named(silu_run: Run, tmp_path: Path) -> None:
+    for language, left in (("opencl", "opencl, patch, kernel-tuner"), ("cuda", ", ".join(FOR_CUDA))):
+        run = a_run(silu_run.folder, language=language)
+        with pytest.raises(BadInput, match="an export needs a target") as caught:
+            export([run], "", tmp_path / "out")
+        assert caught.value.hint == f"name one of these with --to: {left}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_languages_of_a_target_are_known_before_it_is_loaded(name: str) -> None:
+    assert target_named(name).languages == tuple(n for n in ("cuda", "opencl") if name in names_for(n))
 
 
 def test_a_target_of_another_language_names_those_of_this_one(silu_run: Run, tmp_path: Path) -> None:
@@ -87,6 +101,37 @@ def test_two_devices_in_one(silu_run: Run, tmp_path: Path) -> None:
     assert found.delivered == "delivered: 4 of 4 tuned kernels"
     with pytest.raises(BadInput, match="two runs are for sm_90"):
         export([silu_run, silu_run], "torch", tmp_path / "twice")
+
+
+def without_its_flags(made: DeviceResult, *files: str) -> dict[str, bytes]:
+    """Entries of these sources have a flag that no CMake takes; each is there twice."""
+    entries = []
+    for one in made.dispatch.entries:
+        odd = replace(one, flags=('-DX=";"',)) if one.file in files else one
+        entries += [replace(odd, when=f"tokens == 3 and {one.when}"), odd]
+    return {**made.files, "dispatch.json": encode(replace(made.dispatch, entries=tuple(entries)))}
+
+
+@pytest.mark.parametrize(("files", "left"), [(("silu-200.cu",), 1), (("silu-200.cu", "silu-100.cu"), 0)])
+def test_tuned_kernels_are_counted_and_not_their_entries(
+    tmp_path: Path, files: tuple[str, ...], left: int
+) -> None:
+    run = a_run(folder_with(without_its_flags(result(90), *files), tmp_path / "run"))
+    found = export([run], "cpp", tmp_path / "out")
+    assert found.delivered == f"delivered: {left} of 2 tuned kernels"
+    assert len(found.left_out) == len(files)
+    assert export([run], "torch", tmp_path / "torch").delivered == "delivered: 2 of 2 tuned kernels"
+
+
+def test_an_original_that_is_missing_is_no_winner(tmp_path: Path) -> None:
+    found = export(
+        [a_run(folder_with(without_its_flags(result(90), "original.cu"), tmp_path / "run"))],
+        "cpp",
+        tmp_path / "out",
+    )
+    assert (found.delivered, found.left_out) == ("delivered: 2 of 2 tuned kernels", ())
+    assert len(found.notes) == 2
+    assert "cannot be written for CMake" in found.notes[0]
 
 
 def test_what_a_run_left_out_is_said(tmp_path: Path) -> None:

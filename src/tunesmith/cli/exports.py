@@ -31,6 +31,7 @@ def export(
     lines = [f"exported         {found.problem} for {found.target}, tuned on {', '.join(found.devices)}"]
     lines += [found.delivered.replace(": ", "        ", 1)]
     lines += [f"not delivered    {why}" for why in found.left_out]
+    lines += [f"note             {note}" for note in found.notes]
     lines += [f"folder           {found.folder}, {len(found.files)} files"]
     start = next((name for name in ("README.md", "python/README.md") if name in found.files), "")
     lines += [f"start with       {found.folder}/{start}"] if start else []

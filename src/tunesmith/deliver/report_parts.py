@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tunesmith.deliver.exports import names_for
 from tunesmith.run.chain import is_broken
 from tunesmith.run.report import Failure, Report, UnfinishedBest, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH
@@ -19,6 +20,7 @@ from tunesmith.text import counted, first_line, named_values, one_line
 
 SHOWN = 4  # configurations of a kind, on a line
 MORE = "all the rest"
+TARGETS = 4  # of an export, on a line
 NOTES, NOTE = 2, 83  # on the first screen: so many, and of each so many characters
 
 
@@ -77,6 +79,19 @@ def general_text(report: Report) -> str:
     if report.general_is_baked:
         return f"{found}, built for the workloads' sizes alone; the original serves all others"
     return found
+
+
+def serves_text(report: Report, most: int) -> str:
+    """Where tuned kernels serve, and what that rests on. What is too long is the condition's end: the whole
+    of it is behind this, and in dispatch.json."""
+    if report.serves is None:
+        return "the workloads' sizes; elsewhere the original"
+    timed = f"timed at {counted(report.timed, 'size')}, least {report.least:.2f}×" if report.least else ""
+    tail = f", {timed or 'timed at the workloads alone'}"
+    if not report.serves:
+        return f"every size of the contract{tail}"
+    tail += "; elsewhere the original"
+    return f"{one_line(report.serves, max(most - len(tail), 20))}{tail}"
 
 
 def unfinished_text(found: UnfinishedBest) -> str:
@@ -143,24 +158,28 @@ def facts(report: Report, folder: str, go_on: str, note: int = NOTE) -> list[tup
     elif report.failures and not report.evaluations.get("ok"):
         found.append(("nothing worked", _failure(report.failures[0])))
     if report.finished and report.workloads:
-        there = f"; start with {path('tuned/dispatch.json')}" if report.tuned else ""
-        won = f"{report.winners - len(report.left_out)} of {counted(report.winners, 'winner')}{there}"
+        there = f" in {path('tuned/dispatch.json')}" if report.tuned else ""
+        won = f"{report.winners - len(report.left_out)} of {counted(report.winners, 'tuned kernel')}{there}"
         found.append(("delivered", won if report.winners else "nothing, the original stays"))
+        if report.winners > len(report.left_out):
+            found.append(("serves", serves_text(report, note)))
         found += [("not delivered", one_line(why)) for why in report.left_out]
     if report.rounds or report.origin:
         found += [(report.noun, path(name)) for name in report.templates]
     if report.so_far is not None and report.so_far.file:
         found.append((f"{report.noun} so far", path(report.so_far.file)))
-    if report.finished and not is_broken(report.unproven) and folder:
-        found.append(("report", path("report.md")))
     certified = report.finished and not report.unproven
-    if certified:
+    if report.finished and not is_broken(report.unproven) and folder:
+        found.append(("report", f"{path('report.md')}{f', {CERTIFICATE} beside it' if certified else ''}"))
+    elif certified:
         found.append(("certificate", path(CERTIFICATE)))
     if folder:
         found.append((MORE, f"tunesmith report {own} --full"))
     if certified:
         # Of a run without winners there is nothing to take home.
-        forms = f"tunesmith export {own} --to TARGET{aside}: torch, cpp, opencl, patch, …"
+        targets = names_for(report.language)
+        listed = ", ".join([*targets[:TARGETS], *(["…"] if len(targets) > TARGETS else [])])
+        forms = f"tunesmith export {own} --to TARGET{aside}: {listed}"
         found.append(("next", forms if report.winners else f"tunesmith verify {own}{aside}"))
     elif not report.finished and not report.live:
         found.append(("resume it with", go_on or f"tunesmith resume {own}{aside}"))

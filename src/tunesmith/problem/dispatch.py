@@ -109,7 +109,7 @@ class Dispatch:
     require: tuple[str, ...] = ()  # what the contract promises beside the sizes' own rules
     workloads: tuple[DispatchWorkload, ...] = ()
     shown: str = ""  # where the general entry serves, and what that rests on
-    left_out: tuple[str, ...] = ()  # a sentence for each winner that could not be delivered
+    left_out: tuple[str, ...] = ()  # a sentence for each tuned kernel that could not be delivered
     version: int = DISPATCH_VERSION
 
     @property
@@ -134,6 +134,16 @@ class Dispatch:
     @property
     def tuned(self) -> tuple[DispatchEntry, ...]:
         return tuple(entry for entry in self.entries if entry.config is not None)
+
+    @property
+    def tuned_files(self) -> tuple[str, ...]:
+        """The tuned kernels: one source may serve several entries."""
+        return tuple(dict.fromkeys(entry.file for entry in self.tuned))
+
+    @property
+    def winners(self) -> int:
+        """Tuned kernels, with those that could not be delivered."""
+        return len(self.tuned_files) + len(self.left_out)
 
     def entry_for(self, sizes: Mapping[str, int]) -> DispatchEntry:
         return next((e for e in self.entries if value_of(e.when, sizes)), self.original)

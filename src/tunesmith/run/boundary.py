@@ -42,16 +42,38 @@ class Boundary:
 
     conditions: tuple[str, ...]
     inside: int  # sizes timed that lie in it
-    outside: int
     least: float  # the smallest ratio in it
+    slower: int = 0  # of the sizes outside
+    unable: int = 0  # of them, those at which it could not run
+    cut_off: int = 0  # of them, those at which it was not slower
 
     def holds(self, sizes: Sizes) -> bool:
         return all(parse(text).holds(dict(sizes)) for text in self.conditions)
 
     def with_more(self, timed: Iterable[TimedSize]) -> Boundary:
         """The same box, after more sizes of which none in it was slower."""
-        inside = [p.ratio for p in timed if p.ratio is not None and self.holds(p.sizes)]
-        return replace(self, inside=self.inside + len(inside), least=min([self.least, *inside]))
+        fresh = list(timed)
+        own = [self.holds(p.sizes) for p in fresh]
+        inside = [p.ratio for p, kept in zip(fresh, own, strict=True) if kept and p.ratio is not None]
+        slower, unable, cut_off = _outside(fresh, own)
+        return replace(
+            self,
+            inside=self.inside + len(inside),
+            least=min([self.least, *inside]),
+            slower=self.slower + slower,
+            unable=self.unable + unable,
+            cut_off=self.cut_off + cut_off,
+        )
+
+    @property
+    def in_words(self) -> str:
+        counts = ((self.slower, "slower at {}"), (self.unable, "unable to run at {}"))
+        bad = " and ".join(words.format(count) for count, words in counts if count)
+        others = f", and no slower at {self.cut_off} beside these" if self.cut_off and bad else ""
+        if self.cut_off and not bad:
+            others = f"no slower at {self.cut_off}"
+        outside = f"; outside it was {bad}{others}" if bad or others else ""
+        return f"timed at {self.inside} sizes inside, {self.least:.2f}× at the least{outside}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +138,16 @@ def learn(problem: Problem, timed: Sequence[TimedSize]) -> Boundary | None:
             inside &= end.keeps
             cuts[end.bound] = end.text
     ratios = [p.ratio for p, kept in zip(timed, inside, strict=True) if kept and p.ratio is not None]
-    return Boundary(tuple(dict.fromkeys(cuts.values())), len(ratios), len(timed) - len(ratios), min(ratios))
+    conditions = tuple(dict.fromkeys(cuts.values()))
+    return Boundary(conditions, len(ratios), min(ratios), *_outside(timed, inside.tolist()))
+
+
+def _outside(timed: Sequence[TimedSize], inside: Sequence[bool]) -> tuple[int, int, int]:
+    """Of the sizes outside: those at which it was slower, could not run, was not slower."""
+    others = [point for point, kept in zip(timed, inside, strict=True) if not kept]
+    unable = sum(point.ratio is None for point in others)
+    good = sum(point.is_good for point in others)
+    return len(others) - unable - good, unable, good
 
 
 def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Feature, ...]:

@@ -70,7 +70,7 @@ def delivery(
     suffix = dot and f".{ending}"
     known = {build.source_digest: build for build in builds if build.code_digest}
     names: dict[tuple[Config, str], str] = {}
-    obstacles: dict[Config, str] = {}
+    obstacles: dict[tuple[Config, str], str] = {}
 
     def case(config: Config, called: str, sizes: Mapping[str, int] | None = None) -> _ServedCase | None:
         """A source that serves more than once is one file, under its first name."""
@@ -81,7 +81,8 @@ def delivery(
         try:
             settled = _settled(variant, device, known.get(variant.digest), sizes)
         except _Undeliverable as error:
-            obstacles[config] = str(error)
+            where = f" at {called}" if sizes is not None else ""
+            obstacles.setdefault((config, variant.digest), f"{config.label}{where}: {error}")
             return None
         file = names.setdefault((config, variant.digest), f"{name}{suffix}")
         return _ServedCase(_exactly(sizes or {}), file, settled, variant.digest)
@@ -108,7 +109,6 @@ def delivery(
     ]
     files = {each.file: each.variant.source.encode() for each in served}
     headers = _headers(served, files)
-    delivered = {each.variant.config for each in served}
     binaries: dict[str, str] = {}
     entries = [_entry(each, headers.get(each.variant.headers), known, binaries) for each in served]
     speedups = {pick.workload: pick.speedup.value for pick in choice.picks if pick.config is not None}
@@ -126,11 +126,18 @@ def delivery(
             DispatchWorkload(w.name, w.as_dict(), speedups.get(w.name)) for w in problem.workloads
         ),
         shown=choice.shown,
-        left_out=tuple(f"{c.label}: {why}" for c, why in obstacles.items() if c not in delivered),
+        left_out=tuple(why for source, why in obstacles.items() if source not in names),
     )
     files["dispatch.json"] = encode(dispatch) + b"\n"
     configs = {each.digest: each.variant.config for each in served if each.variant.config is not None}
     return Delivery(dispatch, files, binaries, known, configs, choice.general)
+
+
+def general_condition(problem: Problem, dispatch: Dispatch) -> str | None:
+    """Where the general entry serves, beyond what the contract promises anyway; None: there is none."""
+    promised = " and ".join(_promised(problem.contract))
+    general = [entry.when for entry in dispatch.tuned if promised and entry.when.startswith(promised)]
+    return general[-1].removeprefix(promised).removeprefix(" and ") if general else None
 
 
 def builds_known(state: State) -> tuple[VerifiedBuild, ...]:
@@ -220,6 +227,17 @@ def _exactly(sizes: Mapping[str, int]) -> str:
 
 def _domain(contract: Contract, variant: Variant, device: Device) -> str:
     """Contract and requirements in one condition; device limits are numbers by now."""
+    parts = _promised(contract)
+    for condition in variant.domain:
+        bound = condition.bind(device.limits.names())
+        if any(name.startswith("resources.") for name in bound.names):
+            continue  # the build has told, and this one was allowed
+        if bound.names or not bound.holds({}):
+            parts += [f"({unparse(node)})" for node in _uncertain(bound.tree, contract)]
+    return " and ".join(dict.fromkeys(parts + _launchable(variant, device)))
+
+
+def _promised(contract: Contract) -> list[str]:
     parts = []
     for rule in contract.sizes:
         if rule.one_of:
@@ -228,14 +246,7 @@ def _domain(contract: Contract, variant: Variant, device: Device) -> str:
         parts.append(f"{rule.min} <= {rule.name} <= {rule.max}")
         if rule.multiple_of != 1:
             parts.append(f"{rule.name} % {rule.multiple_of} == 0")
-    parts += [f"({c.expr.text})" for c in contract.require]
-    for condition in variant.domain:
-        bound = condition.bind(device.limits.names())
-        if any(name.startswith("resources.") for name in bound.names):
-            continue  # the build has told, and this one was allowed
-        if bound.names or not bound.holds({}):
-            parts += [f"({unparse(node)})" for node in _uncertain(bound.tree, contract)]
-    return " and ".join(dict.fromkeys(parts + _launchable(variant, device)))
+    return list(dict.fromkeys([*parts, *(f"({c.expr.text})" for c in contract.require)]))
 
 
 def _uncertain(node: Node, contract: Contract) -> list[Node]:

@@ -43,6 +43,8 @@ class Winners:
     picks: tuple[Pick, ...]
     where: tuple[str, ...] = ()  # the general one serves other sizes only where all of these hold
     shown: str = ""  # what that rests on, in words
+    timed: int = 0  # sizes at which it was timed there, and the least that it gained
+    least: float | None = None
 
     def serves(self, sizes: Mapping[str, int]) -> bool:
         return all(parse(text).holds(sizes) for text in self.where)
@@ -103,7 +105,7 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     # Nothing was timed where nothing was verified: the boundary's own bounds are never wider.
     bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
     where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
-    return Winners(choice.general, tuple(picks), where, _shown(boundary))
+    return Winners(choice.general, tuple(picks), where, boundary.in_words, boundary.inside, boundary.least)
 
 
 def most_rounds(device: Device) -> int:
@@ -154,11 +156,6 @@ def _ratio(result: Result) -> float | None:
 def _worst(ratios: Sequence[float | None]) -> float | None:
     known = [ratio for ratio in ratios if ratio is not None]
     return min(known) if len(known) == len(ratios) else None
-
-
-def _shown(boundary: Boundary) -> str:
-    slower = f", it was slower at {boundary.outside}, which lie outside" if boundary.outside else ""
-    return f"timed at {boundary.inside} sizes inside, {boundary.least:.2f}× at the least{slower}"
 
 
 def _slower_when_served(state: State, pick: Pick) -> bool:

@@ -6,11 +6,13 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
+from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.chain import is_broken
+from tunesmith.run.delivery import general_condition
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
@@ -142,6 +144,10 @@ class Report:
     sanitizers: tuple[str, ...] = ()  # which watched what was verified, and what they found
     where: tuple[str, ...] = ()  # the general configuration serves where all of these hold, then the original
     shown: str = ""  # what that rests on
+    serves: str | None = None  # the condition of what is delivered in general; None: the workloads alone
+    timed: int = 0  # sizes at which that was timed beside the workloads' own
+    least: float | None = None  # and the least that it gained there
+    language: str = ""  # of the kernel
     origin: str = ""  # what was searched again: a run, a template
     known_first: int = 0  # configurations that earlier runs found good, tried before the search had its say
     so_far: UnfinishedBest | None = None  # of a run that is not finished
@@ -151,7 +157,7 @@ class Report:
     notes: tuple[str, ...] = ()  # on the original's launch
     gated: int = 0  # of the evaluations, those of the gate, where no budget counts them
     live: bool = False  # a process is at work on it
-    winners: int = 0  # configurations that won and were verified
+    winners: int = 0  # tuned kernels that won and were verified: one configuration may be several
     left_out: tuple[str, ...] = ()  # a sentence on each of them that could not be delivered
     unproven: str = ""  # why the journal's chain does not carry it; where that is broken nothing is claimed
     version: int = RESULT_VERSION
@@ -174,10 +180,10 @@ def build_report(
     files: tuple[str, ...] = (),
     template_of: TemplateOf | None = None,
     templates: Templates | None = None,
-    left_out: tuple[str, ...] = (),
+    dispatch: Dispatch | None = None,
 ) -> Report:
-    """Without `template_of` nothing is explained; `templates` have the texts, and it, too. `left_out`: a
-    sentence on each winner that could not be delivered."""
+    """Without `template_of` nothing is explained; `templates` have the texts, and it, too. `dispatch`: what
+    is delivered, of a run that has ended."""
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
@@ -243,6 +249,10 @@ def build_report(
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),
         where=choice.where,
         shown=choice.shown,
+        serves=general_condition(problem, dispatch) if dispatch is not None else None,
+        timed=choice.timed,
+        least=choice.least,
+        language=problem.kernel.language,
         origin=started.origin,
         known_first=sum(len(primed.first) for primed in state.primed),
         so_far=best_unfinished(problem, state),
@@ -251,8 +261,8 @@ def build_report(
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
         notes=notes_beside((*started.notes, *(held.sentence for held in protections(state))), watched),
         gated=beside_budget(state),
-        winners=len(choice.configs()),
-        left_out=left_out,
+        winners=dispatch.winners if dispatch is not None else len(choice.configs()),
+        left_out=dispatch.left_out if dispatch is not None else (),
         unproven=state.unproven,
     )
 

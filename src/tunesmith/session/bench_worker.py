@@ -214,7 +214,7 @@ class _OpenCL:
             if memory is None:
                 memory = np.zeros(plan.buffer(argument.name).nbytes, np.uint8)
             buffers.append(self._arrays.to_device(self._queue, memory.view(np.uint8).reshape(-1)).base_data)
-        named = {**sizes, "queue": self._queue}
+        named = {**sizes, self._calls.queue_name: self._queue}
         before, after = self._calls.original, self._calls
         return [("PyOpenCL", lambda: before(*buffers, **named), lambda: after(*buffers, **named))]
 

@@ -6,38 +6,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tunesmith.deliver.exports import NAMES, target_named
-from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target, one_artefact
+from tunesmith.deliver.exports import NAMES, names_for, target_named
+from tunesmith.deliver.exports.artefact import DeviceResult, Target, one_artefact
 from tunesmith.errors import BadInput
 from tunesmith.run.files import write_whole
 from tunesmith.run.store import RunFolder
 from tunesmith.session import calling, problems
 from tunesmith.session.run_result import Run
+from tunesmith.text import counted
 
 __all__ = ["NAMES", "Exported", "export"]
 
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export wrote. `left_out`: a sentence for each winner that it could not have."""
+    """What an export wrote. `kernels`: the tuned kernels in it, of all that won; `left_out`: why others are
+    not; `notes`: what else is not as in the run."""
 
     target: str
     problem: str
     devices: tuple[str, ...]
     folder: str
     files: tuple[str, ...]
+    kernels: int
     winners: int
     left_out: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     version: int = 1
 
     @property
     def delivered(self) -> str:
-        return f"delivered: {self.winners - len(self.left_out)} of {self.winners} tuned kernels"
+        return f"delivered: {self.kernels} of {counted(self.winners, 'tuned kernel')}"
 
 
 def export(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
     """The runs are of one problem, each on another kind of device."""
-    target = target_named(name)
+    target = target_named(name, runs[0].result.language if runs else "")
     artefact = one_artefact(tuple(_result(run, target) for run in runs))
     made = target.export(artefact)
     folder = out if out is not None else Path(f"{artefact.name}-{name.replace('.', '-')}")
@@ -60,15 +64,11 @@ def export(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
         devices=tuple(result.dispatch.device for result in artefact.results),
         folder=str(folder),
         files=tuple(made.files),
-        winners=_winners(artefact) + sum(len(r.dispatch.left_out) for r in artefact.results),
+        kernels=len(artefact.tuned) - len(made.left_out) if made.delivered is None else made.delivered,
+        winners=sum(result.dispatch.winners for result in artefact.results),
         left_out=left_out,
+        notes=made.notes,
     )
-
-
-def _winners(artefact: Artefact) -> int:
-    """Tuned kernels: one source may serve several lines of the dispatch."""
-    found = {(r.dispatch.device, e.file, e.digest) for r in artefact.results for e in r.dispatch.tuned}
-    return len(found)
 
 
 def _result(run: Run, target: Target) -> DeviceResult:
@@ -79,7 +79,7 @@ def _result(run: Run, target: Target) -> DeviceResult:
     files = calling.delivered_files(run.folder)
     dispatch = calling.dispatch_in(run.folder, files)
     if dispatch.language not in target.languages:
-        others = ", ".join(n for n in NAMES if dispatch.language in target_named(n).languages)
+        others = ", ".join(names_for(dispatch.language))
         own = " and ".join(target.languages)
         fault = f"the export {target.name} is for {own}, this kernel is {dispatch.language}"
         raise BadInput(fault, where=where, hint=f"name one of: {others}")

@@ -60,7 +60,7 @@ class Run:
         own = self.folder / "tuned"
         return BestKernel(found.geometric_mean, found.general, found.workloads, own, found.tuned)
 
-    def kernel(self, *arrays: Any, **named: Any) -> Any:
+    def kernel(self, /, *arrays: Any, **named: Any) -> Any:
         """Call what the run delivered, on the arrays' device: the kernel for their sizes, or the original.
 
         Arrays are PyTorch tensors, CuPy arrays, or for OpenCL pyopencl's or NumPy's: all of them in the

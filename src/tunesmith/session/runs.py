@@ -419,9 +419,9 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
 
 def _results(folder: RunFolder, templates: Templates, state: State) -> tuple[dict[str, bytes], Report]:
     """The tuned kernels, of a run that has ended, and the report."""
-    problem, tuned, left_out = templates.problem, dict[str, bytes](), tuple[str, ...]()
+    problem, tuned, dispatch = templates.problem, dict[str, bytes](), None
     if state.stopped is not None and not is_broken(state.unproven):
         made = delivered(problem, state, templates.lookup(state))
-        tuned, left_out = tuned_files(problem, state.device, made, folder.get), made.dispatch.left_out
+        tuned, dispatch = tuned_files(problem, state.device, made, folder.get), made.dispatch
     names = tuple(f"tuned/{name}" for name in tuned)
-    return tuned, build_report(problem, state, names, templates=templates, left_out=left_out)
+    return tuned, build_report(problem, state, names, templates=templates, dispatch=dispatch)

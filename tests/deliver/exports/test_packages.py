@@ -19,6 +19,7 @@ from tunesmith.deliver.exports import for_cuda_core, for_cupy, for_torch
 from tunesmith.deliver.exports.python_package import runtime_text
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import DispatchArgument
+from tunesmith.problem.problem import SizeRule
 
 TARGETS = {"torch": for_torch.TARGET, "cupy": for_cupy.TARGET, "cuda.core": for_cuda_core.TARGET}
 MODULES = sorted(path.stem for path in Path(runtime.__file__).parent.glob("*.py"))
@@ -59,6 +60,27 @@ def test_a_package_holds_the_runtime_and_the_results_as_they_are(name):
     builds = json.loads(files[f"{package}/data/0/builds.json"])
     assert [build["options"] for build in builds] == [["--std=c++17"]] * 3
     assert b"small 1.50" in files["README.md"]
+
+
+CALLS = {
+    "torch": "out = silu_and_mul(input)", "cupy": "    out = silu_and_mul(input)",
+    "cuda.core": "silu_and_mul(stream, out, input)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_readme_shows_a_call(name):
+    shown = TARGETS[name].write(artefact(result(90, binaries=False)))["README.md"].decode()
+    code = shown.partition("```python\n")[2].partition("```")[0]
+    compile(code, "README.md", "exec")
+    assert f"{CALLS[name]}\n" in code
+
+
+def test_a_call_names_the_sizes_that_no_shape_tells():
+    own = result(90, binaries=False)
+    more = replace(own.dispatch, sizes=(*own.dispatch.sizes, SizeRule("splits", 1, 8)))
+    files = for_cupy.TARGET.write(artefact(replace(own, dispatch=more)))
+    assert "out = silu_and_mul(input, splits=splits)\n" in files["README.md"].decode()
 
 
 def test_modules_that_need_no_framework_load_beside_nothing_else(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,6 +43,11 @@ class Artefact:
         return self.results[0]
 
     @property
+    def tuned(self) -> tuple[tuple[DeviceResult, str], ...]:
+        """The tuned kernels, by the file of each. This is what is counted, everywhere."""
+        return tuple((result, file) for result in self.results for file in result.dispatch.tuned_files)
+
+    @property
     def problem(self) -> str:
         return self.first.dispatch.problem
 
@@ -54,10 +59,13 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Export:
-    """The files of an export by name, and a sentence for each winner that it cannot have."""
+    """The files of an export by name, and a sentence for each tuned kernel that it cannot have. `delivered`:
+    how many of them it has, where the sentences do not tell. `notes`: what else is not as in the run."""
 
     files: dict[str, bytes]
     left_out: tuple[str, ...] = ()
+    delivered: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,25 @@ class Target:
     def export(self, artefact: Artefact) -> Export:
         made = self.write(artefact)
         return made if isinstance(made, Export) else Export(made)
+
+
+def missing_lines(
+    lines: Iterable[tuple[DeviceResult, DispatchEntry, str, str]],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Of entries that an export tried, each with its name and why it is missing, empty where it is there: a
+    sentence for each tuned kernel that has none, and notes on entries that are missing of the original, or of
+    a kernel that has others."""
+    tried = list(lines)
+    there = {(id(result), entry.file) for result, entry, _, why in tried if not why}
+    left_out: dict[tuple[int, str], str] = {}
+    notes: list[str] = []
+    for result, entry, about, why in tried:
+        source = id(result), entry.file
+        if why and entry.config is not None and source not in there:
+            left_out.setdefault(source, f"{about}: {why}")
+        elif why:
+            notes.append(f"{about}, where {entry.when}: {why}")
+    return tuple(left_out.values()), tuple(notes)
 
 
 def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:

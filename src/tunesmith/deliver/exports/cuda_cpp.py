@@ -12,7 +12,7 @@ from tunesmith.deliver.cuda_api import DRIVER, RUNTIME, CudaApi
 from tunesmith.deliver.cuda_host import PREPARES, DispatchLine, HostProgram
 from tunesmith.deliver.cuda_names import unfit
 from tunesmith.deliver.cuda_source import Unfit
-from tunesmith.deliver.exports.artefact import Artefact, Export, Target
+from tunesmith.deliver.exports.artefact import Artefact, Export, Target, missing_lines
 from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
@@ -32,9 +32,16 @@ class HostFiles:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Winners; an original that is another kernel for each size is no loss of one."""
-        lines = (line for line in self.program.lines if line.is_tuned and not line.address)
-        return tuple(f"{line.about}: {line.why}" for line in lines)
+        return self._missing[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self._missing[1]
+
+    @property
+    def _missing(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        lines = self.program.lines
+        return missing_lines((x.result, x.entry, x.about, "" if x.address else x.why) for x in lines)
 
 
 def embedded_host(artefact: Artefact, about: str = "", api: CudaApi = DRIVER) -> HostFiles:
@@ -114,7 +121,7 @@ def _write_cubin(artefact: Artefact) -> Export:
     files["README.md"] = _readme(
         artefact, made, "g++ -O2 -c {name}.cpp -I CUDA/include; link with -lcuda"
     ).encode()
-    return Export(files, made.left_out)
+    return Export(files, made.left_out, notes=made.notes)
 
 
 def _cmake_embedded(name: str) -> str:
@@ -161,7 +168,7 @@ def _write_cpp(artefact: Artefact) -> Export:
     files["CMakeLists.txt"] = _cmake_sources(artefact, owners, is_checked).encode()
     build = "cmake -B build && cmake --build build"
     files["README.md"] = _readme(artefact, made, build).encode()
-    return Export(files, made.left_out)
+    return Export(files, made.left_out, notes=made.notes)
 
 
 def _compiled_line(
@@ -296,9 +303,8 @@ def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
         "",
         f"{markdown(made.elsewhere)} Words on stderr say once how to tune there.",
     ]
-    left_out = [line for line in made.program.lines if not line.address]
-    lines += [""] if left_out else []
-    lines += [f"- left out: {markdown(f'{line.about}: {line.why}')}" for line in left_out]
+    told = [*(f"left out: {text}" for text in made.left_out), *made.notes]
+    lines += ["", *(f"- {markdown(text)}" for text in told)] if told else []
     return "\n".join(lines) + "\n"
 
 

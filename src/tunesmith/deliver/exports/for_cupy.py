@@ -5,6 +5,7 @@ from __future__ import annotations
 from tunesmith.deliver.exports.artefact import Artefact, Target
 from tunesmith.deliver.exports.python_package import (
     CUDA_RUNTIME,
+    call_text,
     function_name,
     package_files,
     package_name,
@@ -25,7 +26,12 @@ prepare = {name}.prepare  # load all that may serve, e.g. before a CUDA graph is
 __all__ = ["{name}", "original", "prepare"]
 '''
 _USAGE = """```python
+import cupy
 from {package} import {name}
+
+{call}
+with cupy.cuda.Stream() as stream:  # on a stream of your own
+    {call}
 ```
 
 Call it with every array in the kernel's order, or without the outputs, which are then allocated and returned.
@@ -36,7 +42,8 @@ beforehand. Of a type that CuPy does not have (bfloat16, float8) pass the bits, 
 def _write(artefact: Artefact) -> dict[str, bytes]:
     known = {"name": function_name(artefact), "package": package_name(artefact)}
     module = _MODULE.format(count=len(artefact.results), **known)
-    return package_files(artefact, (*CUDA_RUNTIME, "cupy_op"), module, "", _USAGE.format(**known))
+    usage = _USAGE.format(call=call_text(artefact), **known)
+    return package_files(artefact, (*CUDA_RUNTIME, "cupy_op"), module, "", usage)
 
 
 TARGET = Target("cupy", "a Python package for CuPy's arrays", ("cuda",), _write)

@@ -6,6 +6,7 @@ from tunesmith.deliver.exports.artefact import Artefact, Target
 from tunesmith.deliver.exports.native_torch import native_files
 from tunesmith.deliver.exports.python_package import (
     CUDA_RUNTIME,
+    call_text,
     function_name,
     package_files,
     package_name,
@@ -58,12 +59,8 @@ are also `torch.ops.{package}.{name}` and so on. They have no gradient."""
 
 def _write(artefact: Artefact) -> dict[str, bytes]:
     name, package = function_name(artefact), package_name(artefact)
-    own = [a for a in artefact.first.dispatch.arrays if a.role != "workspace"]
-    inputs = ", ".join(a.name for a in own if a.role != "output")
-    outputs = ", ".join(a.name for a in own if a.role == "output")
-    call = f"{outputs} = {name}({inputs})" if outputs else f"{name}({inputs})"
     module = _MODULE.format(package=package, name=name, count=len(artefact.results))
-    usage = _USAGE.format(package=package, name=name, call=call)
+    usage = _USAGE.format(package=package, name=name, call=call_text(artefact))
     files = package_files(artefact, (*CUDA_RUNTIME, "torch_op"), module, '"torch>=2.4"', usage)
     return files | native_files(artefact)
 

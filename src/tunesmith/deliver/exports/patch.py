@@ -53,7 +53,7 @@ def patch_of(artefact: Artefact, path: str, text: str, made: PatchedFile | None 
 
 
 def _told(artefact: Artefact, made: PatchedFile) -> list[str]:
-    tuned = sum(len({e.file for e in result.dispatch.tuned}) for result in artefact.results)
+    tuned = len(artefact.tuned)
     counted = f"delivered: {made.delivered} of {tuned} tuned kernels; the original serves everything else."
     return [counted, *made.notes]
 
@@ -114,7 +114,7 @@ def _write(artefact: Artefact) -> Export:
     path, written = _relative(first.kernel_path), (*texts, *verified)
     texts["README.md"] = patch_readme(artefact, path, written, _told(artefact, made))
     files = {name: text.encode(errors="surrogatepass") for name, text in texts.items()}
-    return Export(files | verified, made.left_out)
+    return Export(files | verified, made.left_out, made.delivered)
 
 
 def _verified_code(made: PatchedFile) -> dict[str, bytes]:

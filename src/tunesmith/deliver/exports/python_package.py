@@ -15,6 +15,8 @@ from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.cuda.toolkit import pre_included, standard_headers
 from tunesmith.backends.port import BuildFailed
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.deliver.runtime.binding import Signature
+from tunesmith.deliver.runtime.manifest import read_dispatch
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
 from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, headers_of
@@ -52,6 +54,17 @@ def package_name(artefact: Artefact) -> str:
 def function_name(artefact: Artefact) -> str:
     own = artefact.name
     return f"{own}_" if keyword.iskeyword(own) or own in _TAKEN or own.endswith("_out") else own
+
+
+def call_text(artefact: Artefact, *first: str, every: bool = False) -> str:
+    """A call as a README shows it: inputs in, outputs back, or `every` array in the kernel's order. Sizes
+    that no shape tells are named."""
+    own = Signature(read_dispatch(encode(artefact.first.dispatch)))
+    arrays, unshown = (own.arrays, own.unshown_by_all) if every else (own.given, own.unshown)
+    named = [f"{name}={name}" for name in unshown]
+    call = f"{function_name(artefact)}({', '.join([*first, *(a.name for a in arrays), *named])})"
+    outputs = [] if every else [a.name for a in own.outputs]
+    return f"{', '.join(outputs)} = {call}" if outputs else call
 
 
 def package_files(

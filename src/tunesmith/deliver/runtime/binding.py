@@ -38,6 +38,24 @@ def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
     return 1 + sum((length - 1) * stride for length, stride in zip(shape, strides))
 
 
+def item_strides(owner: str, name: str, array: Any) -> tuple[int, ...]:
+    """The strides of an array of NumPy's kind, in elements. What a count of elements cannot say is refused:
+    bytes in another order, and steps that are no whole number of elements."""
+    dtype = array.dtype
+    if not dtype.isnative:
+        raise TypeError(
+            f"{owner}: {name} has its bytes in this machine's order, got {dtype.str}: convert it before the "
+            "call, e.g. with .astype(x.dtype.newbyteorder('='))"
+        )
+    steps = [stride if length > 1 else 0 for length, stride in zip(array.shape, array.strides)]
+    if any(step % dtype.itemsize for step in steps):
+        raise ValueError(
+            f"{owner}: {name} has steps of whole elements of {dtype.itemsize} bytes, got steps of {steps} "
+            "bytes: copy it before the call, e.g. with .copy()"
+        )
+    return tuple(stride // dtype.itemsize for stride in array.strides)
+
+
 class Signature:
     """The arguments of an operator as a caller sees them."""
 

@@ -17,9 +17,10 @@ from .operator import KEPT, BoundCall, Decision, Delivered, Operator, Scratch
 class ReadyDecision:
     """A decision with its launches made ready on a device."""
 
-    def __init__(self, launches: list[Any], scratch: tuple[Scratch, ...]) -> None:
-        self.launches, self.scratch = launches, scratch
-        self.fills = any(part.fill is not None for part in scratch)
+    def __init__(self, decision: Decision, launches: list[Any]) -> None:
+        self.decision, self.launches = decision, launches
+        self.scratch: tuple[Scratch, ...] = decision.scratch
+        self.fills = any(part.fill is not None for part in self.scratch)
 
 
 class CudaCalls:
@@ -53,7 +54,10 @@ class CudaCalls:
         """Queue what serves the call. Nothing waits for the device."""
         decision = call.decide(pointers, scalars, original)
         ready = self._ready.get((id(decision), ordinal))
-        own = ready[1] if ready is not None else self._made_ready(decision, ordinal)
+        if ready is not None:
+            own = ready[1]
+        else:
+            own = self._made_ready(decision, lambda: call.decide(pointers, scalars, True), ordinal)
         if call.fills or own.fills:
             cuda_driver.have_context(ordinal)
         for number, element in call.fills:
@@ -70,35 +74,48 @@ class CudaCalls:
         sources = {"array": pointers, "scratch": scratch, "scalar": words}
         for launcher, changes in own.launches:
             launcher([(n, sources[kind][index]) for n, kind, index in changes], stream)
-        return decision
+        return own.decision
 
     # -- making ready ---------------------------------------------------------------------------------------
 
-    def _made_ready(self, decision: Decision, ordinal: int) -> ReadyDecision:
+    def _made_ready(
+        self, decision: Decision, original: Callable[[], Decision], ordinal: int
+    ) -> ReadyDecision:
+        """Of the original where this machine does not take the tuned code."""
         with self._lock:
-            launches: list[Any] = []
-            entries = tuple(dict.fromkeys(launch.entry for launch in decision.launches))
-            module, symbols = self.module(decision.delivered, decision.entry, entries, ordinal)
-            for launch in decision.launches:
-                if 0 in launch.grid:
-                    continue  # of nothing: the driver refuses what a loop would do no times
-                words, changes = [], []
-                for number, (kind, value) in enumerate(launch.args):
-                    words.append(int.from_bytes(value, "little") if kind == "value" else 0)
-                    if kind == "local":
-                        raise ValueError(f"{launch.entry}: CUDA has no arguments of local memory")
-                    if kind != "value":
-                        changes.append((number, kind, value))
-                geometry = (launch.grid, launch.block, launch.shared, launch.cluster)
-                how = (launch.cooperative, launch.pdl, words)
-                made = cuda_driver.launcher(module, symbols[launch.entry], *geometry, *how)
-                launches.append((made, tuple(changes)))
-            ready = ReadyDecision(launches, decision.scratch)
+            try:
+                ready = ReadyDecision(decision, self._launchers(decision, ordinal))
+            except (cuda_driver.CudaError, nvrtc.CompileError) as error:
+                if decision.entry.is_original or not error.is_about_code:
+                    raise
+                self.operator.warn_refused(decision.entry, error)
+                instead = original()
+                ready = ReadyDecision(instead, self._launchers(instead, ordinal))
             if len(self._ready) >= KEPT:
                 self._ready.clear()
             # The decision is kept beside it, so that no other gets its number.
             self._ready[(id(decision), ordinal)] = (decision, ready)
             return ready
+
+    def _launchers(self, decision: Decision, ordinal: int) -> list[Any]:
+        launches: list[Any] = []
+        entries = tuple(dict.fromkeys(launch.entry for launch in decision.launches))
+        module, symbols = self.module(decision.delivered, decision.entry, entries, ordinal)
+        for launch in decision.launches:
+            if 0 in launch.grid:
+                continue  # of nothing: the driver refuses what a loop would do no times
+            words, changes = [], []
+            for number, (kind, value) in enumerate(launch.args):
+                words.append(int.from_bytes(value, "little") if kind == "value" else 0)
+                if kind == "local":
+                    raise ValueError(f"{launch.entry}: CUDA has no arguments of local memory")
+                if kind != "value":
+                    changes.append((number, kind, value))
+            geometry = (launch.grid, launch.block, launch.shared, launch.cluster)
+            how = (launch.cooperative, launch.pdl, words)
+            made = cuda_driver.launcher(module, symbols[launch.entry], *geometry, *how)
+            launches.append((made, tuple(changes)))
+        return launches
 
     def module(
         self, delivered: Delivered, entry: Entry, entries: tuple[str, ...], ordinal: int
@@ -125,9 +142,14 @@ class CudaCalls:
             entries = tuple(dict.fromkeys(launch.entry for launch in entry.launches))
             if any("{" in name for name in entries):
                 continue  # its sizes are part of its name: known at the call
-            module, symbols = self.module(delivered, entry, entries, ordinal)
-            for name in entries:
-                module.function(symbols[name], 0, None)
+            try:
+                module, symbols = self.module(delivered, entry, entries, ordinal)
+                for name in entries:
+                    module.function(symbols[name], 0, None)
+            except (cuda_driver.CudaError, nvrtc.CompileError) as error:
+                if entry.is_original or not error.is_about_code:
+                    raise
+                self.operator.warn_refused(entry, error)
 
 
 def compiled(

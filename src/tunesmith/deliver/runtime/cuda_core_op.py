@@ -8,6 +8,7 @@ from typing import Any
 from cuda.core import Device, Stream
 from cuda.core.utils import StridedMemoryView
 
+from . import cuda_driver
 from .arguments import passed
 from .binding import Array
 from .cuda_calls import CudaCalls
@@ -23,15 +24,15 @@ class CudaCoreCalls:
         self.operator = operator
         self.calls = CudaCalls(operator)
 
-    def __call__(self, stream: Stream, *arrays: Any, **named: Any) -> None:
+    def __call__(self, stream: Stream, /, *arrays: Any, **named: Any) -> None:
         self._run(stream, arrays, named, False)
 
-    def original(self, stream: Stream, *arrays: Any, **named: Any) -> None:
+    def original(self, stream: Stream, /, *arrays: Any, **named: Any) -> None:
         self._run(stream, arrays, named, True)
 
-    def prepare(self, device: int = 0) -> None:
+    def prepare(self, device: int | None = None) -> None:
         """Load, or compile, all that may serve: before a capture, or to have the first call as fast."""
-        self.calls.prepare(device)
+        self.calls.prepare(Device().device_id if device is None else device)
 
     def _run(
         self, stream: Stream, positional: Sequence[Any], named: Mapping[str, Any], original: bool
@@ -43,7 +44,7 @@ class CudaCoreCalls:
             )
         own = passed(self.operator, positional, named, lambda _, array: _view(array).shape, None)
         views = [_view(array) for array in own.arrays]
-        ordinal = views[0].device_id if views else 0
+        ordinal = views[0].device_id if views else stream.device.device_id
         kinds = [(str(v.dtype), tuple(v.shape), v.strides and tuple(v.strides), v.device_id) for v in views]
         call = self.operator.call(
             (tuple(kinds), tuple(own.sizes.items())),
@@ -58,15 +59,21 @@ class CudaCoreCalls:
             memory = Device(ordinal).allocate(nbytes, stream=stream)  # freed in the order of the stream
             return int(memory.handle), memory
 
-        self.calls.launch(
-            call,
-            [int(view.ptr) for view in views],
-            self.operator.scalar_bytes(own.scalars),
-            ordinal,
-            int(handle),
-            allocate,
-            original,
-        )
+        with cuda_driver.on_device(ordinal):
+            if not cuda_driver.is_stream_of(int(handle), ordinal):
+                raise ValueError(
+                    f"{self.operator.name}: the arrays lie on device {ordinal}, the stream is another's "
+                    f"or of a context of its own: pass one made with Device({ordinal}).create_stream()"
+                )
+            self.calls.launch(
+                call,
+                [int(view.ptr) for view in views],
+                self.operator.scalar_bytes(own.scalars),
+                ordinal,
+                int(handle),
+                allocate,
+                original,
+            )
 
 
 def _view(array: Any) -> Any:

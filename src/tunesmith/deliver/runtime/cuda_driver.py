@@ -15,11 +15,23 @@ MAX_DYNAMIC_SHARED_SIZE_BYTES, NON_PORTABLE_CLUSTER_SIZE_ALLOWED = 8, 14  # CUfu
 _MAJOR, _MINOR = 75, 76  # CUdevice_attribute
 _RELAXED = 2  # CUstreamCaptureMode
 _NO_CONTEXT = (3, 201, 709)  # not initialized, no context is current, the context is destroyed
+# An invalid value (more shared memory than there is), image, PTX or version of it; no binary for the device;
+# an unknown symbol.
+_ABOUT_CODE = (1, 200, 209, 218, 220, 221, 222, 223, 300, 500)
 PORTABLE_CLUSTER = 8  # blocks
 
 
 class CudaError(RuntimeError):
     """The driver refused a call."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def is_about_code(self) -> bool:
+        """Whether it refuses this code, and would so again: no memory left is no word on it."""
+        return self.status in _ABOUT_CODE
 
 
 class AttributeValue(ctypes.Union):
@@ -60,6 +72,7 @@ def driver() -> Any:
     library.cuModuleGetFunction.argtypes = [ctypes.POINTER(pointer), pointer, ctypes.c_char_p]
     library.cuFuncSetAttribute.argtypes = [pointer, ctypes.c_int, ctypes.c_int]
     library.cuCtxSetCurrent.argtypes = [pointer]
+    library.cuStreamGetCtx.argtypes = [pointer, ctypes.POINTER(pointer)]
     library.cuLaunchKernelEx.argtypes = [pointer, pointer, pointer, pointer]
     library.cuMemsetD8Async.argtypes = [pointer, ctypes.c_ubyte, ctypes.c_size_t, pointer]
     library.cuMemsetD16Async.argtypes = [pointer, ctypes.c_ushort, ctypes.c_size_t, pointer]
@@ -72,7 +85,8 @@ def checked(status: int, library: Any = None) -> None:
     if status:
         text = ctypes.c_char_p()
         (library or driver()).cuGetErrorName(status, ctypes.byref(text))
-        raise CudaError(f"CUDA's driver refuses: {(text.value or b'an unknown error').decode()} ({status})")
+        name = (text.value or b"an unknown error").decode()
+        raise CudaError(f"CUDA's driver refuses: {name} ({status})", status)
 
 
 @cache
@@ -116,6 +130,28 @@ def in_context(ordinal: int) -> Iterator[None]:
         cu.cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         if before.value:
             cu.cuCtxSetCurrent(before)
+
+
+@contextlib.contextmanager
+def on_device(ordinal: int) -> Iterator[None]:
+    """The device's own context is current meanwhile: work of a default stream is the current context's."""
+    before, own = ctypes.c_void_p(), primary_context(ordinal)
+    checked(driver().cuCtxGetCurrent(ctypes.byref(before)))
+    if before.value == own:
+        yield
+        return
+    checked(driver().cuCtxSetCurrent(own))
+    try:
+        yield
+    finally:
+        driver().cuCtxSetCurrent(before)
+
+
+def is_stream_of(stream: int, ordinal: int) -> bool:
+    """Whether what is queued there runs in the device's own context, which is current."""
+    context = ctypes.c_void_p()
+    checked(driver().cuStreamGetCtx(stream, ctypes.byref(context)))
+    return context.value == primary_context(ordinal)
 
 
 class Module:

@@ -8,7 +8,7 @@ from typing import Any
 import cupy
 
 from .arguments import passed
-from .binding import Array
+from .binding import Array, item_strides
 from .cuda_calls import CudaCalls
 from .element_types import STAND_INS, plain_type
 from .manifest import ManifestArgument
@@ -22,10 +22,10 @@ class CupyCalls:
         self.operator = operator
         self.calls = CudaCalls(operator)
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Any:
         return self._run(arrays, named, False)
 
-    def original(self, *arrays: Any, **named: Any) -> Any:
+    def original(self, /, *arrays: Any, **named: Any) -> Any:
         return self._run(arrays, named, True)
 
     def prepare(self, device: int | None = None) -> None:
@@ -42,7 +42,10 @@ class CupyCalls:
         kinds = tuple((a.dtype.str, a.dtype.name, a.shape, a.strides, a.device.id) for a in own.arrays)
         call = self.operator.call(
             (kinds, tuple(own.sizes.items())),
-            lambda: [_described(array) for array in own.arrays],
+            lambda: [
+                _described(self.operator.name, a.name, array)
+                for a, array in zip(self.operator.signature.arrays, own.arrays)
+            ],
             own.sizes,
             lambda: self.calls.device_of(ordinal),
         )
@@ -71,9 +74,8 @@ def _shape(_: ManifestArgument | None, array: Any) -> Sequence[int]:
     return shape
 
 
-def _described(array: Any) -> Array:
-    item = array.dtype.itemsize
-    strides = tuple(stride // item for stride in array.strides)
+def _described(owner: str, name: str, array: Any) -> Array:
+    strides = item_strides(owner, name, array)
     return Array(plain_type(array.dtype.name), tuple(array.shape), strides, f"cuda:{array.device.id}")
 
 

@@ -19,6 +19,8 @@ _A_HEADER = "cuda_fp16.h"
 class CompileError(RuntimeError):
     """A source that NVRTC does not take, or no NVRTC."""
 
+    is_about_code = True
+
 
 def compile_source(
     source: str,

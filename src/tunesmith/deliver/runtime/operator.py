@@ -19,6 +19,7 @@ from .expressions import Expression, NoValue
 from .manifest import BadDispatch, Entry, Manifest, ManifestArgument, ManifestLaunch, read_dispatch
 
 KEPT = 4096  # kinds of calls that are remembered
+_WORDS = 300  # of what a driver says
 BUILDS = "builds.json"
 
 
@@ -178,6 +179,19 @@ class Operator:
             tuned_on = ", ".join(r.dispatch.architecture or r.dispatch.device for r in self.results)
             warnings.warn(untuned_note(self.name, tuned_on, label), RuntimeWarning, stacklevel=3)
         return self.results[0], False
+
+    def warn_refused(self, entry: Entry, why: object) -> None:
+        """A tuned kernel that this machine does not take: once for each of them."""
+        if entry.file in self._warned:
+            return
+        self._warned.add(entry.file)
+        words = " ".join(str(why).split())[:_WORDS]
+        warnings.warn(
+            f"{self.name}: {entry.file} cannot be used here ({words}): its original serves. Update the "
+            "driver to that of the run, or tune here and export again",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
     def call(
         self,

@@ -57,17 +57,17 @@ class TorchCalls:
         self._layouts: dict[Any, list[Any]] = {}
         self._written = [n for n, a in enumerate(self.signature.arrays) if a.is_written]
 
-    def __call__(self, *arrays: Any, **named: Any) -> Any:
+    def __call__(self, /, *arrays: Any, **named: Any) -> Any:
         return self._passed(arrays, named, False)
 
-    def original(self, *arrays: Any, **named: Any) -> Any:
+    def original(self, /, *arrays: Any, **named: Any) -> Any:
         return self._passed(arrays, named, True)
 
     def prepare(self, device: Any = None) -> None:
         """Load, or compile, all that may serve: before a capture, or to have the first call as fast."""
-        ordinal = torch.cuda.current_device() if device is None else torch.device(device).index or 0
         torch.cuda.init()
-        self.calls.prepare(ordinal)
+        ordinal = None if device is None else torch.device(device).index
+        self.calls.prepare(torch.cuda.current_device() if ordinal is None else ordinal)
 
     def _passed(self, arrays: Sequence[Any], named: Mapping[str, Any], original: bool) -> Any:
         for value in (*arrays, *named.values()):
