@@ -97,9 +97,9 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             then = "given up" if final else "asking again"
             return f"request {number} is not answered, {then}: {first_line(reason)}"
         case ev.Served(calls=calls):
-            timed = [c.result for c in calls if c.result.timing is not None]
-            slower = sum(r.timing is not None and median(r.timing.ratios) < SLOWER for r in timed)
-            where = counted(len(timed), "size")
+            timed = [(c.sizes, median(c.result.timing.ratios)) for c in calls if c.result.timing is not None]
+            slower = len({sizes for sizes, ratio in timed if ratio < SLOWER})
+            where = counted(len({sizes for sizes, _ in timed}), "size")
             return f"called through its dispatch at {where}, slower than the original at {slower or 'none'}"
         case ev.Verified(outcome):
             bad = [r for r in outcome.results if not r.ok]

@@ -19,7 +19,7 @@ from tunesmith.run.events import ServedSize, StoredBinary, VerifiedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.ports import Delivery, SizedCall
 
-LOOKS = 2  # at results of timed launches
+ROUNDS, LOOKS = 11, 2  # of timed launches, and looks at their results
 
 
 class BinaryStore(Protocol):
@@ -92,7 +92,7 @@ class Serving:
                 result = Result(call.name, plan.status, detail=plan.reason)
             else:
                 self._timer.expect(workload, self._estimate(sizes))
-                policy = replace(self._policies.long, looks=LOOKS)
+                policy = replace(self._policies.long, rounds=ROUNDS, looks=LOOKS)
                 result = self._timer.against_original(Ready(workload, code, plan), policy, seed)
         return ServedSize(call.sizes, entry.file, config, result)
 

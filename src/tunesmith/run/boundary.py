@@ -1,14 +1,20 @@
 """Where the general configuration serves: learnt from sizes at which it was timed against the original.
 
-The boundary is a box: bounds on sizes and on lengths of arrays, values of listed sizes, multiples. It is cut
-until no size at which the original was faster lies in it, and it ends where nothing was timed.
+The boundary is a box: bounds on sizes and on lengths of arrays, values of listed sizes, multiples; corners
+may be cut off it. It is cut until no size at which the original was faster lies in it, and it ends where
+nothing was timed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
+from math import log
 
+import numpy as np
+
+from tunesmith.problem.domain import Bools, Ints
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import parse
 
@@ -50,110 +56,146 @@ class Boundary:
 
 @dataclass(frozen=True)
 class _Feature:
+    """A size, or the length of an array, with its value at every size that was timed."""
+
     text: str
-    of: Callable[[Mapping[str, int]], int]
-    listed: bool = False  # its values are few, and each may be left out
-    low: int = 0  # what the contract promises at least
-    high: int = 0  # and at most
+    values: Ints
+    listed: bool  # its values are few, and each may be left out
+    low: int  # what the contract promises at least
+    high: int  # and at most
+
+    @property
+    def is_size(self) -> bool:
+        return self.text.isidentifier()
+
+    def at_most(self, most: int) -> _Cut:
+        return _Cut(f"{self.text} <= {most}", self.values <= most, (self.text, "most"))
+
+    def at_least(self, least: int) -> _Cut:
+        return _Cut(f"{self.text} >= {least}", self.values >= least, (self.text, "least"))
+
+    def one_of(self, values: Sequence[int]) -> _Cut:
+        text = f"{self.text} in ({', '.join(map(str, values))},)"
+        return _Cut(text, np.isin(self.values, values), (self.text, "one of"))
+
+    def multiple(self, step: int) -> _Cut:
+        return _Cut(f"{self.text} % {step} == 0", self.values % step == 0, (self.text, "step"))
 
 
 @dataclass(frozen=True)
 class _Cut:
     text: str
-    keeps: Callable[[Mapping[str, int]], bool]
+    keeps: Bools  # of the sizes timed
     bound: tuple[str, str]  # which feature's, and which side: a later cut there replaces this one
+    area: float = 0.0  # of a corner that is cut off, by the logarithms of its sides
+
+    def __or__(self, other: _Cut) -> _Cut:
+        text = f"({self.text} or {other.text})"
+        return _Cut(text, self.keeps | other.keeps, (text, "corner"))
 
 
 def learn(problem: Problem, timed: Sequence[TimedSize]) -> Boundary | None:
     """None: there is no size at which it was shown to serve."""
-    features = tuple(_features(problem))
-    good = [dict(point.sizes) for point in timed if point.is_good]
-    bad = [dict(point.sizes) for point in timed if not point.is_good]
+    features = _features(problem, [dict(point.sizes) for point in timed])
+    is_good = np.array([point.is_good for point in timed], dtype=np.bool_)
+    inside = np.ones(len(timed), dtype=np.bool_)
     cuts: dict[tuple[str, str], str] = {}
-    while bad and good:
+    while (inside & ~is_good).any():
+        good, bad = inside & is_good, inside & ~is_good
         found = [(cut, *_gain(cut, good, bad)) for cut in _cuts(features, good, bad)]
         found = [(cut, lost, removed) for cut, lost, removed in found if removed]
         if not found:
             return None  # one size, both ways: it is not known to serve there
-        cut, _, _ = min(found, key=lambda one: ((one[1] + 1) / one[2], one[1], one[0].text))
-        good, bad = ([sizes for sizes in some if cut.keeps(sizes)] for some in (good, bad))
+        cut = min(found, key=lambda one: (_cost(*one), -one[0].area, one[1], one[0].text))[0]
+        inside &= cut.keeps
         cuts[cut.bound] = cut.text
-    if not good:
+    if not inside.any():
         return None
     for feature in features:
-        cuts.update(_ends(feature, good))
-    conditions = tuple(dict.fromkeys(cuts.values()))
-    inside = [p for p in timed if p.is_good and all(parse(c).holds(dict(p.sizes)) for c in conditions)]
-    least = min(p.ratio for p in inside if p.ratio is not None)
-    return Boundary(conditions, len(inside), len(timed) - len(inside), least)
+        for end in _ends(feature, inside):
+            inside &= end.keeps
+            cuts[end.bound] = end.text
+    ratios = [p.ratio for p, kept in zip(timed, inside, strict=True) if kept and p.ratio is not None]
+    return Boundary(tuple(dict.fromkeys(cuts.values())), len(ratios), len(timed) - len(ratios), min(ratios))
 
 
-def _features(problem: Problem) -> Iterator[_Feature]:
-    promised = {}
+def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Feature, ...]:
+    found, promised = [], {}
     for rule in problem.contract.sizes:
         low, high = (min(rule.one_of), max(rule.one_of)) if rule.one_of else (rule.min, rule.max)
         promised[rule.name] = high
-        name = rule.name
-        yield _Feature(name, lambda sizes, name=name: sizes[name], bool(rule.one_of), low, high)  # type: ignore[misc]
+        values = np.array([sizes[rule.name] for sizes in timed], dtype=np.int64)
+        found.append(_Feature(rule.name, values, bool(rule.one_of), low, high))
     shapes = dict.fromkeys(a.shape for a in problem.arguments if a.is_array and not a.alias)
     for shape in shapes:
         if len({name for e in shape for name in e.names}) > 1:
             text = " * ".join(f"({e.text})" for e in shape)
             length = parse(text)
-            yield _Feature(f"({text})", length.evaluate, False, 0, length.evaluate(promised))
+            values = np.array([length.evaluate(sizes) for sizes in timed], dtype=np.int64)
+            found.append(_Feature(f"({text})", values, False, 0, length.evaluate(promised)))
+    return tuple(found)
 
 
-def _cuts(
-    features: Iterable[_Feature], good: Sequence[Mapping[str, int]], bad: Sequence[Mapping[str, int]]
-) -> Iterator[_Cut]:
+def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools) -> Iterator[_Cut]:
     """Every cut that leaves one bad size outside, as near to the good ones as these are."""
     for feature in features:
-        values = sorted({feature.of(sizes) for sizes in good})
-        for wrong in sorted({feature.of(sizes) for sizes in bad}):
-            below, above = [v for v in values if v < wrong], [v for v in values if v > wrong]
-            if below:
-                yield _at_most(feature, below[-1])
-            if above:
-                yield _at_least(feature, above[0])
+        values = np.unique(feature.values[good])
+        for wrong in np.unique(feature.values[bad]).tolist():
+            below, above = values[values < wrong], values[values > wrong]
+            if len(below):
+                yield feature.at_most(int(below[-1]))
+            if len(above):
+                yield feature.at_least(int(above[0]))
             if feature.listed and wrong not in values:
-                yield _one_of(feature, values)
-            if feature.text.isidentifier() and not feature.listed:
-                for step in MULTIPLES:
-                    if wrong % step:
-                        yield _multiple(feature, step)
-                        break
+                yield feature.one_of(values.tolist())
+            step = next((step for step in MULTIPLES if wrong % step), None)
+            if feature.is_size and not feature.listed and step is not None:
+                yield feature.multiple(step)
+    for one, other in permutations([f for f in features if f.is_size], 2):
+        for number in np.flatnonzero(bad):
+            yield from _corners(one, other, good, int(number))
 
 
-def _at_most(feature: _Feature, most: int) -> _Cut:
-    return _Cut(f"{feature.text} <= {most}", lambda s: feature.of(s) <= most, (feature.text, "most"))
+def _corners(one: _Feature, other: _Feature, good: Bools, number: int) -> Iterator[_Cut]:
+    """The four corners with this size in them, as wide as may be with no good one inside: first where one is
+    alike, then where the other is."""
+    for up in (False, True):
+        for right in (False, True):
+            beyond = other.values >= other.values[number] if right else other.values <= other.values[number]
+            first = _side(one, good & beyond, number, up)
+            if first is None:
+                continue
+            second = _side(other, good & ~first.keeps, number, right)
+            if second is not None:
+                yield replace(first | second, area=first.area * second.area)
 
 
-def _at_least(feature: _Feature, least: int) -> _Cut:
-    return _Cut(f"{feature.text} >= {least}", lambda s: feature.of(s) >= least, (feature.text, "least"))
+def _side(feature: _Feature, good: Bools, number: int, up: bool) -> _Cut | None:
+    """Keeps everything up to the last of these that lies before the size; None: one of them lies beyond."""
+    wrong, values = int(feature.values[number]), feature.values[good]
+    if not len(values) or (values >= wrong if up else values <= wrong).any():
+        return None
+    nearest = int(values.max() if up else values.min())
+    cut = feature.at_most(nearest) if up else feature.at_least(nearest)
+    reach = (feature.high, nearest) if up else (nearest, feature.low)
+    return replace(cut, area=log(max(reach[0], 1)) - log(max(reach[1], 1)))
 
 
-def _one_of(feature: _Feature, values: Sequence[int]) -> _Cut:
-    text = f"{feature.text} in ({', '.join(map(str, values))},)"
-    return _Cut(text, lambda s: feature.of(s) in values, (feature.text, "one of"))
-
-
-def _multiple(feature: _Feature, step: int) -> _Cut:
-    return _Cut(f"{feature.text} % {step} == 0", lambda s: feature.of(s) % step == 0, (feature.text, "step"))
-
-
-def _gain(cut: _Cut, good: Sequence[Mapping[str, int]], bad: Sequence[Mapping[str, int]]) -> tuple[int, int]:
+def _gain(cut: _Cut, good: Bools, bad: Bools) -> tuple[int, int]:
     """Good sizes lost by it, and bad ones left outside; a cut that loses every good one is none."""
-    lost = sum(not cut.keeps(sizes) for sizes in good)
-    removed = sum(not cut.keeps(sizes) for sizes in bad)
-    return lost, removed if lost < len(good) else 0
+    lost, removed = int((good & ~cut.keeps).sum()), int((bad & ~cut.keeps).sum())
+    return lost, removed if lost < good.sum() else 0
 
 
-def _ends(feature: _Feature, good: Sequence[Mapping[str, int]]) -> dict[tuple[str, str], str]:
+def _cost(cut: _Cut, lost: int, removed: int) -> float:
+    """A corner is two conditions."""
+    return (lost + (2 if cut.bound[1] == "corner" else 1)) / removed
+
+
+def _ends(feature: _Feature, inside: Bools) -> Iterator[_Cut]:
     """Beyond the outermost sizes that were timed nothing was shown."""
-    values = [feature.of(sizes) for sizes in good]
-    found: dict[tuple[str, str], str] = {}
-    if max(values) < feature.high:
-        found[feature.text, "most"] = _at_most(feature, max(values)).text
-    if feature.text.isidentifier() and min(values) > feature.low:
-        found[feature.text, "least"] = _at_least(feature, min(values)).text
-    return found
+    values = feature.values[inside]
+    if values.max() < feature.high:
+        yield feature.at_most(int(values.max()))
+    if feature.is_size and values.min() > feature.low:
+        yield feature.at_least(int(values.min()))

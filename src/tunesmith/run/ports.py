@@ -60,7 +60,7 @@ class SizedCall:
 
     @property
     def name(self) -> str:
-        return self.workload or show_sizes(dict(self.sizes))
+        return self.workload or show_sizes(dict(self.sizes)) + (", warm" if self.cache == "warm" else "")
 
 
 class Lab(Protocol):

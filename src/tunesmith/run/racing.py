@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 from tunesmith.run.boundary import SLOWER, Boundary, TimedSize, learn
@@ -105,35 +106,40 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     return Winners(choice.general, tuple(picks), where, _shown(boundary))
 
 
+def most_rounds(device: Device) -> int:
+    """Of calls until a boundary holds."""
+    return 4 if device.is_host else 6
+
+
 def rounds_of(state: State, general: Config) -> tuple[Served, ...]:
     return tuple(served for served in state.served if served.general == general)
 
 
 def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
-    """The sizes of no workload, and how the general configuration did there."""
+    """The sizes of no workload, and how the general configuration did there: cold or warm, at its worst."""
     named = {w.name for w in problem.workloads}
-    return tuple(
-        TimedSize(call.sizes, _ratio(call.result))
-        for call in served.calls
-        if call.config == served.general and call.result.workload not in named
-    )
+    found: dict[tuple[tuple[str, int], ...], list[float | None]] = {}
+    for call in served.calls:
+        if call.config == served.general and call.result.workload not in named:
+            found.setdefault(call.sizes, []).append(_ratio(call.result))
+    return tuple(TimedSize(sizes, _worst(ratios)) for sizes, ratios in found.items())
 
 
 def boundary_of(problem: Problem, state: State, general: Config) -> Boundary | None:
     """Learnt from the first sizes, and again whenever one inside it proves slower. Else it stays as it was:
-    what was confirmed is what is delivered."""
+    what was confirmed is what is delivered. None where even the last round found slower ones."""
     timed = [
         TimedSize(w.sizes, _ratio(result))
         for w in problem.workloads
         if (result := timing_of(state, general, w.name)) is not None
     ]
     found: Boundary | None = None
-    for number, served in enumerate(rounds_of(state, general)):
+    for number, served in enumerate(rounds_of(state, general), 1):
         fresh = probes_of(problem, served)
         timed += fresh
         inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
-        if number == 0 or any(not p.is_good for p in inside):
-            found = learn(problem, timed)
+        if number == 1 or any(not p.is_good for p in inside):
+            found = learn(problem, timed) if number < most_rounds(state.device) else None
         elif found is not None:
             found = found.with_more(fresh)
         if found is None:
@@ -143,6 +149,11 @@ def boundary_of(problem: Problem, state: State, general: Config) -> Boundary | N
 
 def _ratio(result: Result) -> float | None:
     return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
+
+
+def _worst(ratios: Sequence[float | None]) -> float | None:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return min(known) if len(known) == len(ratios) else None
 
 
 def _shown(boundary: Boundary) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from tunesmith.problem.domain import Sizes, domain_of
+import numpy as np
+
+from tunesmith.problem.device import Device
+from tunesmith.problem.domain import Domain, Sizes, domain_of
 from tunesmith.problem.probes import probe_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
 from tunesmith.run.ports import Delivery, SizedCall
-from tunesmith.run.racing import Winners, boundary_of, probes_of, rounds_of
+from tunesmith.run.racing import Winners, most_rounds, probes_of, rounds_of
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
 from tunesmith.text import seed_of
 
-FIRST, LATER = 32, 16  # sizes of a round
-FIRST_ON_HOST, LATER_ON_HOST = 10, 6  # where each takes longer
-ROUNDS = 4
+ON_GPU, ON_HOST = 32, 10  # sizes of a round: on a host each takes longer
+SLOWER_ONES, WEAKEST = 6, 3  # beside which others are tried
 MOST_BYTES = 192 << 20  # on a GPU, beyond what the largest workload takes
 
 
@@ -24,10 +26,10 @@ def next_calls(
     """Calls to be made; none when enough was seen.
 
     The general configuration at sizes over its whole domain, then at fresh ones inside the boundary that
-    these gave, until a round has none that is slower. And with the dispatch that is delivered in the end,
-    every workload that a winner serves.
+    these gave, until a round has none that is slower: cold and, where a cache can hold the arrays, warm. And
+    with the dispatch that is delivered in the end, every workload that a winner serves.
     """
-    probes = [SizedCall(sizes) for sizes in _probes(problem, state, choice, general)]
+    probes = _probes(problem, state, choice, general)
     if probes and not (choice.general is not None and rounds_of(state, choice.general)):
         return tuple(probes)
     is_confirmed = bool(state.served) and state.served[-1].dispatch == made.entries_digest
@@ -37,20 +39,33 @@ def next_calls(
     return (*(SizedCall(w.sizes, w.name, w.cache) for w in picked), *probes)
 
 
-def _probes(problem: Problem, state: State, choice: Winners, general: Variant | None) -> tuple[Sizes, ...]:
+def _probes(
+    problem: Problem, state: State, choice: Winners, general: Variant | None
+) -> tuple[SizedCall, ...]:
     if choice.general is None or general is None:
         return ()
     device = state.device
     rounds = [found for served in rounds_of(state, choice.general) if (found := probes_of(problem, served))]
-    boundary = boundary_of(problem, state, choice.general) if rounds else None
-    if len(rounds) >= ROUNDS or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
+    if len(rounds) >= most_rounds(device) or (len(rounds) > 1 and all(p.is_good for p in rounds[-1])):
         return ()
     domain = domain_of(problem, general, device)
     most = domain.byte_limit() if device.is_host else max(domain.byte_limit(), MOST_BYTES)
     inside = [parse(text) for text in choice.where]
-    known = {w.sizes for w in problem.workloads}
-    known |= {p.sizes for found in rounds for p in found}
-    counts = (FIRST_ON_HOST, LATER_ON_HOST) if device.is_host else (FIRST, LATER)
+    timed = [p for found in rounds for p in found]
+    known = {w.sizes for w in problem.workloads} | {p.sizes for p in timed}
+    good = [p for p in timed if p.is_good and all(c.holds(dict(p.sizes)) for c in inside)]
+    weak = [p for p in reversed(timed) if p.ratio is not None and not p.is_good][:SLOWER_ONES]
+    weak += sorted(good, key=lambda p: (p.ratio or 0.0, p.sizes))[:WEAKEST]
     seed = seed_of(state.settings.seed, "served", len(rounds))
-    count = counts[1] if boundary is not None else counts[0]
-    return probe_sizes(domain, seed, count, most, inside, known, ends=boundary is None)
+    count = ON_HOST if device.is_host else ON_GPU
+    served = [p.sizes for p in good]
+    sizes = probe_sizes(domain, seed, count, most, inside, known, served, [p.sizes for p in weak])
+    return tuple(call for one in sizes for call in _temperatures(domain, one, device))
+
+
+def _temperatures(domain: Domain, sizes: Sizes, device: Device) -> tuple[SizedCall, ...]:
+    """What the last-level cache of a GPU can hold, the kernel before may have left there."""
+    nbytes = domain.bytes(np.array([[value for _, value in sizes]], dtype=np.int64))[0]
+    if device.is_host or nbytes > device.limits.llc:
+        return (SizedCall(sizes),)
+    return SizedCall(sizes), SizedCall(sizes, cache="warm")
