@@ -36,7 +36,7 @@ RULE = f"// {'-' * 100}\n"
 PREPARES = "Loads what may serve on this device, as before a capture; false where some of it cannot be."
 
 
-# An entry's kernel by name, as an expression of `CudaApi.handle`; or why there is none.
+# An entry's kernel by name, as an expression of `CudaApi.handle`; of `EmbeddedKernel own` where it may fail.
 Address = Callable[[str], str]
 
 
@@ -49,7 +49,7 @@ class DispatchLine:
     address: Address | None = None
     why: str = ""
     label: str = ""
-    may_fail: bool = False  # its kernel may prove impossible to load
+    may_fail: bool = False  # it is embedded: its kernel may prove impossible to load
     where: str = ""  # the devices that its code is for, in C++; empty: all that the program is built for
 
     @property
@@ -292,15 +292,19 @@ class HostProgram:
         kernels = list(dict.fromkeys(launch.entry for launch in entry.launches))
         finders, ready = [], []
         for k, kernel in enumerate(kernels):
-            made = f"    static Kernel kernel = {{{address(kernel)}, {{}}}};\n    return kernel;\n"
-            finders.append(f"static Kernel& {name}_kernel_{k}() {{\n{made}}}\n")
-            ready.append(f"{name}_kernel_{k}().handle != nullptr")
-        body.append(f"    if (!({' && '.join(ready)})) return {self.api.no_image};\n")
+            made = f"    static Kernel own = {{{address(kernel)}, {{}}}};\n    return &own;\n"
+            if line.may_fail:
+                made = f"    static EmbeddedKernel own;\n    return {address(kernel)};\n"
+            finders.append(f"static Kernel* {name}_kernel_{k}() {{\n{made}}}\n")
+            ready.append(f"{name}_kernel_{k}() != nullptr")
+            body.append(f"    Kernel* const kernel_{k} = {name}_kernel_{k}();\n")
+            if line.may_fail:
+                body.append(f"    if (kernel_{k} == nullptr) return {self.api.no_image};\n")
         for number, launch in enumerate(entry.launches):
             listed = ", ".join(f"(void*)&{places[arg]}" for arg in launch.args)
             args = f"args_{number}" if listed else "nullptr"
             body.append(f"    void* {args}[] = {{{listed}}};\n" if listed else "")
-            kernel = f"{name}_kernel_{kernels.index(launch.entry)}()"
+            kernel = f"*kernel_{kernels.index(launch.entry)}"
             started = f"start({kernel}, shape_{number}, {args}, device, stream)"
             if number < len(entry.launches) - 1:
                 body.append(f"    const {self.api.status} error_{number} = {started};\n")
@@ -348,7 +352,7 @@ class HostProgram:
         """A kernel from what the program carries: machine code, or PTX, which may have a cap on registers."""
         image = self.images.setdefault(data, f"image_{len(self.images)}")
         cap = f", {registers}" if registers else ""
-        return lambda name: f"embedded_kernel({image}, {c_text(symbols[name])}{cap})"
+        return lambda name: f"embedded_kernel(own, {image}, {c_text(symbols[name])}{cap})"
 
     def head(self, about: Sequence[str], call: Sequence[str]) -> str:
         """The comment that a file begins with."""

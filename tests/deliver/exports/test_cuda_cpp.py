@@ -30,6 +30,8 @@ DRIVER = """
 static int capability = 90;
 static char last[256];
 extern "C" {
+CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }
 CUresult cuCtxGetDevice(CUdevice* device) { *device = 0; return CUDA_SUCCESS; }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
     const bool is_major = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
