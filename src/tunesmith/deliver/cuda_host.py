@@ -81,7 +81,8 @@ class _Steps:
 
     runs: dict[str, str] = field(default_factory=dict)  # what a function runs -> its name
     functions: list[str] = field(default_factory=list)
-    ready: dict[str, dict[str, None]] = field(default_factory=dict)  # devices -> what is loaded for them
+    # Devices, and whether without an original of their own -> what is loaded there.
+    ready: dict[tuple[str, bool], dict[str, None]] = field(default_factory=dict)
 
 
 @dataclass
@@ -190,14 +191,18 @@ class HostProgram:
         """The original: machine code where it is for the device, else what is for all."""
         own = [line for line in self.lines if line.is_last and line.address]
         first = [replace(line, where="") for line in own if line.result is self.artefact.first]
-        lines = [*(line for line in own if line.where), *(self.elsewhere or first)]
-        ending = [self._step(line, steps) for line in lines]
-        if not any(line.entry.when == "1" and not line.where for line in lines):
+        others = self.elsewhere or first
+        ending = [self._step(line, steps) for line in own if line.where]
+        ending += [self._step(line, steps, is_elsewhere=True) for line in others]
+        if not any(line.entry.when == "1" and not line.where for line in others):
             ending.append(f"    return {self.api.invalid};\n")
         return ending
 
-    def _step(self, line: DispatchLine, steps: _Steps, block: int | None = None) -> str:
-        """`block`: the number of the device's whose lines these are; None: a line after all of them."""
+    def _step(
+        self, line: DispatchLine, steps: _Steps, block: int | None = None, *, is_elsewhere: bool = False
+    ) -> str:
+        """`block`: the number of the device's whose lines these are; None: a line after all of them.
+        `is_elsewhere`: it serves where no original of the device's own does."""
         number, indent = len(steps.functions), "    " if block is None else "        "
         text = self._run("{name}", line)
         if text not in steps.runs:
@@ -212,7 +217,7 @@ class HostProgram:
             needed.append(f"{name}({self._sizes_passed})")
         needed += [f"{self.pointers[a.name]} != nullptr" for a in line.entry.workspace if line.is_tuned]
         if line.may_fail:
-            steps.ready.setdefault(line.where, {})[own] = None
+            steps.ready.setdefault((line.where, is_elsewhere), {})[own] = None
             needed += [f"{own}_ready()"] if line.is_tuned else []
         condition = f"if ({' && '.join(needed)}) " if needed else ""
         return f"{comment([line.about], indent)}{indent}{condition}return {own}({self.passed}, device);\n"
@@ -222,11 +227,18 @@ class HostProgram:
             return "    return true;\n"
         body = "    const int device = current_device();\n"
         body += "    if (device < 0) return false;\n" if self.api.no_device else ""
-        body += "    bool all = true;\n    "
-        for where, names in sorted(steps.ready.items(), key=lambda item: not item[0]):
+        body += "    bool all = true;\n"
+        own = [line.where for line in self.lines if line.is_last and line.address and line.where]
+        served = f"if ({' || '.join(dict.fromkeys(own))}) {{\n    }} else " if own else ""
+        chain = ""  # of what is for devices without an original of their own
+        for (where, is_elsewhere), names in steps.ready.items():
             loads = "".join(f"        all = {name}_ready() && all;\n" for name in names)
-            body += f"{f'if ({where}) ' if where else ''}{{\n{loads}    }} else "
-        return body.removesuffix(" else ") + "\n    return all;\n"
+            if is_elsewhere:
+                chain += f"{f'if ({where}) ' if where else ''}{{\n{loads}    }} else "
+            else:
+                body += f"    {f'if ({where}) ' if where else ''}{{\n{loads}    }}\n"
+        body += f"    {served}{chain.removesuffix(' else ')}\n" if chain else ""
+        return f"{body}    return all;\n"
 
     def _note(self) -> str:
         """How to tune, where nothing was; said once."""

@@ -13,7 +13,9 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.deliver.exports.silu import artefact, result, written
 from tunesmith.backends.cuda import toolkit
-from tunesmith.deliver.exports.artefact import Artefact, one_artefact
+from tunesmith.backends.cuda.compile import COMPILERS
+from tunesmith.backends.port import Unsupported
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, one_artefact
 from tunesmith.deliver.exports.cuda_cpp import CPP, CUBIN
 from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
@@ -47,14 +49,20 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* 
     if (target != nullptr) std::printf("PTX of %.5s", target + 9);
     else std::printf("cubin %u", ((const unsigned*)image)[12]);  // its flags, which name the device
     if (count == 1 && *names == CU_JIT_MAX_REGISTERS) std::printf(" by %d registers", (int)(size_t)*values);
+    std::puts("");
 #endif
     (void)names, (void)values, (void)count;
-    return CUDA_SUCCESS;
+    // The code of another device is refused: flags of an ELF file name it.
+    const unsigned* const words = (const unsigned*)image;
+    const unsigned own = words[12] & 0xff, other = words[12] >> 8 & 0xff;
+    const bool is_code = std::memcmp(image, "\x7f" "ELF", 4) == 0;
+    const bool is_own = own == (unsigned)capability || other == (unsigned)capability;
+    return is_code && !is_own ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
 }
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
     *kernel = (CUkernel)library;
 #ifdef SHOW_LOADS
-    std::printf(": %s\\n", name);
+    std::puts(name);
 #endif
     (void)name;
     return CUDA_SUCCESS;
@@ -214,8 +222,11 @@ def test_two_devices_are_one_artefact_and_others_get_the_ptx_for_them(tmp_path: 
 #include <cstdlib>
 int main(int, char** given) {
     capability = std::atoi(given[1]);
+    int errors = 0;
     for (int d = 63; d < 65; ++d)
-        silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17, d, nullptr);
+        errors += silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17, d, nullptr);
+    errors += silu_and_mul_tuned::launch_original((__half*)16, (const __half*)32, 17, 64, nullptr);
+    if (errors != 0) std::puts("an error");
     std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
 }
 """
@@ -231,8 +242,44 @@ int main(int, char** given) {
     ):
         command = ["./program", str(capability)]
         got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
-        assert got.stdout.splitlines() == [*(f"{each}: {symbol}" for each in own), "ready"]
+        assert got.stdout.splitlines() == [*(line for each in own for line in (each, symbol)), "ready"]
         assert got.stderr.count("its original serves") == (capability in ptx)
+
+
+@needs_gxx
+def test_only_what_may_serve_on_the_device_is_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without PTX the first run's original is all that other devices could get, and they alone try it."""
+    program = """
+#include <cstdlib>
+int main(int, char** given) {
+    capability = std::atoi(given[1]);
+    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
+}
+"""
+
+    def nothing_here(*_: object) -> None:
+        raise Unsupported("not here")
+
+    def prepared(own: DeviceResult, capability: int) -> list[str]:
+        both = one_artefact((result(80, device="another GPU"), own))
+        written(CUBIN.export(both).files, tmp_path)
+        compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
+        command = ["./program", str(capability)]
+        got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+        return [line.partition(" ")[0] for line in got.stdout.splitlines() if not line.startswith("_Z")]
+
+    (tmp_path / "main.cpp").write_text(f"#define SHOW_LOADS\n{DRIVER}{program}")
+    whole = result(90)
+    *tuned, original = whole.dispatch.entries
+    entries = (*tuned, replace(original, binary=None))
+    part = replace(whole, dispatch=replace(whole.dispatch, entries=entries))
+    assert prepared(part, 90) == ["cubin", "cubin", "PTX", "ready"]
+    monkeypatch.setitem(COMPILERS, "nvrtc", nothing_here)
+    assert prepared(whole, 90) == ["cubin", "cubin", "cubin", "ready"]
+    # The original of sm_80, which is refused.
+    assert prepared(whole, 75) == ["cubin", "not"]
 
 
 SOURCE_THAT_ASKS = """\
