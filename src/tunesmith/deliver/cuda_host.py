@@ -23,6 +23,7 @@ from tunesmith.deliver.cuda_names import (
     scalar_text,
     shape_text,
     unfit,
+    unused_text,
     workspace_parameter,
 )
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
@@ -215,7 +216,7 @@ class HostProgram:
             name = f"serves_{'original' if block is None else block}_{number}"
             steps.functions.append(comment([line.entry.when]) + self._condition(name, when))
             needed.append(f"{name}({self._sizes_passed})")
-        needed += [f"{self.pointers[a.name]} != nullptr" for a in line.entry.workspace if line.is_tuned]
+        needed += self._scratch_as_tuned(line.entry, indent) if line.is_tuned else []
         if line.may_fail:
             steps.ready.setdefault((line.where, is_elsewhere), {})[own] = None
             needed += [f"{own}_ready()"] if line.is_tuned else []
@@ -265,16 +266,37 @@ class HostProgram:
         """Whether scalars, alignment and memory are as they were when it was verified."""
         arrays = self.dispatch.arrays
         tests = [is_as_tuned(argument) for argument in self.dispatch.literals]
-        tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in arrays if a.align > 1]
-        for a, b in combinations(arrays, 2):
+        return self._all_of([*tests, *self._aligned(arrays), *self._apart(combinations(arrays, 2))], "    ")
+
+    def _aligned(self, arrays: Iterable[DispatchArgument]) -> list[str]:
+        return [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in arrays if a.align > 1]
+
+    def _apart(self, pairs: Iterable[tuple[DispatchArgument, DispatchArgument]]) -> list[str]:
+        tests = []
+        for a, b in pairs:
             if is_written(a) or is_written(b):
                 sides = (f"{self.pointers[x.name]}, {self.bytes_of(x)}" for x in (a, b))
                 tests.append(f"!overlap({', '.join(sides)})")
+        return tests
+
+    def _scratch_as_tuned(self, entry: DispatchEntry, indent: str) -> list[str]:
+        """Whether the workspaces of a winner's own are there, and lie as they did when it was verified."""
+        own = entry.workspace
+        if not own:
+            return []
+        others = [b for b in self.dispatch.arrays if b.name not in {a.name for a in own}]
+        pairs = [*combinations(own, 2), *((a, b) for a in own for b in others)]
+        tests = [*self._aligned(own), *self._apart(pairs)]
+        return [*(f"{self.pointers[a.name]} != nullptr" for a in own), self._all_of(tests, indent)]
+
+    @staticmethod
+    def _all_of(tests: Sequence[str], indent: str) -> str:
+        """That each holds, and that all have a value."""
         if not tests:
             return "true"
-        inner = "        "
+        inner = f"{indent}    "
         joined = f"\n{inner}&& ".join([*tests, "!undefined"])
-        return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n    }}()"
+        return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n{indent}}}()"
 
     def bytes_of(self, argument: DispatchArgument) -> str:
         """From the first byte of an array to its last, in C++."""
@@ -282,9 +304,11 @@ class HostProgram:
 
     def _condition(self, name: str, when: Expr) -> str:
         taken = ", ".join(f"long long {size}" for size in self.sizes.values())
+        holds = c_code(when, self.sizes)
         return (
-            f"static bool {name}({taken}) {{\n    bool undefined = false;\n"
-            f"    const bool holds = {c_code(when, self.sizes)};\n    return holds && !undefined;\n}}\n"
+            f"static bool {name}({taken}) {{\n{unused_text(self.sizes.values(), holds)}"
+            "    bool undefined = false;\n"
+            f"    const bool holds = {holds};\n    return holds && !undefined;\n}}\n"
         )
 
     def _run(self, name: str, line: DispatchLine) -> str:
@@ -327,7 +351,7 @@ class HostProgram:
         is_ready = f"static bool {name}_ready() {{ return {' && '.join(ready)}; }}\n" if line.may_fail else ""
         return (
             f"{''.join(finders)}{is_ready}static {self.api.status} {name}({taken}, int device) {{\n"
-            f"{''.join(body)}}}\n"
+            f"{unused_text((p.name for p in self.parameters), ''.join(body))}{''.join(body)}}}\n"
         )
 
     def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
@@ -396,8 +420,9 @@ class HostProgram:
         if not any(line.is_tuned and line.address for line in self.lines):
             return []
         scalars = "every scalar has the value said above, " if self.dispatch.literals else ""
+        arrays = "arrays and workspaces" if self.workspaces else "arrays"
         return [
-            f"A tuned line serves only where {scalars}arrays are aligned as said,",
-            "no written array overlaps another, and the device is the one it was verified on. Elsewhere the",
-            "original serves.",
+            f"A tuned line serves only where {scalars}{arrays} are aligned as said,",
+            "nothing that is written overlaps another, and the device is one it was verified on.",
+            "Elsewhere the original serves.",
         ]
