@@ -15,7 +15,7 @@ from tests.deliver.exports.silu import artefact, result, written
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.port import Unsupported
-from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, one_artefact
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target, one_artefact
 from tunesmith.deliver.exports.cuda_cpp import CPP, CUBIN
 from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
@@ -110,6 +110,24 @@ def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: 
     for standard in ("c++14", "c++20"):
         compiled(tmp_path, standard, "-c", "silu_and_mul.cpp", "-o", "/dev/null")
     compiled(tmp_path, "c++14", "-c", "example.cpp", "-o", "/dev/null")
+
+
+@needs_gxx
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.parametrize("target", [CPP, CUBIN])
+def test_a_program_in_c_calls_it_by_the_same_header(target: Target, tmp_path: Path) -> None:
+    written(target.export(artefact(result(90))).files, tmp_path)
+    stream = "cudaStream_t" if target is CPP else "CUstream"
+    (tmp_path / "main.c").write_text(
+        f"""
+#include "silu_and_mul.h"
+int run(void* out, const void* in, {stream} stream);
+int run(void* out, const void* in, {stream} stream) {{
+    return silu_and_mul_prepare() ? (int)silu_and_mul_launch(out, in, 16, 64, stream) : -1;
+}}
+"""
+    )
+    compiled(tmp_path, "c99", "-c", "main.c", "-o", "/dev/null", compiler="gcc")
 
 
 @needs_gxx
@@ -341,10 +359,10 @@ def test_a_hostile_name_stays_in_its_place() -> None:
         assert b"\n#error y" not in data
 
 
-def compiled(folder: Path, standard: str, *arguments: str) -> None:
+def compiled(folder: Path, standard: str, *arguments: str, compiler: str = "g++") -> None:
     include = [f"-I{path}" for path in toolkit.header_folders(None, (13, 0))]
     include += [f"-I{Path(str(NVCC)).resolve().parents[1] / 'include'}"]
-    command = [str(GXX), f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments]
+    command = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments]
     own = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
     got = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=110, check=False, env=own
