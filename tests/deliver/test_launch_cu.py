@@ -154,7 +154,7 @@ def test_several_launches_with_workspace_shared_memory_and_attributes(tmp_path: 
         "const int value_rows = static_cast<int>(within(size_rows, -2147483648LL, 2147483647LL, undefined));"
         in text
     )
-    assert "filled with 0.5 before each call for BLOCK=128" in text
+    assert "you fill it with 0.5 before each call for BLOCK=128" in text
 
 
 FIXED = "".join(

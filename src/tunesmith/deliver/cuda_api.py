@@ -32,16 +32,16 @@ _STANDARD = ("atomic", "cstdint", "cstdio", "mutex")
 RUNTIME = CudaApi(
     "cudaError_t", "cudaSuccess", "cudaErrorInvalidValue", "cudaErrorNoKernelImageForDevice",
     "cudaStream_t", "const void*", "",
-    ("cuda_runtime.h", *_STANDARD), ("launch_runtime.cuh", "embedded_runtime.cuh"),
+    ("cuda_runtime.h", *_STANDARD), ("launch_runtime.cuh", "embedded_runtime.cuh", "embedded_kernel.h"),
 )  # fmt: skip
 DRIVER = CudaApi(
     "CUresult", "CUDA_SUCCESS", "CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_NO_BINARY_FOR_GPU",
     "CUstream", "CUkernel", "CUDA_ERROR_INVALID_CONTEXT",
-    ("cuda.h", *_STANDARD), ("driver_linked.h", "launch_driver.h"),
+    ("cuda.h", *_STANDARD), ("driver_linked.h", "launch_driver.h", "embedded_kernel.h"),
 )  # fmt: skip
 # The same, for programs that must load where there is no driver: it is looked for at the first call.
 DRIVER_AT_RUN_TIME = replace(
     DRIVER,
     includes=(*DRIVER.includes, "dlfcn.h"),
-    files=("driver_at_run_time.h", "launch_driver.h"),
+    files=("driver_at_run_time.h", "launch_driver.h", "embedded_kernel.h"),
 )

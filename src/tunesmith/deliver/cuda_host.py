@@ -23,6 +23,7 @@ from tunesmith.deliver.cuda_names import (
     scalar_text,
     shape_text,
     unfit,
+    unused_text,
     workspace_parameter,
 )
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
@@ -36,7 +37,7 @@ RULE = f"// {'-' * 100}\n"
 PREPARES = "Loads what may serve on this device, as before a capture; false where some of it cannot be."
 
 
-# An entry's kernel by name, as an expression of `CudaApi.handle`; or why there is none.
+# An entry's kernel by name, as an expression of `CudaApi.handle`; of `EmbeddedKernel own` where it may fail.
 Address = Callable[[str], str]
 
 
@@ -49,7 +50,7 @@ class DispatchLine:
     address: Address | None = None
     why: str = ""
     label: str = ""
-    may_fail: bool = False  # its kernel may prove impossible to load
+    may_fail: bool = False  # it is embedded: its kernel may prove impossible to load
     where: str = ""  # the devices that its code is for, in C++; empty: all that the program is built for
 
     @property
@@ -81,7 +82,8 @@ class _Steps:
 
     runs: dict[str, str] = field(default_factory=dict)  # what a function runs -> its name
     functions: list[str] = field(default_factory=list)
-    ready: dict[str, dict[str, None]] = field(default_factory=dict)  # devices -> what is loaded for them
+    # Devices, and whether without an original of their own -> what is loaded there.
+    ready: dict[tuple[str, bool], dict[str, None]] = field(default_factory=dict)
 
 
 @dataclass
@@ -190,14 +192,18 @@ class HostProgram:
         """The original: machine code where it is for the device, else what is for all."""
         own = [line for line in self.lines if line.is_last and line.address]
         first = [replace(line, where="") for line in own if line.result is self.artefact.first]
-        lines = [*(line for line in own if line.where), *(self.elsewhere or first)]
-        ending = [self._step(line, steps) for line in lines]
-        if not any(line.entry.when == "1" and not line.where for line in lines):
+        others = self.elsewhere or first
+        ending = [self._step(line, steps) for line in own if line.where]
+        ending += [self._step(line, steps, is_elsewhere=True) for line in others]
+        if not any(line.entry.when == "1" and not line.where for line in others):
             ending.append(f"    return {self.api.invalid};\n")
         return ending
 
-    def _step(self, line: DispatchLine, steps: _Steps, block: int | None = None) -> str:
-        """`block`: the number of the device's whose lines these are; None: a line after all of them."""
+    def _step(
+        self, line: DispatchLine, steps: _Steps, block: int | None = None, *, is_elsewhere: bool = False
+    ) -> str:
+        """`block`: the number of the device's whose lines these are; None: a line after all of them.
+        `is_elsewhere`: it serves where no original of the device's own does."""
         number, indent = len(steps.functions), "    " if block is None else "        "
         text = self._run("{name}", line)
         if text not in steps.runs:
@@ -210,9 +216,9 @@ class HostProgram:
             name = f"serves_{'original' if block is None else block}_{number}"
             steps.functions.append(comment([line.entry.when]) + self._condition(name, when))
             needed.append(f"{name}({self._sizes_passed})")
-        needed += [f"{self.pointers[a.name]} != nullptr" for a in line.entry.workspace if line.is_tuned]
+        needed += self._scratch_as_tuned(line.entry, indent) if line.is_tuned else []
         if line.may_fail:
-            steps.ready.setdefault(line.where, {})[own] = None
+            steps.ready.setdefault((line.where, is_elsewhere), {})[own] = None
             needed += [f"{own}_ready()"] if line.is_tuned else []
         condition = f"if ({' && '.join(needed)}) " if needed else ""
         return f"{comment([line.about], indent)}{indent}{condition}return {own}({self.passed}, device);\n"
@@ -222,11 +228,18 @@ class HostProgram:
             return "    return true;\n"
         body = "    const int device = current_device();\n"
         body += "    if (device < 0) return false;\n" if self.api.no_device else ""
-        body += "    bool all = true;\n    "
-        for where, names in sorted(steps.ready.items(), key=lambda item: not item[0]):
+        body += "    bool all = true;\n"
+        own = [line.where for line in self.lines if line.is_last and line.address and line.where]
+        served = f"if ({' || '.join(dict.fromkeys(own))}) {{\n    }} else " if own else ""
+        chain = ""  # of what is for devices without an original of their own
+        for (where, is_elsewhere), names in steps.ready.items():
             loads = "".join(f"        all = {name}_ready() && all;\n" for name in names)
-            body += f"{f'if ({where}) ' if where else ''}{{\n{loads}    }} else "
-        return body.removesuffix(" else ") + "\n    return all;\n"
+            if is_elsewhere:
+                chain += f"{f'if ({where}) ' if where else ''}{{\n{loads}    }} else "
+            else:
+                body += f"    {f'if ({where}) ' if where else ''}{{\n{loads}    }}\n"
+        body += f"    {served}{chain.removesuffix(' else ')}\n" if chain else ""
+        return f"{body}    return all;\n"
 
     def _note(self) -> str:
         """How to tune, where nothing was; said once."""
@@ -253,16 +266,37 @@ class HostProgram:
         """Whether scalars, alignment and memory are as they were when it was verified."""
         arrays = self.dispatch.arrays
         tests = [is_as_tuned(argument) for argument in self.dispatch.literals]
-        tests += [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in arrays if a.align > 1]
-        for a, b in combinations(arrays, 2):
+        return self._all_of([*tests, *self._aligned(arrays), *self._apart(combinations(arrays, 2))], "    ")
+
+    def _aligned(self, arrays: Iterable[DispatchArgument]) -> list[str]:
+        return [f"is_aligned({self.pointers[a.name]}, {a.align})" for a in arrays if a.align > 1]
+
+    def _apart(self, pairs: Iterable[tuple[DispatchArgument, DispatchArgument]]) -> list[str]:
+        tests = []
+        for a, b in pairs:
             if is_written(a) or is_written(b):
                 sides = (f"{self.pointers[x.name]}, {self.bytes_of(x)}" for x in (a, b))
                 tests.append(f"!overlap({', '.join(sides)})")
+        return tests
+
+    def _scratch_as_tuned(self, entry: DispatchEntry, indent: str) -> list[str]:
+        """Whether the workspaces of a winner's own are there, and lie as they did when it was verified."""
+        own = entry.workspace
+        if not own:
+            return []
+        others = [b for b in self.dispatch.arrays if b.name not in {a.name for a in own}]
+        pairs = [*combinations(own, 2), *((a, b) for a in own for b in others)]
+        tests = [*self._aligned(own), *self._apart(pairs)]
+        return [*(f"{self.pointers[a.name]} != nullptr" for a in own), self._all_of(tests, indent)]
+
+    @staticmethod
+    def _all_of(tests: Sequence[str], indent: str) -> str:
+        """That each holds, and that all have a value."""
         if not tests:
             return "true"
-        inner = "        "
+        inner = f"{indent}    "
         joined = f"\n{inner}&& ".join([*tests, "!undefined"])
-        return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n    }}()"
+        return f"[&]() -> bool {{\n{inner}bool undefined = false;\n{inner}return {joined};\n{indent}}}()"
 
     def bytes_of(self, argument: DispatchArgument) -> str:
         """From the first byte of an array to its last, in C++."""
@@ -270,9 +304,11 @@ class HostProgram:
 
     def _condition(self, name: str, when: Expr) -> str:
         taken = ", ".join(f"long long {size}" for size in self.sizes.values())
+        holds = c_code(when, self.sizes)
         return (
-            f"static bool {name}({taken}) {{\n    bool undefined = false;\n"
-            f"    const bool holds = {c_code(when, self.sizes)};\n    return holds && !undefined;\n}}\n"
+            f"static bool {name}({taken}) {{\n{unused_text(self.sizes.values(), holds)}"
+            "    bool undefined = false;\n"
+            f"    const bool holds = {holds};\n    return holds && !undefined;\n}}\n"
         )
 
     def _run(self, name: str, line: DispatchLine) -> str:
@@ -292,15 +328,19 @@ class HostProgram:
         kernels = list(dict.fromkeys(launch.entry for launch in entry.launches))
         finders, ready = [], []
         for k, kernel in enumerate(kernels):
-            made = f"    static Kernel kernel = {{{address(kernel)}, {{}}}};\n    return kernel;\n"
-            finders.append(f"static Kernel& {name}_kernel_{k}() {{\n{made}}}\n")
-            ready.append(f"{name}_kernel_{k}().handle != nullptr")
-        body.append(f"    if (!({' && '.join(ready)})) return {self.api.no_image};\n")
+            made = f"    static Kernel own = {{{address(kernel)}, {{}}}};\n    return &own;\n"
+            if line.may_fail:
+                made = f"    static EmbeddedKernel own;\n    return {address(kernel)};\n"
+            finders.append(f"static Kernel* {name}_kernel_{k}() {{\n{made}}}\n")
+            ready.append(f"{name}_kernel_{k}() != nullptr")
+            body.append(f"    Kernel* const kernel_{k} = {name}_kernel_{k}();\n")
+            if line.may_fail:
+                body.append(f"    if (kernel_{k} == nullptr) return {self.api.no_image};\n")
         for number, launch in enumerate(entry.launches):
             listed = ", ".join(f"(void*)&{places[arg]}" for arg in launch.args)
             args = f"args_{number}" if listed else "nullptr"
             body.append(f"    void* {args}[] = {{{listed}}};\n" if listed else "")
-            kernel = f"{name}_kernel_{kernels.index(launch.entry)}()"
+            kernel = f"*kernel_{kernels.index(launch.entry)}"
             started = f"start({kernel}, shape_{number}, {args}, device, stream)"
             if number < len(entry.launches) - 1:
                 body.append(f"    const {self.api.status} error_{number} = {started};\n")
@@ -311,7 +351,7 @@ class HostProgram:
         is_ready = f"static bool {name}_ready() {{ return {' && '.join(ready)}; }}\n" if line.may_fail else ""
         return (
             f"{''.join(finders)}{is_ready}static {self.api.status} {name}({taken}, int device) {{\n"
-            f"{''.join(body)}}}\n"
+            f"{unused_text((p.name for p in self.parameters), ''.join(body))}{''.join(body)}}}\n"
         )
 
     def _scalar(self, argument: DispatchArgument) -> tuple[str, str]:
@@ -348,7 +388,7 @@ class HostProgram:
         """A kernel from what the program carries: machine code, or PTX, which may have a cap on registers."""
         image = self.images.setdefault(data, f"image_{len(self.images)}")
         cap = f", {registers}" if registers else ""
-        return lambda name: f"embedded_kernel({image}, {c_text(symbols[name])}{cap})"
+        return lambda name: f"embedded_kernel(own, {image}, {c_text(symbols[name])}{cap})"
 
     def head(self, about: Sequence[str], call: Sequence[str]) -> str:
         """The comment that a file begins with."""
@@ -380,8 +420,9 @@ class HostProgram:
         if not any(line.is_tuned and line.address for line in self.lines):
             return []
         scalars = "every scalar has the value said above, " if self.dispatch.literals else ""
+        arrays = "arrays and workspaces" if self.workspaces else "arrays"
         return [
-            f"A tuned line serves only where {scalars}arrays are aligned as said,",
-            "no written array overlaps another, and the device is the one it was verified on. Elsewhere the",
-            "original serves.",
+            f"A tuned line serves only where {scalars}{arrays} are aligned as said,",
+            "nothing that is written overlaps another, and the device is one it was verified on.",
+            "Elsewhere the original serves.",
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,12 @@ def shape_text(number: int, launch: DispatchLaunch, sizes: Mapping[str, str]) ->
     return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
 
 
+def unused_text(names: Iterable[str], body: str) -> str:
+    """Lines that keep a compiler from warning of parameters that the body has no use for."""
+    used = set(re.findall(r"\w+", body))
+    return "".join(f"    (void){name};\n" for name in names if name not in used)
+
+
 def passed_as(argument: DispatchArgument) -> str:
     """The narrow floats are classes, which neither C nor Python could pass."""
     element = element_type(argument.type)
@@ -110,14 +117,14 @@ def passed_as(argument: DispatchArgument) -> str:
 
 def host_parameter(argument: DispatchArgument) -> HostParameter:
     kind = _pointer(argument) if argument.is_array else passed_as(argument)
-    return HostParameter(kind, c_name(argument.name), about(argument))
+    return HostParameter(kind, c_name(argument.name), about(argument, caller_fills=True))
 
 
 def workspace_parameter(name: str, uses: Sequence[tuple[DispatchEntry, DispatchArgument]]) -> HostParameter:
     found: Mapping[str, DispatchArgument] = {
         ", ".join(f"{k}={v}" for k, v in (entry.config or {}).items()): argument for entry, argument in uses
     }
-    words = "; ".join(f"{about(argument)} for {config}" for config, argument in found.items())
+    words = "; ".join(f"{about(a, caller_fills=True)} for {config}" for config, a in found.items())
     return HostParameter(_pointer(uses[0][1]), c_name(name, "work"), words)
 
 

@@ -2,9 +2,11 @@
 namespace driver {
 using ::cuCtxGetDevice;
 using ::cuDeviceGetAttribute;
+using ::cuInit;
 using ::cuKernelSetAttribute;
 using ::cuLaunchKernelEx;
 using ::cuLibraryGetKernel;
 using ::cuLibraryLoadData;
+using ::cuLibraryUnload;
 using ::cuThreadExchangeStreamCaptureMode;
 }  // namespace driver

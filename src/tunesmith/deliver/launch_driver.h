@@ -91,20 +91,28 @@ inline CUresult start(Kernel& kernel, const Shape& shape, void** args, int devic
     return driver::cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel.handle), args, nullptr);
 }
 
-// The kernel of that symbol in machine code or PTX that is part of the program; null where it cannot be loaded.
-// It may be loaded while a stream is captured: nothing is queued for it. PTX may have a cap on registers.
-inline CUkernel embedded_kernel(const void* image, const char* symbol, uintptr_t registers = 0) {
+// Whether it lies in the code that a driver cannot load it; all else may pass.
+inline bool is_final(CUresult error) {
+    return error == CUDA_ERROR_NO_BINARY_FOR_GPU || error == CUDA_ERROR_INVALID_IMAGE ||
+           error == CUDA_ERROR_INVALID_PTX || error == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
+           error == CUDA_ERROR_NOT_FOUND;
+}
+
+// The kernel of that symbol: 1 where it is loaded, 0 where it may be later, -1 where it never will be. It may be
+// loaded while a stream is captured: nothing is queued for it. PTX may have a cap on registers.
+inline int load_kernel(Kernel& kernel, const void* image, const char* symbol, int registers = 0) {
     CUjit_option cap = CU_JIT_MAX_REGISTERS;
-    void* most = reinterpret_cast<void*>(registers);
+    void* most = reinterpret_cast<void*>(static_cast<uintptr_t>(registers));
     const unsigned options = registers > 0 ? 1 : 0;
     CUlibrary library = nullptr;
-    CUkernel kernel = nullptr;
+    if (driver::cuInit(0) != CUDA_SUCCESS) return 0;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool exchanged = driver::cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
-    if (driver::cuLibraryLoadData(&library, image, &cap, &most, options, nullptr, nullptr, 0) != CUDA_SUCCESS ||
-        driver::cuLibraryGetKernel(&kernel, library, symbol) != CUDA_SUCCESS) {
-        kernel = nullptr;
+    CUresult error = driver::cuLibraryLoadData(&library, image, &cap, &most, options, nullptr, nullptr, 0);
+    if (error == CUDA_SUCCESS) {
+        error = driver::cuLibraryGetKernel(&kernel.handle, library, symbol);
+        if (error != CUDA_SUCCESS) driver::cuLibraryUnload(library);
     }
     if (exchanged) driver::cuThreadExchangeStreamCaptureMode(&mode);
-    return kernel;
+    return error == CUDA_SUCCESS ? 1 : is_final(error) ? -1 : 0;
 }

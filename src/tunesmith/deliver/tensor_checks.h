@@ -52,6 +52,9 @@ public:
         CUdevice wanted = -1, current = -1;
         CUcontext context = nullptr;
         CUresult status = driver::cuDeviceGet(&wanted, ordinal);
+        if (status == CUDA_ERROR_NOT_INITIALIZED && (status = driver::cuInit(0)) == CUDA_SUCCESS) {
+            status = driver::cuDeviceGet(&wanted, ordinal);
+        }
         if (status == CUDA_SUCCESS && driver::cuCtxGetDevice(&current) == CUDA_SUCCESS && current == wanted) return;
         if (status == CUDA_SUCCESS) status = driver::cuDevicePrimaryCtxRetain(&context, wanted);
         if (status == CUDA_SUCCESS) status = driver::cuCtxPushCurrent(context);

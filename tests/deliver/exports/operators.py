@@ -13,6 +13,7 @@ from tunesmith.problem.dispatch import (
     DispatchBinary,
     DispatchEntry,
     DispatchLaunch,
+    DispatchWorkload,
 )
 from tunesmith.problem.problem import SizeRule
 
@@ -62,7 +63,8 @@ def result(capability: int = 90, name: str = "sum", arguments: tuple[DispatchArg
         scratch = (MORE,) if add else ()
         entries.append(DispatchEntry(when, file, "", config, (), (launch,), scratch, binary=binary))
     dispatch = Dispatch(
-        name, "cuda", "a GPU", tuple(entries), f"sm_{capability}", "NVRTC", arguments, SIZES
+        name, "cuda", "a GPU", tuple(entries), f"sm_{capability}", "NVRTC", arguments, SIZES,
+        workloads=(DispatchWorkload("small", {"rows": 4, "d": 4, "extra": 0}, 1.5),),
     )  # fmt: skip
     files["dispatch.json"] = encode(dispatch) + b"\n"
     return DeviceResult("run", dispatch, files)

@@ -13,7 +13,9 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.deliver.exports.silu import artefact, result, written
 from tunesmith.backends.cuda import toolkit
-from tunesmith.deliver.exports.artefact import Artefact, one_artefact
+from tunesmith.backends.cuda.compile import COMPILERS
+from tunesmith.backends.port import Unsupported
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target, one_artefact
 from tunesmith.deliver.exports.cuda_cpp import CPP, CUBIN
 from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
@@ -30,6 +32,8 @@ DRIVER = """
 static int capability = 90;
 static char last[256];
 extern "C" {
+CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
+CUresult cuLibraryUnload(CUlibrary) { return CUDA_SUCCESS; }
 CUresult cuCtxGetDevice(CUdevice* device) { *device = 0; return CUDA_SUCCESS; }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
     const bool is_major = what == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR;
@@ -45,14 +49,20 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option* 
     if (target != nullptr) std::printf("PTX of %.5s", target + 9);
     else std::printf("cubin %u", ((const unsigned*)image)[12]);  // its flags, which name the device
     if (count == 1 && *names == CU_JIT_MAX_REGISTERS) std::printf(" by %d registers", (int)(size_t)*values);
+    std::puts("");
 #endif
     (void)names, (void)values, (void)count;
-    return CUDA_SUCCESS;
+    // The code of another device is refused: flags of an ELF file name it.
+    const unsigned* const words = (const unsigned*)image;
+    const unsigned own = words[12] & 0xff, other = words[12] >> 8 & 0xff;
+    const bool is_code = std::memcmp(image, "\x7f" "ELF", 4) == 0;
+    const bool is_own = own == (unsigned)capability || other == (unsigned)capability;
+    return is_code && !is_own ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS;
 }
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
     *kernel = (CUkernel)library;
 #ifdef SHOW_LOADS
-    std::printf(": %s\\n", name);
+    std::puts(name);
 #endif
     (void)name;
     return CUDA_SUCCESS;
@@ -100,6 +110,24 @@ def test_embedded_code_builds_with_any_compiler_and_without_a_warning(tmp_path: 
     for standard in ("c++14", "c++20"):
         compiled(tmp_path, standard, "-c", "silu_and_mul.cpp", "-o", "/dev/null")
     compiled(tmp_path, "c++14", "-c", "example.cpp", "-o", "/dev/null")
+
+
+@needs_gxx
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+@pytest.mark.parametrize("target", [CPP, CUBIN])
+def test_a_program_in_c_calls_it_by_the_same_header(target: Target, tmp_path: Path) -> None:
+    written(target.export(artefact(result(90))).files, tmp_path)
+    stream = "cudaStream_t" if target is CPP else "CUstream"
+    (tmp_path / "main.c").write_text(
+        f"""
+#include "silu_and_mul.h"
+int run(void* out, const void* in, {stream} stream);
+int run(void* out, const void* in, {stream} stream) {{
+    return silu_and_mul_prepare() ? (int)silu_and_mul_launch(out, in, 16, 64, stream) : -1;
+}}
+"""
+    )
+    compiled(tmp_path, "c99", "-c", "main.c", "-o", "/dev/null", compiler="gcc")
 
 
 @needs_gxx
@@ -212,8 +240,11 @@ def test_two_devices_are_one_artefact_and_others_get_the_ptx_for_them(tmp_path: 
 #include <cstdlib>
 int main(int, char** given) {
     capability = std::atoi(given[1]);
+    int errors = 0;
     for (int d = 63; d < 65; ++d)
-        silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17, d, nullptr);
+        errors += silu_and_mul_tuned::launch((__half*)0x10000000, (const __half*)0x20000000, 17, d, nullptr);
+    errors += silu_and_mul_tuned::launch_original((__half*)16, (const __half*)32, 17, 64, nullptr);
+    if (errors != 0) std::puts("an error");
     std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
 }
 """
@@ -229,8 +260,44 @@ int main(int, char** given) {
     ):
         command = ["./program", str(capability)]
         got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
-        assert got.stdout.splitlines() == [*(f"{each}: {symbol}" for each in own), "ready"]
+        assert got.stdout.splitlines() == [*(line for each in own for line in (each, symbol)), "ready"]
         assert got.stderr.count("its original serves") == (capability in ptx)
+
+
+@needs_gxx
+def test_only_what_may_serve_on_the_device_is_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without PTX the first run's original is all that other devices could get, and they alone try it."""
+    program = """
+#include <cstdlib>
+int main(int, char** given) {
+    capability = std::atoi(given[1]);
+    std::puts(silu_and_mul_tuned::prepare() ? "ready" : "not ready");
+}
+"""
+
+    def nothing_here(*_: object) -> None:
+        raise Unsupported("not here")
+
+    def prepared(own: DeviceResult, capability: int) -> list[str]:
+        both = one_artefact((result(80, device="another GPU"), own))
+        written(CUBIN.export(both).files, tmp_path)
+        compiled(tmp_path, "c++14", "main.cpp", "silu_and_mul.cpp", "-o", "program", "-ldl")
+        command = ["./program", str(capability)]
+        got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=True)
+        return [line.partition(" ")[0] for line in got.stdout.splitlines() if not line.startswith("_Z")]
+
+    (tmp_path / "main.cpp").write_text(f"#define SHOW_LOADS\n{DRIVER}{program}")
+    whole = result(90)
+    *tuned, original = whole.dispatch.entries
+    entries = (*tuned, replace(original, binary=None))
+    part = replace(whole, dispatch=replace(whole.dispatch, entries=entries))
+    assert prepared(part, 90) == ["cubin", "cubin", "PTX", "ready"]
+    monkeypatch.setitem(COMPILERS, "nvrtc", nothing_here)
+    assert prepared(whole, 90) == ["cubin", "cubin", "cubin", "ready"]
+    # The original of sm_80, which is refused.
+    assert prepared(whole, 75) == ["cubin", "not"]
 
 
 SOURCE_THAT_ASKS = """\
@@ -292,10 +359,10 @@ def test_a_hostile_name_stays_in_its_place() -> None:
         assert b"\n#error y" not in data
 
 
-def compiled(folder: Path, standard: str, *arguments: str) -> None:
+def compiled(folder: Path, standard: str, *arguments: str, compiler: str = "g++") -> None:
     include = [f"-I{path}" for path in toolkit.header_folders(None, (13, 0))]
     include += [f"-I{Path(str(NVCC)).resolve().parents[1] / 'include'}"]
-    command = [str(GXX), f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments]
+    command = [compiler, f"-std={standard}", "-Wall", "-Wextra", "-Werror", *include, *arguments]
     own = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
     got = subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=110, check=False, env=own

@@ -20,9 +20,14 @@ _DRIVER = r"""
 #include <cstdlib>
 #include <cstring>
 static int depth = 0;
+static bool initialised = false;  // nobody has used the device yet
 static long long place(CUdeviceptr data) { return static_cast<long long>(data); }
 extern "C" {
-CUresult cuDeviceGet(CUdevice* device, int ordinal) { *device = ordinal; return CUDA_SUCCESS; }
+CUresult cuInit(unsigned) { initialised = true; return CUDA_SUCCESS; }
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    *device = ordinal;
+    return initialised ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
 CUresult cuCtxGetDevice(CUdevice* device) {
     *device = 3;
     return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;

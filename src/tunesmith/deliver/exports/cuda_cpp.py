@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 
 from tunesmith.backends.cuda.flags import host_flags
-from tunesmith.deliver.c_code import comment
+from tunesmith.deliver.c_code import C_TYPES, comment
 from tunesmith.deliver.cuda_api import DRIVER, RUNTIME, CudaApi
 from tunesmith.deliver.cuda_host import PREPARES, DispatchLine, HostProgram
 from tunesmith.deliver.cuda_names import unfit
@@ -104,10 +104,22 @@ def _host(
     source += f'extern "C" int {name}_prepare() {{ return {outer}::prepare(); }}\n'
     included = [h for h in program.headers if h.startswith("cuda")]
     header = head + "#pragma once\n" + "".join(f"#include <{h}>\n" for h in included)
-    header += f"\nnamespace {outer} {{\n{program.declaration('launch')};\n"
+    header += f"\n#ifdef __cplusplus\nnamespace {outer} {{\n{program.declaration('launch')};\n"
     header += f"// The kernel as it was before it was tuned.\n{program.declaration('launch_original')};\n"
-    header += f'// {PREPARES}\nbool prepare();\n}}\n\nextern "C" {taken};\nextern "C" int {name}_prepare();\n'
+    header += f"// {PREPARES}\nbool prepare();\n}}\n"
+    header += f'\nextern "C" {{\n#endif\n{_for_c(program, f"{name}_launch")};\n'
+    header += f"int {name}_prepare(void);\n#ifdef __cplusplus\n}}\n#endif\n"
     return HostFiles(header.encode(), source.encode(), program, elsewhere)
+
+
+def _for_c(program: HostProgram, name: str) -> str:
+    """As C and C++ both take it: the narrow floats are classes, which C knows by pointers alone."""
+    declared = program.declaration(name)
+    classes = dict.fromkeys(kind for kind, header in C_TYPES.values() if header is not None)
+    named = [kind for kind in classes if re.search(rf"\b{kind}\b", declared)]
+    for kind in named:
+        declared = re.sub(rf"\b{kind}\b", f"struct {kind}", declared)
+    return "".join(f"struct {kind};\n" for kind in named) + declared
 
 
 # -- cubin --------------------------------------------------------------------------------------------------

@@ -54,14 +54,16 @@ def is_written(argument: DispatchArgument) -> bool:
     return argument.role in ("output", "inout", "workspace")
 
 
-def about(argument: DispatchArgument) -> str:
+def about(argument: DispatchArgument, *, caller_fills: bool = False) -> str:
     """A parameter, for people."""
     if not argument.is_array:
         return f"{argument.type}, tuned with {argument.value}"
     strides = f" with strides [{', '.join(argument.strides)}]" if argument.strides else ""
     parts = [f"{argument.role} of {argument.type} [{', '.join(argument.shape)}]{strides}"]
     parts += [f"aligned to {argument.align} bytes"] if argument.align > 1 else []
-    parts += [f"filled with {argument.init:g} before each call"] if argument.init is not None else []
+    if argument.init is not None:
+        fills = "you fill it" if caller_fills else "filled"
+        parts.append(f"{fills} with {argument.init:g} before each call")
     return ", ".join(parts)
 
 
