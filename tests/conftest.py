@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import thoroughness  # noqa: F401 (its profile)
+from tests import single_threaded, thoroughness  # noqa: F401 (threads, and a profile)
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
 from tunesmith.session import machine

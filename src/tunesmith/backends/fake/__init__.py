@@ -135,7 +135,7 @@ class FakeMemory:
         self.nbytes = len(self.data)
 
 
-class _Queued(NamedTuple):
+class _WaitingCall(NamedTuple):
     call: port.LaunchCall
     slots: port.Slots
     nbytes: int  # that it writes
@@ -161,17 +161,17 @@ class _FakeRecording:
         return sum(each * len(self.slots))
 
     @cached_property
-    def _later(self) -> dict[int, dict[int, _Queued]]:
+    def _later(self) -> dict[int, dict[int, _WaitingCall]]:
         """All calls but the first: by the memory they write, and where in it."""
         writing = [(call, next(iter(pointers_of(call)), None)) for call in self.calls]
         visits = ((call, pointer, at) for at in self.slots for call, pointer in writing)
-        found: dict[int, dict[int, _Queued]] = {}
+        found: dict[int, dict[int, _WaitingCall]] = {}
         for call, pointer, at in islice(visits, 1, None):
             if pointer is not None:
                 calls = found.setdefault(id(pointer.memory), {})
                 start = pointer.offset + at[pointer.turns] * pointer.stride
                 calls.pop(start, None)
-                calls[start] = _Queued(call, at, pointer.nbytes)
+                calls[start] = _WaitingCall(call, at, pointer.nbytes)
         return found
 
 
@@ -180,7 +180,7 @@ class FakeSession(port.PlainSession):
         self._device = device
         self._allocated = 0
         # Not yet carried out: by the memory they write, and where in it.
-        self._queued: dict[int, dict[int, _Queued]] = {}
+        self._queued: dict[int, dict[int, _WaitingCall]] = {}
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         return FakeKernel.read(unit)
@@ -228,7 +228,7 @@ class FakeSession(port.PlainSession):
     ) -> port.Recording:
         return _FakeRecording(self, tuple(calls), tuple(slots))
 
-    def play(self, first: port.LaunchCall, later: Mapping[int, Mapping[int, _Queued]]) -> None:
+    def play(self, first: port.LaunchCall, later: Mapping[int, Mapping[int, _WaitingCall]]) -> None:
         """Of a chain one call is carried out now, the others when somebody looks at what they write."""
         self.run([first])
         for memory, calls in later.items():
