@@ -1,8 +1,9 @@
-"""A process that has loaded the whole program and forks itself for each command: what tests start by the hundred
-need not load it each time. What depends on how a process starts uses `running.start`.
+"""A process that has loaded the whole program and forks itself for each command: what tests start by the
+hundred need not load it each time. What depends on how a process starts uses `running.start`.
 
-The server that a command forks its workers from is forked too, where it would find the same libraries; and what
-is delivered is called at fewer sizes, which are most of the time of a short run."""
+The server that a command forks its workers from is forked too, where it would find the same libraries. The
+argument is a text that is carried out once all is loaded.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +13,14 @@ import pkgutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
 
 import tunesmith
 from tunesmith.lab import fork_server, worker
-from tunesmith.run import serving
 
-PROBES = 6, 3  # sizes of the first round and of each later one
 NOT_LOADED = ("tunesmith.__main__", "tunesmith.models.hosted")
 
 
@@ -50,6 +50,7 @@ class ForkedServer:
             os.environ.clear()
             os.environ.update(environment)
             sys.argv[1:] = [fork_server.SERVE]
+            tempfile.tempdir = None  # of its own environment, not of what it was forked from
             worker.main()
         finally:
             os._exit(1)
@@ -89,7 +90,7 @@ def main() -> None:
             except ImportError:
                 pass  # of an extra that is not here
     fork_server.ForkServer = ServerOfWorkers  # type: ignore[misc]
-    serving.FIRST, serving.LATER = PROBES
+    exec(sys.argv.pop())
     from tunesmith.cli.app import main
 
     fork_server.serve(main, idle=None)

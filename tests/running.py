@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fewer_calls import IN_A_PROCESS
 from tunesmith.lab.fork_server import ForkServer
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -60,7 +61,8 @@ def loaded_program() -> ForkServer:
     """`loaded_tunesmith.py`; what depends on how a process starts uses `start`."""
     own = ("TUNESMITH_", "TMPDIR", "PYTEST_")  # of the test that happens to be the first
     clean = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    return ForkServer([sys.executable, "-P", str(Path(__file__).with_name("loaded_tunesmith.py"))], clean)
+    program = Path(__file__).with_name("loaded_tunesmith.py")
+    return ForkServer([sys.executable, "-P", str(program), IN_A_PROCESS], clean)
 
 
 class Begun:

@@ -1,4 +1,4 @@
-"""Imported before NumPy: two processes test on two cores, where idle threads of a linear-algebra library spin."""
+"""Imported before NumPy: two processes share two cores, where idle threads of linear algebra spin."""
 
 from __future__ import annotations
 

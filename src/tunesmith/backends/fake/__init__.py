@@ -52,7 +52,7 @@ FAULTS = (
 )
 _BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
 _DEFINE = re.compile(r"^#define (\w+) (-?\d+)\s*$", re.MULTILINE)
-PRINTED = 4 << 20
+PRINTED = 1 << 18  # more than a pipe holds
 
 
 @dataclass(frozen=True)
