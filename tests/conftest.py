@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import shutil
 import signal
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import thoroughness  # noqa: F401 (its profile)
+from tests import single_threaded, thoroughness  # noqa: F401 (threads, and a profile)
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
 from tunesmith.session import machine
@@ -54,6 +56,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.long)
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()  # thousands of tests stay to the end: nobody needs to look through them for garbage
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Asked when the first such test is due, so that no driver is loaded for the others.
     if item.get_closest_marker("gpu") and without_cuda():
@@ -64,9 +70,13 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(_SCRATCH, ignore_errors=True)
 
 
+_TESTS = itertools.count()
+
+
 @pytest.fixture(autouse=True)
-def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [n for n in os.environ if n.startswith("TUNESMITH_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("TUNESMITH_CACHE_DIR", str(tmp_path / "user-cache"))
-    monkeypatch.setenv("TUNESMITH_LIBRARY_DIR", str(tmp_path / "user-library"))
+    folder = _SCRATCH / f"test-{next(_TESTS)}"  # most tests never make it
+    monkeypatch.setenv("TUNESMITH_CACHE_DIR", str(folder / "user-cache"))
+    monkeypatch.setenv("TUNESMITH_LIBRARY_DIR", str(folder / "user-library"))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.fewer_calls import IN_A_PROCESS
 from tunesmith.lab.fork_server import ForkServer
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -55,27 +56,13 @@ def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     )
 
 
-# A process that has loaded the whole program and forks itself for each command: what a test starts by the
-# hundred need not load it each time. What depends on how a process starts uses `start`.
-LOADED = """
-import importlib, pkgutil, tunesmith
-from tunesmith.lab.fork_server import serve
-for module in pkgutil.walk_packages(tunesmith.__path__, "tunesmith."):
-    if module.name not in ("tunesmith.__main__", "tunesmith.models.hosted"):
-        try:
-            importlib.import_module(module.name)
-        except ImportError:
-            pass  # of an extra that is not here
-from tunesmith.cli.app import main
-serve(main, idle=None)
-"""
-
-
 @functools.cache
 def loaded_program() -> ForkServer:
+    """`loaded_tunesmith.py`; what depends on how a process starts uses `start`."""
     own = ("TUNESMITH_", "TMPDIR", "PYTEST_")  # of the test that happens to be the first
     clean = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    return ForkServer([sys.executable, "-c", LOADED], clean)
+    program = Path(__file__).with_name("loaded_tunesmith.py")
+    return ForkServer([sys.executable, "-P", str(program), IN_A_PROCESS], clean)
 
 
 class Begun:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.fewer_calls import IN_A_PROCESS
 from tests.running import FIXTURES, environment
 
 MOST_OF_A_SIMPLE_RUN = 150
@@ -20,8 +21,8 @@ runpy.run_module("tunesmith", run_name="__main__")
 """
 
 
-def loaded(folder: Path, *arguments: object) -> set[str]:
-    command = [sys.executable, "-c", COUNT, *map(str, arguments)]
+def loaded(folder: Path, *arguments: object, first: str = "") -> set[str]:
+    command = [sys.executable, "-c", first + COUNT, *map(str, arguments)]
     ended = subprocess.run(
         command, cwd=folder, env=environment(folder), capture_output=True, text=True, timeout=300
     )
@@ -36,7 +37,7 @@ def own(modules: set[str]) -> list[str]:
 def test_a_simple_run_loads_neither_the_expert_nor_what_other_devices_need(tmp_path: Path) -> None:
     problem = FIXTURES / "scale"
     template = ("--template", problem / "template.fake", "--evals", 12)
-    found = own(loaded(tmp_path, "tune", problem, *template, "--out", "run"))
+    found = own(loaded(tmp_path, "tune", problem, *template, "--out", "run", first=IN_A_PROCESS))
     assert "tunesmith.run.loop" in found, "the run itself is counted"
     assert len(found) <= MOST_OF_A_SIMPLE_RUN, found
     for package in ("expert", "agents", "models", "backends.cuda", "backends.opencl", "backends.replay"):

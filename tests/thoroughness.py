@@ -11,8 +11,8 @@ THOROUGH = bool(os.environ.get("TUNESMITH_THOROUGH_TESTS"))
 
 
 def examples(count: int = 100, **more: Any) -> settings:
-    """Of a property: `count` examples, or a fifth of them, the same each time."""
-    fewer = {"max_examples": count if THOROUGH else max(10, count // 5), "derandomize": not THOROUGH}
+    """Of a property: `count` examples, or a tenth of them, the same each time."""
+    fewer = {"max_examples": count if THOROUGH else max(10, count // 10), "derandomize": not THOROUGH}
     return settings(**fewer, deadline=None, **more)
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.end_to_end import tiny
+from tests.fewer_calls import IN_A_PROCESS
 from tests.running import environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
@@ -18,7 +19,7 @@ def test_examples(tmp_path: Path) -> None:
     assert len(blocks) > 5
     tiny.fake(tmp_path / "scale")
     script = tmp_path / "examples.py"
-    script.write_text("\n\n".join(blocks), encoding="utf-8")
+    script.write_text("\n\n".join([IN_A_PROCESS, *blocks]), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=tmp_path,

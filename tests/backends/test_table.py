@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fewer_calls import IN_A_PROCESS
 from tests.running import FIXTURES, tunesmith_afresh
 from tunesmith import backends
 from tunesmith.backends.port import BackendKind
@@ -51,7 +52,9 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "python" / "toy_backend"
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(FOLDER)
-    (folder.parent / "sitecustomize.py").write_text(f"from tunesmith.backends import BACKENDS\n{LINE}\n")
+    (folder.parent / "sitecustomize.py").write_text(
+        f"{IN_A_PROCESS}from tunesmith.backends import BACKENDS\n{LINE}\n"
+    )
     path = os.pathsep.join(filter(None, [str(folder.parent), os.environ.get("PYTHONPATH")]))
     monkeypatch.setenv("PYTHONPATH", path)
     problem = tmp_path / "scale"

@@ -105,6 +105,7 @@ class TestHelp:
         ("tunesmith compare p --strategies expert,sin", ["expert,single"]),
     ],
 )
+@pytest.mark.few(1)
 def test_completion(tmp_path: Path, line: str, known: list[str]) -> None:
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     variables = {**environment(tmp_path), **words, "_TUNESMITH_COMPLETE": "complete_bash"}
@@ -200,6 +201,7 @@ class TestOutput:
         assert tunesmith(run, "check", "gone", "-q").err.startswith("error: ")
 
     @pytest.mark.parametrize("form", ["text", "md", "json"])
+    @pytest.mark.few(1)
     def test_whoever_stops_reading_has_seen_enough(self, run: Path, form: str) -> None:
         ended = shell(run, f"$T report --format {form} | true")
         assert (ended.code, ended.out, ended.err) == (0, "", "")
@@ -212,6 +214,7 @@ class TestOutput:
             says(error, "error:", "cannot write", "stdout", "No space left on device")
             says(hint, "hint:", "runs are saved", "tunesmith report")
 
+    @pytest.mark.long
     def test_streams_that_are_closed(self, run: Path) -> None:
         assert shell(run, "$T report >&-").code == 0
         assert shell(run, "$T report <&- 2>&-").out.startswith("tiny on")
@@ -219,6 +222,7 @@ class TestOutput:
         assert (ended.code, ended.err) == (2, "")
 
     @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+    @pytest.mark.few(1)
     def test_terminals_that_cannot_write_it(self, run: Path, encoding: str) -> None:
         command = [sys.executable, "-m", "tunesmith", "report"]
         variables = {**environment(run), "PYTHONIOENCODING": encoding}

@@ -75,6 +75,7 @@ class InspectorSuite(ABC):
     # -- disturb ------------------------------------------------------------------------------------
 
     @pytest.mark.parametrize(("nbytes", "stride"), [(1, 64), (15, 64), (16, 16), (250, 256), (4096, 4352)])
+    @pytest.mark.few(2)
     def test_changes_a_little_of_every_slot_and_nothing_else(
         self, session: Session, inspector: Inspector, nbytes: int, stride: int
     ) -> None:

@@ -24,7 +24,7 @@ _BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
 @needs_nvrtc
 @pytest.mark.slow
 @pytest.mark.parametrize("example", _CUDA, ids=str)
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 def test_reading_a_kernel_changes_none_of_its_instructions(example: Example):
     original = _BOUNDS.sub("", example.text)
 

@@ -97,7 +97,7 @@ def test_the_first_round_of_each_example_is_a_space_that_can_be_searched(name: s
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", CUDA)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_each_cuda_example_builds_at_its_default_and_at_every_parameter_s_ends(name: str) -> None:
     problem = problem_of(f"cuda/{name}")
     template = template_of(problem, written(problem, *SHARING, "convert", "reciprocal", "fast", "hints"))
@@ -150,7 +150,7 @@ def test_a_kernel_beyond_the_expert_keeps_its_text_and_says_why_and_where() -> N
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in ZOO.iterdir() if (path / "problem.toml").exists())
 )
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 def test_no_kernel_of_the_zoo_is_too_much(name: str) -> None:
     problem = problem_of(name)
     found = ExpertAuthor().write(Refactoring(EVERY), problem, device_of(problem))

@@ -119,7 +119,7 @@ class TestNotToldOf:
         assert excess_block_notes(launched(body, ["rows * d"], ["64"]), H200) == ()
 
     @pytest.mark.parametrize("folder", SHIPPED, ids=[folder.name for folder in SHIPPED])
-    @pytest.mark.few(16)
+    @pytest.mark.few(5)
     def test_what_is_shipped(self, folder: Path) -> None:
         assert excess_block_notes(load_problem(folder)[0], H200) == ()
 

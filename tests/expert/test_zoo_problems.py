@@ -72,7 +72,7 @@ def test_problems_are_read(name: str) -> None:
 
 
 @every
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 def test_originals_can_be_launched_all_over_the_contract(name: str) -> None:
     taken = {case: planned(name, case).nbytes for case in cases(name)}
     assert max(nbytes for case, nbytes in taken.items() if case.level == "full") <= 128 << 20

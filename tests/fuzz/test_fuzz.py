@@ -49,6 +49,7 @@ FOUND = (
 
 
 @pytest.mark.parametrize(("name", "data"), FOUND)
+@pytest.mark.few(4)
 def test_what_was_found_is_refused_now(name: str, data: bytes) -> None:
     assert attempt(BY_NAME[name], data) is None
 

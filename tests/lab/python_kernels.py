@@ -13,14 +13,18 @@ from tests.lab.numpy_inspector import InspectingBackend, NumpyInspector, memory_
 from tunesmith.backends.fake import FakeSession
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import (
+    HERE,
     Executable,
     KernelBinary,
     LaunchCall,
     Memory,
     OutOfMemory,
+    PlainSession,
     Pointer,
+    Recording,
     Scalar,
     Session,
+    Slots,
 )
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.problem import element_type
@@ -101,6 +105,9 @@ class PythonSession(FakeSession):
         for call in calls:
             assert isinstance(call.executable, PythonExecutable)
             call.executable.kernel(*map(_argument, call.args))
+
+    def record(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
+        return PlainSession.record(self, calls, slots)
 
     def seconds_of(self, calls: Sequence[LaunchCall]) -> float:
         self.run(calls[:1])

@@ -101,6 +101,7 @@ class TestDeadly:
             ("hang", Status.TIMED_OUT, r"no answer within 1\.\d s"),
         ],
     )
+    @pytest.mark.few(1)
     def test_only_the_suspect_is_charged(
         self, deadly: Harness, fault: str, status: Status, words: str
     ) -> None:

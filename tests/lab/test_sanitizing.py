@@ -132,6 +132,7 @@ def test_a_fault_that_a_tool_is_known_to_imagine_convicts_if_a_second_look_confi
         ("os.kill(os.getpid(), 9)", "watcher was killed by SIGKILL"),
     ],
 )
+@pytest.mark.few(2)
 def test_a_tool_that_cannot_judge_says_so_and_convicts_nobody(tmp_path: Path, body: str, said: str) -> None:
     found = verified(tmp_path, body, seconds=2.0 if "sleep" in body else 30.0)
     assert found.outcome.status is Status.OK

@@ -154,6 +154,7 @@ def with_tests() -> dict[str, str]:
 
 @LINUX
 @pytest.mark.parametrize("way", ["start_command", "start_worker"])
+@pytest.mark.few(1)
 def test_dies_with_a_lab_that_is_killed_even_in_a_kernel_that_hangs(tmp_path: Path, way: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path), way], stdout=subprocess.PIPE, env=with_tests()
@@ -168,6 +169,7 @@ def test_dies_with_a_lab_that_is_killed_even_in_a_kernel_that_hangs(tmp_path: Pa
 
 @LINUX
 @pytest.mark.parametrize("way", ["start_command", "start_worker"])
+@pytest.mark.few(1)
 def test_ctrl_c_reaches_the_lab_alone(tmp_path: Path, way: str) -> None:
     """A terminal signals the whole group in its foreground; workers are in sessions of their own."""
     with subprocess.Popen(

@@ -296,6 +296,7 @@ def test_arrays_the_user_describes_do_not_multiply_the_cases() -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.few(2)
 def test_verification_uses_sizes_and_seeds_never_used_before(name: str) -> None:
     problem = PROBLEMS[name]
     before = full_cases(problem, original(problem), DEVICE, 1)

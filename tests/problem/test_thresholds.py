@@ -42,6 +42,7 @@ def test_constants_of_conditions_are_found_and_those_in_comparisons_come_first()
 
 
 @pytest.mark.parametrize("decoys", [0, 14, 40])
+@pytest.mark.few(1)
 def test_one_constant_among_many_is_tried_all_the_same(decoys: int) -> None:
     """However many there are to draw the cases away from it."""
     others = "".join(f"if (d == {33 + 2 * n}) sum += 0.0f;\n" for n in range(decoys))

@@ -847,6 +847,7 @@ __constant int use[] = {{BLOCK, VEC, UNROLL}};
 @both
 @each_searcher
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+@pytest.mark.few(8)
 def test_a_space_smaller_than_a_batch(count: int, searcher: Searcher, ahead: int) -> None:
     for evals in (None, 2, 100):
         run = Run(Settings(evals=evals, ahead=ahead), searcher, template=small_template(count))

@@ -152,6 +152,7 @@ class TestEnvironment:
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
+@pytest.mark.long
 def test_a_kernel_runs_on_the_pocl_of_this_distribution(tmp_path: Path) -> None:
     """The real thing, on whatever machine this is: 30 to 70 MB are downloaded."""
     manager = next((name for name in ("apt-get", "dnf") if shutil.which(name)), "apt-get")

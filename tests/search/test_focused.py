@@ -34,6 +34,7 @@ def test_without_a_focus_it_is_the_searcher_itself(inner: Searcher) -> None:
 @pytest.mark.parametrize(
     "view", [focused(MIDDLE, "A >= 5", "B < 4"), focused(TIED, "P0 >= 6")], ids=["", "large"]
 )
+@pytest.mark.few(2)
 def test_one_in_eight_is_outside(inner: Searcher, view: SearchView) -> None:
     if inner.name == "exhaustive" and view.space == TIED.space:
         pytest.skip("nobody lists millions")
@@ -65,6 +66,7 @@ def test_a_batch_in_a_pool_keeps_to_the_pool(inner: Searcher) -> None:
 
 @each
 @pytest.mark.parametrize("text", ["A >= 0", "A > 99", "A == 1"], ids=["all", "none", "some"])
+@pytest.mark.few(4)
 def test_it_goes_on_until_everything_is_tried(inner: Searcher, text: str) -> None:
     end = drive(Focused(inner), focused(SMALL, text), bowl, 1000)
     assert {t.config for t in end.tried} == {*SMALL.configs}

@@ -73,6 +73,10 @@ class Pointer:
     def part(self, start: int, nbytes: int) -> Pointer:
         return Pointer(self.memory, self.offset + start, nbytes)
 
+    def at(self, slots: Slots) -> Pointer:
+        moved = self.offset + slots[self.turns] * self.stride
+        return Pointer(self.memory, moved, self.nbytes, self.stride, self.turns)
+
 
 @dataclass(frozen=True)
 class Scalar:
@@ -178,10 +182,7 @@ class NumberRule:
 
 
 def at_slots(call: LaunchCall, slots: Slots) -> LaunchCall:
-    args = tuple(
-        replace(a, offset=a.offset + slots[a.turns] * a.stride) if isinstance(a, Pointer) and a.stride else a
-        for a in call.args
-    )
+    args = tuple(a.at(slots) if isinstance(a, Pointer) and a.stride else a for a in call.args)
     return replace(call, args=args)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 from tunesmith.csource import nodes as c
 
@@ -14,6 +14,7 @@ Block: TypeAlias = Callable[[tuple[c.Stmt, ...]], tuple[c.Stmt, ...]]  # what is
 
 _STATEMENTS = (c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim)
 _LEAVES = (c.Name, c.Number, c.SizeOf, c.Opaque)
+_UNREAD = (c.Opaque, c.Verbatim)
 # Of every kind of node: its fields, and whether expressions or statements are in them.
 _FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {
     kind: tuple(
@@ -21,6 +22,7 @@ _FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {
     )
     for kind in (*_STATEMENTS, *get_args(c.Expr))
 }
+_BELOW = {kind: tuple(name for name, is_below in parts if is_below) for kind, parts in _FIELDS.items()}
 
 
 def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
@@ -30,8 +32,8 @@ def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     if isinstance(node, c.While) and node.after:
         return (*node.body, node.condition)
     found: list[c.Expr | c.Stmt] = []
-    for name, is_below in _FIELDS[type(node)]:
-        part = getattr(node, name) if is_below else None
+    for name in _BELOW[type(node)]:
+        part = getattr(node, name)
         if part is not None:
             found += part if isinstance(part, tuple) else (part,)
     return tuple(found)
@@ -40,14 +42,15 @@ def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
 def nodes_in(part: Part) -> Iterator[c.Expr | c.Stmt]:
     """Every node below and with `part`, in the order of the text."""
     pending: list[c.Expr | c.Stmt] = []
-    if isinstance(part, c.Expr | c.Stmt):
-        pending.append(part)
+    if type(part) in _BELOW:
+        pending.append(cast("c.Expr | c.Stmt", part))
     else:
-        pending.extend(reversed(tuple(part)))
+        pending.extend(reversed(tuple(cast("Iterable[c.Stmt]", part))))
     while pending:
         node = pending.pop()
         yield node
-        pending.extend(reversed(children(node)))
+        if _BELOW[type(node)]:
+            pending.extend(reversed(children(node)))
 
 
 def expressions_in(part: Part) -> Iterator[c.Expr]:
@@ -65,7 +68,7 @@ def names_in(part: Part) -> frozenset[str]:
     for node in nodes_in(part):
         if isinstance(node, c.Name):
             found.add(node.name)
-        elif isinstance(node, c.Opaque | c.Verbatim):
+        elif isinstance(node, _UNREAD):
             found |= node.names
     return frozenset(found)
 
@@ -131,7 +134,7 @@ def assigned_in(part: Part) -> frozenset[str]:
             targets.append(node.target)
         elif isinstance(node, c.Unary) and node.op in ("++", "--", "&"):
             targets.append(node.operand)
-        elif isinstance(node, c.Opaque | c.Verbatim):
+        elif isinstance(node, _UNREAD):
             found |= node.names
     return frozenset(found | {name for name, through in map(root, targets) if name and not through})
 

@@ -32,7 +32,7 @@ def probe_sizes(
     Up to half of them are the corners of what is `served`, up to a third lie nearest to the `weak` ones, the
     rest is drawn at random.
     """
-    region = _Region(domain, most_bytes, inside)
+    region = _ProbedRegion(domain, most_bytes, inside)
     points = region.points(seed)
     if not len(points):
         return ()
@@ -54,7 +54,7 @@ def _points(domain: Domain, some: Sequence[Sizes]) -> Ints:
 
 
 @dataclass(frozen=True)
-class _Region:
+class _ProbedRegion:
     domain: Domain
     most_bytes: float
     inside: Sequence[Expr]
@@ -76,7 +76,7 @@ class _Region:
         return points
 
 
-def _corners(region: _Region, points: Ints, served: Ints) -> Ints:
+def _corners(region: _ProbedRegion, points: Ints, served: Ints) -> Ints:
     """Every size at one of its ends; for each two sizes where one is largest beside the other; the most and
     the least bytes; the largest and the smallest of each size; places on the edges."""
     domain = region.domain

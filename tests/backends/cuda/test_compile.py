@@ -83,6 +83,7 @@ def test_for_a_virtual_architecture_there_is_ptx_with_the_same_symbols(compiler:
         ("no_kernel", "__global__"),
     ],
 )
+@pytest.mark.few(3)
 def test_an_entry_that_is_no_kernel_is_reported_with_those_there_are(
     compiler: str, entry: str, words: str
 ) -> None:
@@ -125,6 +126,7 @@ def test_the_users_headers_are_found_as_they_are_spelled(compiler: str) -> None:
 
 @pytest.mark.parametrize("compiler", BOTH)
 @pytest.mark.parametrize("below", ["d/y.h", "y.h"])
+@pytest.mark.few(2)
 def test_one_file_under_two_spellings_is_read_once(compiler: str, below: str) -> None:
     files = {"src/c.h": "#pragma once\nstruct C { float x; };\n", "src/d/y.h": '#include "../c.h"\n'}
 
@@ -232,7 +234,7 @@ def test_flags_that_no_file_mentions_do_not_reach_nvcc(monkeypatch: pytest.Monke
     "header",
     ["cuda_bf16.h", "cuda_fp8.h", "mma.h", "cooperative_groups.h", "cuda/barrier", "cuda_pipeline.h"],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_cudas_own_headers_are_found(header: str) -> None:
     built(f'#include <{header}>\nextern "C" __global__ void k(float* x) {{ *x = 1; }}', "k")
 

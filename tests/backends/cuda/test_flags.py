@@ -122,6 +122,7 @@ def test_what_is_no_such_flag_is_refused_in_words(flag: str, words: str) -> None
         ("-Xptxas=-O2,-dlcm=ca,-warn-spills,-w", "--maxrregcount=64", "-arch=sm_90a"),
     ],
 )
+@pytest.mark.few(2)
 def test_compilers_take_the_flags_they_are_given(compiler: str, flags: tuple[str, ...]) -> None:
     built(HALF, "scale", compiler=compiler, flags=flags)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tunesmith.backends.cuda import nvrtc
-from tunesmith.backends.cuda.flags import read_flags
+from tests.deliver.exports import silu
 from tunesmith.backends.messages import Unit
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.problem.codec import encode
@@ -56,7 +55,7 @@ def result(capability: int = 90, name: str = "sum", arguments: tuple[DispatchArg
         names = [a.name for a in arguments] + (["more"] if add else [])
         launch = DispatchLaunch("sum", ("rows",), ("1",), None, tuple(names), None, False, False)
         source = KERNEL.replace("ADD", str(add)).replace("MORE", ", float* more" if add else "")
-        made = nvrtc.compile_unit(Unit(file, source, "cuda", (), ("sum",)), read_flags((), capability))
+        made = silu.machine_code(Unit(file, source, "cuda", (), ("sum",)), capability)
         files |= {file: source.encode(), f"{file}.cubin": made.cubin}
         binary = DispatchBinary(f"{file}.cubin", "cubin", "", made.symbols)
         config = {"ADD": add} if add else None

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from tunesmith.backends.cuda import nvrtc
+from tunesmith.backends.cuda.entries import Compiled
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.messages import Unit
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
@@ -36,6 +38,11 @@ LAUNCH = DispatchLaunch(
 WHEN = (("tokens == 16 and d == 64", 200), ("d % 8 == 0 and tokens * d <= 1048576", 100), ("1", 0))
 
 
+@cache
+def machine_code(unit: Unit, capability: int) -> Compiled:
+    return nvrtc.compile_unit(unit, read_flags((), capability))
+
+
 def source(bonus: int) -> str:
     text = (FOLDER / "kernel.cu").read_text()
     changed = text.replace("(float)gate)", f"(float)gate + {bonus}.0f)")
@@ -52,7 +59,7 @@ def result(capability: int, *, binaries: bool = True, device: str = "a GPU") -> 
         binary = None
         if binaries:
             unit = Unit(name, source(bonus), "cuda", (), (ENTRY,))
-            made = nvrtc.compile_unit(unit, read_flags((), capability))
+            made = machine_code(unit, capability)
             files[f"{name}.cubin"] = made.cubin
             binary = DispatchBinary(f"{name}.cubin", "cubin", "", made.symbols)
         config = {"BONUS": bonus} if bonus else None

@@ -118,7 +118,7 @@ def test_a_choice_does_not_convert() -> None:
         {"BESIDE": 1, "LANES": 96, "VEC": 2, "ITEMS": 4, "SPLIT": 1, "TASKS": 4},
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
     sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 24, "rot_dim": 16, "max_pos": 16}
     compare(rotary, SCHEDULE, sizes, emulated, **values)
@@ -135,6 +135,7 @@ def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
         (8, 200, {"BESIDE": 0, "LANES": 32, "VEC": 4, "SPLIT": 1, "ITEMS": 4}),
     ],
 )
+@pytest.mark.few(2)
 def test_loops_that_differ(a: int, b: int, values: dict[str, int], emulated: Path) -> None:
     compare(split_parts, SCHEDULE, {"rows": 4, "a": a, "b": b}, emulated, **values)
 

@@ -55,6 +55,7 @@ def instructions(model: Model, schedule: Schedule, **values: int) -> Instruction
 
 @needs_nvrtc
 @pytest.mark.parametrize(("vec", "width"), [(1, 2), (2, 4), (4, 8), (8, 16)])
+@pytest.mark.few(1)
 def test_packs_are_loaded_and_stored_whole(vec: int, width: int) -> None:
     found = instructions(models.silu_and_mul, MAP, VEC=vec)
     assert {a.width for a in found.accesses if a.space == "global"} == {width}
@@ -62,6 +63,7 @@ def test_packs_are_loaded_and_stored_whole(vec: int, width: int) -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("keep", [1, 2])
+@pytest.mark.few(1)
 def test_a_stored_row_is_read_once(keep: int) -> None:
     found = instructions(models.rmsnorm, ROWS, VEC=8, LANES=1024, KEEP=keep)
     loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]

@@ -71,6 +71,7 @@ def _outputs(name: str, sizes: dict[str, int], values: dict[str, int] | None) ->
 @needs_opencl
 @pytest.mark.parametrize(("lanes", "tasks"), [(8, 1), (8, 4), (64, 1)])
 @pytest.mark.parametrize(("rows", "d"), [(1, 4), (5, 64)])
+@pytest.mark.few(2)
 def test_each_work_item_has_a_maximum_of_its_own(lanes: int, tasks: int, rows: int, d: int) -> None:
     """Two floats travel as one double: with lanes read back from memory PoCL gave all the last one's."""
     sizes, values = {"rows": rows, "d": d}, {"LANES": lanes, "TASKS": tasks, "VEC": 2, "ITEMS": 1}
@@ -89,6 +90,7 @@ def test_each_work_item_has_a_maximum_of_its_own(lanes: int, tasks: int, rows: i
         {"LANES": 64, "VEC": 4, "ITEMS": 3, "TASKS": 4},
     ],
 )
+@pytest.mark.few(1)
 def test_a_sum_has_every_element_once_for_any_number_of_lanes(values: dict[str, int]) -> None:
     sizes = {"rows": 6, "d": 1001}
     found, wanted = _outputs("cl_row_dot", sizes, values), _outputs("cl_row_dot", sizes, None)

@@ -92,6 +92,7 @@ def compare(
         (400, {"LANES": 64, "VEC": 8, "KEEP": 1, "PERSIST": 1, "FAST": 1, "BAKE": 1}),
     ],
 )
+@pytest.mark.few(2)
 def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
     compare(models.rmsnorm, SMALL_ROWS, {"tokens": 7, "d": d}, emulated, **values)
 
@@ -111,6 +112,7 @@ def test_blocks_that_go_on_take_every_task(emulated: Path) -> None:
         {"LANES": 16, "TASKS": 8, "VEC": 8, "KEEP": 4, "ITEMS": 1},
     ],
 )
+@pytest.mark.few(1)
 def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Path) -> None:
     compare(models.fused_add_rmsnorm, SMALL_ROWS, {"tokens": 5, "d": 480}, emulated, **values)
 
@@ -124,12 +126,14 @@ def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Pa
         {"LANES": 4, "TASKS": 2, "VEC": 4, "KEEP": 8, "RECIPROCAL": 1},
     ],
 )
+@pytest.mark.few(1)
 def test_groups_with_a_maximum(values: dict[str, int], emulated: Path) -> None:
     compare(models.group_quant, SMALL_ROWS, {"tokens": 3, "d": 384}, emulated, **values)
 
 
 @needs_emulator
 @pytest.mark.parametrize("vec", [1, 2, 8])
+@pytest.mark.few(1)
 def test_conversions_by_twos(vec: int, emulated: Path) -> None:
     form = next(form for form in FORMATS if form.name == "float8_e4m3")
     hardware = ("to_e4m3", form.statement.format(x="value"), form.pair)
@@ -148,6 +152,7 @@ def test_conversions_by_twos(vec: int, emulated: Path) -> None:
         {"LANES": 4, "TASKS": 4, "VEC": 2, "SPLIT": 1},
     ],
 )
+@pytest.mark.few(1)
 def test_maps(values: dict[str, int], emulated: Path) -> None:
     compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, emulated, **values)
 
@@ -181,6 +186,7 @@ def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Pat
 
 @needs_emulator
 @pytest.mark.parametrize("values", [{"LANES": 32}, {"LANES": 64, "ITEMS": 4, "STORE": 1}])
+@pytest.mark.few(1)
 def test_vectors_and_what_is_left_of_them(values: dict[str, int], emulated: Path) -> None:
     schedule = replace(SMALL_MAP, split=None, tasks=None)
     compare(_of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, emulated, **values)

@@ -28,8 +28,11 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,7 +52,7 @@ FAULTS = (
 )
 _BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
 _DEFINE = re.compile(r"^#define (\w+) (-?\d+)\s*$", re.MULTILINE)
-PRINTED = 4 << 20
+PRINTED = 1 << 18  # more than a pipe holds
 
 
 @dataclass(frozen=True)
@@ -132,12 +135,52 @@ class FakeMemory:
         self.nbytes = len(self.data)
 
 
+class _WaitingCall(NamedTuple):
+    call: port.LaunchCall
+    slots: port.Slots
+    nbytes: int  # that it writes
+
+
+@dataclass(frozen=True)
+class _FakeRecording:
+    """Time is computed, not spent, and once for all samples, so that tests of a long run take no longer than
+    its arithmetic."""
+
+    session: FakeSession
+    calls: tuple[port.LaunchCall, ...]
+    slots: tuple[port.Slots, ...]
+
+    def start(self) -> Callable[[], float]:
+        self.session.play(port.at_slots(self.calls[0], self.slots[0]), self._later)
+        seconds = self._seconds
+        return lambda: seconds
+
+    @cached_property
+    def _seconds(self) -> float:
+        each = [self.session.call_seconds(call) for call in self.calls]
+        return sum(each * len(self.slots))
+
+    @cached_property
+    def _later(self) -> dict[int, dict[int, _WaitingCall]]:
+        """All calls but the first: by the memory they write, and where in it."""
+        writing = [(call, next(iter(pointers_of(call)), None)) for call in self.calls]
+        visits = ((call, pointer, at) for at in self.slots for call, pointer in writing)
+        found: dict[int, dict[int, _WaitingCall]] = {}
+        for call, pointer, at in islice(visits, 1, None):
+            if pointer is not None:
+                calls = found.setdefault(id(pointer.memory), {})
+                start = pointer.offset + at[pointer.turns] * pointer.stride
+                calls.pop(start, None)
+                calls[start] = _WaitingCall(call, at, pointer.nbytes)
+        return found
+
+
 class FakeSession(port.PlainSession):
     def __init__(self, device: Device) -> None:
         self._device = device
         self._allocated = 0
         # Not yet carried out: by the memory they write, and where in it.
-        self._queued: dict[int, dict[int, port.LaunchCall]] = {}
+        self._queued: dict[int, dict[int, _WaitingCall]] = {}
 
     def load(self, unit: Unit, binary: bytes) -> port.Executable:
         return FakeKernel.read(unit)
@@ -175,28 +218,27 @@ class FakeSession(port.PlainSession):
     def _carry_out(self, memory: port.Memory, offset: int, nbytes: int) -> None:
         """Whatever was to write there."""
         queued = self._queued.get(id(memory), {})
-        for start, call in list(queued.items()):
-            if start < offset + nbytes and offset < start + pointers_of(call)[0].nbytes:
+        for start, one in list(queued.items()):
+            if start < offset + nbytes and offset < start + one.nbytes:
                 del queued[start]
-                execute(call)
+                execute(port.at_slots(one.call, one.slots))
+
+    def record(
+        self, calls: Sequence[port.LaunchCall], slots: Sequence[port.Slots] = port.HERE
+    ) -> port.Recording:
+        return _FakeRecording(self, tuple(calls), tuple(slots))
+
+    def play(self, first: port.LaunchCall, later: Mapping[int, Mapping[int, _WaitingCall]]) -> None:
+        """Of a chain one call is carried out now, the others when somebody looks at what they write."""
+        self.run([first])
+        for memory, calls in later.items():
+            queued = self._queued.setdefault(memory, {})
+            for start in calls:
+                queued.pop(start, None)  # the last to write there is the last to be carried out
+            queued.update(calls)
 
     def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
-        # Time is computed, not spent, so that tests of a long run take no longer than its arithmetic: of a
-        # chain one call is carried out now, the others when somebody looks at what they write.
-        self.run(calls[:1])
-        for call in calls[1:]:
-            for pointer in pointers_of(call)[:1]:
-                queued = self._queued.setdefault(id(pointer.memory), {})
-                queued.pop(pointer.offset, None)  # the last to write there is the last to be carried out
-                queued[pointer.offset] = call
-        costs: dict[tuple[int, tuple[tuple[str, int], ...]], float] = {}
-        total = 0.0
-        for call in calls:
-            key = (id(call.executable), tuple(scalars(call).items()))
-            if key not in costs:
-                costs[key] = self.call_seconds(call)
-            total += costs[key]
-        return total
+        return self.record(calls).start()()
 
     def call_seconds(self, call: port.LaunchCall) -> float:
         assert isinstance(call.executable, FakeKernel)
@@ -245,7 +287,7 @@ def execute(call: port.LaunchCall) -> None:
 
 def _floats(pointer: port.Pointer) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
     assert isinstance(pointer.memory, FakeMemory)
-    return np.frombuffer(bytes(pointer.memory.data), np.float32, pointer.nbytes // 4, pointer.offset).copy()
+    return np.frombuffer(pointer.memory.data, np.float32, pointer.nbytes // 4, pointer.offset).copy()
 
 
 def _misbehave(fault: str) -> None:

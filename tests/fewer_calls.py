@@ -1,0 +1,21 @@
+"""What a run delivers is called at many sizes in the end: most of the time of the short runs of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tunesmith.run import serving
+
+FEW = {"ON_GPU": 6, "ON_HOST": 3}  # sizes of a round
+# To stand at the head of a program that a test starts in a process of its own.
+IN_A_PROCESS = f"from tunesmith.run import serving\nassert serving.ON_GPU\nvars(serving).update({FEW})\n"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def called_at_few_sizes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, count in FEW.items():
+            patch.setattr(serving, name, count)
+        yield

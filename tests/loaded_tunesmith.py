@@ -1,0 +1,100 @@
+"""A process that has loaded the whole program and forks itself for each command: what tests start by the
+hundred need not load it each time. What depends on how a process starts uses `running.start`.
+
+The server that a command forks its workers from is forked too, where it would find the same libraries. The
+argument is a text that is carried out once all is loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+
+import tunesmith
+from tunesmith.lab import fork_server, worker
+
+NOT_LOADED = ("tunesmith.__main__", "tunesmith.models.hosted")
+
+
+def at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """What says which libraries and modules a process finds."""
+    return {name: value for name, value in environment.items() if name.startswith(("LD_", "PYTHONPATH"))}
+
+
+OWN = at_start(os.environ)
+
+
+class ForkedServer:
+    """As `subprocess.Popen` speaks of it."""
+
+    def __init__(self, environment: Mapping[str, str], requests: socket.socket) -> None:
+        self._code: int | None = None
+        self.pid = os.fork()
+        if self.pid:
+            return
+        try:
+            os.setsid()
+            os.dup2(requests.fileno(), 0)
+            with open(os.devnull, "wb") as nothing:
+                os.dup2(nothing.fileno(), 1)
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+            os.chdir("/")
+            os.environ.clear()
+            os.environ.update(environment)
+            sys.argv[1:] = [fork_server.SERVE]
+            tempfile.tempdir = None  # of its own environment, not of what it was forked from
+            worker.main()
+        finally:
+            os._exit(1)
+
+    def wait(self, timeout: float | None = None) -> int:
+        end = time.monotonic() + (timeout or 3600.0)
+        while self._code is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._code = os.waitstatus_to_exitcode(status)
+            elif time.monotonic() > end:
+                raise subprocess.TimeoutExpired([], timeout or 0.0)
+            else:
+                time.sleep(0.002)
+        return self._code
+
+    def kill(self) -> None:
+        os.kill(self.pid, 9)
+
+
+class ServerOfWorkers(fork_server.ForkServer):
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        if at_start(environment) != OWN:
+            super().__init__(command, environment)
+            return
+        self._lock = threading.Lock()
+        self._requests, theirs = socket.socketpair()
+        with theirs:
+            self._process = ForkedServer(environment, theirs)  # type: ignore[assignment]
+
+
+def main() -> None:
+    for module in pkgutil.walk_packages(tunesmith.__path__, "tunesmith."):
+        if module.name not in NOT_LOADED:
+            try:
+                importlib.import_module(module.name)
+            except ImportError:
+                pass  # of an extra that is not here
+    fork_server.ForkServer = ServerOfWorkers  # type: ignore[misc]
+    exec(sys.argv.pop())
+    from tunesmith.cli.app import main
+
+    fork_server.serve(main, idle=None)
+
+
+if __name__ == "__main__":
+    main()
