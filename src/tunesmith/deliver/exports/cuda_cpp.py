@@ -301,13 +301,14 @@ def _readme(artefact: Artefact, made: HostFiles, build: Sequence[str]) -> str:
         "",
         *(line.replace("{name}", name) for line in build),
         "",
-        f"Call `{name}_tuned::launch` ({name}.h says what it takes), or `{name}_launch` from C.",
-        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified the",
+        f"Call `{name}_tuned::launch` (`{name}.h` says what it takes), or `{name}_launch` from C.",
+        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified, the",
         "original serves.",
         "",
-        f"{markdown(made.elsewhere)} Words on stderr say once how to tune there.",
+        f"{markdown(made.elsewhere)} A line on stderr says, once, how to tune there.",
     ]
-    told = [*(f"left out: {text}" for text in made.left_out), *made.notes]
+    earlier = (why for result in artefact.results for why in result.dispatch.left_out)
+    told = [*(f"left out: {text}" for text in (*earlier, *made.left_out)), *made.notes]
     lines += ["", *(f"- {markdown(text)}" for text in told)] if told else []
     return "\n".join(lines) + "\n"
 
