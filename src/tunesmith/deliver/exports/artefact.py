@@ -115,7 +115,10 @@ def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
             raise BadInput(f"{fault} in {names}: {differs}", hint=hint)
     devices = [result.dispatch.architecture or result.dispatch.device for result in results]
     if twice := next((d for d in devices if devices.count(d) > 1), None):
-        raise BadInput(f"two runs are for {twice}", hint="name one run for each kind of device")
+        raise BadInput(
+            f"an export takes one run for each kind of device, two runs are for {twice}",
+            hint="name one of them",
+        )
     return Artefact(results)
 
 
