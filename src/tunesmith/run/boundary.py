@@ -17,6 +17,7 @@ import numpy as np
 from tunesmith.problem.domain import Bools, Ints
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import parse
+from tunesmith.space.grammar import product_text
 
 SLOWER = 0.99  # a median ratio below this is slower
 MULTIPLES = (2, 4, 8, 16, 32, 64, 128)
@@ -169,10 +170,10 @@ def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Fe
     shapes = dict.fromkeys(a.shape for a in problem.arguments if a.is_array and not a.alias)
     for shape in shapes:
         if len({name for e in shape for name in e.names}) > 1:
-            text = " * ".join(f"({e.text})" for e in shape)
+            text = product_text(e.text for e in shape)
             length = parse(text)
             values = np.array([length.evaluate(sizes) for sizes in timed], dtype=np.int64)
-            found.append(_Feature(f"({text})", values, False, 0, length.evaluate(promised)))
+            found.append(_Feature(text, values, False, 0, length.evaluate(promised)))
     return tuple(found)
 
 

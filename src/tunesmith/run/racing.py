@@ -18,6 +18,7 @@ from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
+from tunesmith.space.grammar import tidy
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
@@ -98,7 +99,7 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
     if choice.general is None or not gains:
         return Winners(None, tuple(picks))
-    tested = tuple(f"({text}) <= {most}" for text, most in _reach(problem, state, choice.general))
+    tested = tuple(f"{tidy(text)} <= {most}" for text, most in _reach(problem, state, choice.general))
     if not any(probes_of(problem, served) for served in rounds_of(state, choice.general)):
         return Winners(choice.general, tuple(picks), tested, NOT_TIMED)
     boundary = boundary_of(problem, state, choice.general)
