@@ -11,15 +11,16 @@ from dataclasses import replace
 import pytest
 
 from tests.deliver.exports import silu
+from tests.frameworks import absent, need
 from tunesmith.deliver.exports.cuda_cpp import CPP, CUBIN
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
-torch = pytest.importorskip("torch")
+torch = need("torch")
 if not torch.cuda.is_available():
-    pytest.skip("PyTorch sees no CUDA device", allow_module_level=True)
+    absent("torch", "it sees no CUDA device")
 NVCC = shutil.which("nvcc")
 if NVCC is None:
-    pytest.skip("needs nvcc", allow_module_level=True)
+    absent("nvcc", "it is not on the PATH")
 
 SIZES = [(16, 64, 200), (40, 64, 100), (16, 63, 0)]  # tokens, d, and what the kernel that serves them adds
 
