@@ -1,7 +1,7 @@
 """The tree of a kernel's source: types, expressions, statements, functions. Plain frozen values.
 
 Only what kernels use. What the reader does not know becomes `Opaque`: text that is kept, never interpreted.
-Operators are spelled as in C. Every statement knows its line in the user's file; printing ignores it.
+Operators are spelled as in C. Every statement knows its line in the user's file, and the comments there.
 """
 
 from __future__ import annotations
@@ -143,6 +143,29 @@ Expr = (
 
 # -- statements -------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class Comment:
+    """Words about a statement: lines of plain text, without the signs that make a comment of them.
+
+    Somebody else may have written them, so a line that would be more than a comment is none: one that goes on
+    with the next (`??/` is a backslash to old compilers), or that opens the declaration of a template.
+    """
+
+    text: str
+    line: int = 0  # in the user's file; 0: ours
+    behind: bool = False  # at the end of the statement's first line, not on lines before it
+
+    def __post_init__(self) -> None:
+        for words in self.text.split("\n"):
+            if words.endswith(("\\", "??/")) or words.startswith("/") or not words.isprintable():
+                raise ValueError(f"no line of a comment: {words!r}")
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+
 Storage = Literal["", "shared", "dynamic shared", "constexpr", "static"]
 
 
@@ -157,6 +180,7 @@ class Declare:
     storage: Storage = ""
     align: Expr | None = None
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
     @property
     def is_array(self) -> bool:
@@ -169,6 +193,7 @@ class Evaluate:
 
     expr: Expr
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -178,6 +203,7 @@ class If:
     otherwise: tuple[Stmt, ...] = ()
     constexpr: bool = False
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -190,6 +216,7 @@ class For:
     body: tuple[Stmt, ...]
     unroll: int | None = None
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -198,18 +225,21 @@ class While:
     body: tuple[Stmt, ...]
     after: bool = False  # do { } while ()
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Return:
     value: Expr | None = None
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Jump:
     word: Literal["break", "continue"]
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -218,6 +248,7 @@ class Scope:
 
     body: tuple[Stmt, ...]
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -227,6 +258,7 @@ class Verbatim:
     text: str
     names: frozenset[str] = frozenset()
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 Stmt = Declare | Evaluate | If | For | While | Return | Jump | Scope | Verbatim
@@ -261,6 +293,7 @@ class Function:
     specialises: tuple[str, ...] = ()  # template<> f<float>: the arguments it is written for
     text: str = ""  # as it stands in the source, with its qualifiers
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

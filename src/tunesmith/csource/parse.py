@@ -87,7 +87,11 @@ def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[To
         if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
             at += 4
         elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
-            kept += [replace(follower, space=tokens[at].space) for follower in tokens[at + 2 : at + 3]]
+            space, comments = tokens[at].space, tokens[at].comments
+            kept += [
+                replace(follower, space=space, comments=(*comments, *follower.comments))
+                for follower in tokens[at + 2 : at + 3]
+            ]
             at += 3
         else:
             kept.append(tokens[at])
@@ -270,7 +274,8 @@ class _FileReader:
                 self._unread(inner, f"{self.reader.function_name(inner)} could not be read, it stumbles here")
                 return
             text = layout(self.place.tokens[start:end])
-            found = self.reader.function(inner, template, words, text)
+            comments = self.place.tokens[start].comments
+            found = self.reader.function(inner, template, words, text, comments)
             if found is None:
                 self.found.preamble.append(text.strip())
             else:

@@ -30,6 +30,11 @@ class StatementReader(ExpressionReader):
         return tuple(done)
 
     def statement(self, node: Node, depth: int) -> tuple[c.Stmt, ...]:
+        """With the comments before it and on its lines; those of a block's statements are their own."""
+        done = self._statement(node, depth)
+        return commented(done, self.place.comments(node.start_byte, _head_end(node)))
+
+    def _statement(self, node: Node, depth: int) -> tuple[c.Stmt, ...]:
         line = self.place.line(node)
         if depth > c.MAX_DEPTH:
             raise c.TooDeep(line)
@@ -96,13 +101,16 @@ class StatementReader(ExpressionReader):
         condition = node.child_by_field_name("condition")
         if _declares(condition):
             return self._verbatim(node, line)
-        otherwise = node.child_by_field_name("alternative")
+        then, otherwise = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
+        about_rest: tuple[c.Comment, ...] = ()
         if otherwise is not None and otherwise.type == "else_clause":
-            otherwise = next(reversed(_parts(otherwise)), None)
+            start, otherwise = otherwise.start_byte, next(reversed(_parts(otherwise)), None)
+            if otherwise is not None and otherwise.type == "compound_statement":
+                about_rest = self.place.comments(start, otherwise.start_byte + 1)
         return c.If(
             self.expr(condition),
-            self.block(node.child_by_field_name("consequence"), d),
-            self.block(otherwise, d),
+            self.block(then, d),
+            commented(self.block(otherwise, d), tuple(replace(said, behind=False) for said in about_rest)),
             constexpr=any(child.type == "constexpr" for child in node.children),
             line=line,
         )
@@ -180,6 +188,24 @@ class StatementReader(ExpressionReader):
         return _construction(found, tuple(items))
 
 
+def commented(stmts: tuple[c.Stmt, ...], comments: tuple[c.Comment, ...]) -> tuple[c.Stmt, ...]:
+    """The first of the statements with these comments, ahead of its own."""
+    if not stmts or not comments:
+        return stmts
+    return replace(stmts[0], comments=(*comments, *stmts[0].comments)), *stmts[1:]
+
+
+def _head_end(node: Node) -> int:
+    """Where the statement's own words end: with a block's opening brace, before another statement."""
+    if node.type == "attributed_statement":
+        return node.named_children[-1].start_byte
+    body = node.child_by_field_name("consequence" if node.type == "if_statement" else "body")
+    body = node if node.type == "compound_statement" else body
+    if body is None:
+        return node.end_byte
+    return body.start_byte + (body.type == "compound_statement")
+
+
 def _construction(found: Declarator, args: tuple[c.Expr, ...]) -> c.Expr:
     type_ = plain_value(found.type)
     return c.Cast(type_, args[0]) if len(args) == 1 else c.Braces(args, type_)
@@ -217,7 +243,12 @@ class FunctionReader(StatementReader):
     """A function's head: its name, its parameters and those of its template; its body is statements."""
 
     def function(
-        self, node: Node, template: tuple[c.TemplateParameter, ...], words: set[str], text: str
+        self,
+        node: Node,
+        template: tuple[c.TemplateParameter, ...],
+        words: set[str],
+        text: str,
+        comments: tuple[c.Comment, ...] = (),
     ) -> c.Function | None:
         """None: an operator, which is used by its sign, so that only the compiler needs it."""
         declarator = node.child_by_field_name("declarator")
@@ -251,6 +282,7 @@ class FunctionReader(StatementReader):
             specialises=tuple(canonical(text, self.place.language) for text in specialises),
             text=text.strip(),
             line=self.place.line(name),
+            comments=comments,
         )
 
     def function_name(self, node: Node) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.types import PRIMITIVE
@@ -26,7 +27,7 @@ _OPENCL_INDICES = {
     for opencl, cuda in c.OPENCL_INDICES.items()
     for number, axis in enumerate("xyz")
 }
-_INDENT = "    "
+_INDENT, _WIDTH = "    ", 106
 
 
 def print_expr(expr: c.Expr, language: str = "cuda") -> str:
@@ -162,8 +163,24 @@ class _Printer:
         return text if declare.init is None else f"{text} = {self.expr(declare.init, _ASSIGN, 0)}"
 
     def statement(self, stmt: c.Stmt, indent: int, lines: list[str], depth: int) -> None:
+        """With its comments: those before it, and one behind its first line where that stays short."""
         if depth > c.MAX_DEPTH:
             raise c.TooDeep
+        before = [said for said in stmt.comments if not said.behind]
+        lines += _comment_lines(before, indent)
+        start = len(lines)
+        self._uncommented(stmt, indent, lines, depth)
+        behind = [said for said in stmt.comments if said.behind]
+        if not behind:
+            return
+        first = next((at for at in range(start, len(lines)) if not lines[at].startswith("#")), start)
+        text = "; ".join(said.text for said in behind)
+        if "\n" in text or len(lines[first]) + len(text) > _WIDTH or isinstance(stmt, c.Verbatim):
+            lines[start:start] = _comment_lines(behind, indent)
+        else:
+            lines[first] += f"  // {text}"
+
+    def _uncommented(self, stmt: c.Stmt, indent: int, lines: list[str], depth: int) -> None:
         pad = _INDENT * indent
         match stmt:
             case c.Declare():
@@ -206,6 +223,10 @@ class _Printer:
                 lines.pop()
                 head = f"{pad}}} else "
             branch = rest[0] if len(rest) == 1 and isinstance(rest[0], c.If) else None
+            if branch is not None and branch.then:  # between `else` and `if` is no place for comments
+                said = tuple(replace(said, behind=False) for said in branch.comments)
+                first = replace(branch.then[0], comments=(*said, *branch.then[0].comments))
+                branch = replace(branch, then=(first, *branch.then[1:]))
         self._body(head.rstrip(), rest, indent, lines, depth)
 
     def _for_head(self, stmt: c.For) -> str:
@@ -234,10 +255,9 @@ class _Printer:
         keep_braces: bool = False,
     ) -> None:
         """One simple statement goes without braces; anything in which an `else` could go astray does not."""
-        simple = len(body) == 1 and isinstance(body[0], c.Evaluate | c.Return | c.Jump)
-        plain_loop = (
-            len(body) == 1 and isinstance(body[0], c.For) and body[0].unroll is None and not keep_braces
-        )
+        alone = body[0] if len(body) == 1 and all(said.behind for said in body[0].comments) else None
+        simple = isinstance(alone, c.Evaluate | c.Return | c.Jump)
+        plain_loop = isinstance(alone, c.For) and alone.unroll is None and not keep_braces
         if simple or plain_loop:
             lines.append(head)
             self.statement(body[0], indent + 1, lines, depth + 1)
@@ -249,6 +269,10 @@ class _Printer:
         for stmt in body:
             self.statement(stmt, indent + 1, lines, depth + 1)
         lines.append(_INDENT * indent + "}")
+
+
+def _comment_lines(comments: Iterable[c.Comment], indent: int) -> list[str]:
+    return [f"{_INDENT * indent}// {line}" for said in comments for line in said.lines]
 
 
 def _is_grouped(text: str) -> bool:

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.types import Types, is_integer, type_of
-from tunesmith.csource.walk import calls_in, declared_in, map_nodes, names_in, nodes_in, writes_in
+from tunesmith.csource.walk import (
+    calls_in,
+    declared_in,
+    map_nodes,
+    names_in,
+    nodes_in,
+    without_comments,
+    writes_in,
+)
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
@@ -267,7 +275,8 @@ def helper_text(
     text = function.text.strip() or print_function(function, language).strip()
     if body != function.body:
         head = text.partition("{")[0].rstrip()
-        text = print_function(c.Function(function.name, function.parameters, body, function.result), language)
+        bare = c.Function(function.name, function.parameters, without_comments(body), function.result)
+        text = print_function(bare, language)
         text = f"{head}\n{text[text.index('{') :]}".strip()
     if hardware and switch:
         opening = text.index("{") + 1

@@ -11,6 +11,7 @@ from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Number, Stmt
 from tunesmith.csource.printing import print_statements
 from tunesmith.csource.walk import fresh_name, numbered
+from tunesmith.csource.walk import without_comments as bare
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
 
 
@@ -67,7 +68,7 @@ class CodeLines:
         return self.block(f"for (int {variable} = 0; {variable} < {count}; {variable}++)")
 
     def statements(self, stmts: Iterable[Stmt], language: str) -> None:
-        for line in print_statements(stmts, 0, language).splitlines():
+        for line in print_statements(bare(stmts), 0, language).splitlines():
             self.add(line.strip() if line.lstrip().startswith("#") else line)
 
     @property
