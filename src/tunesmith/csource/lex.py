@@ -314,12 +314,22 @@ def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def layout(tokens: Iterable[Token], first_line: int | None = None) -> str:
-    """The words as text, each on its own line number counted from `first_line` (or the first word's)."""
+def layout(tokens: Iterable[Token], first_line: int | None = None, *, with_comments: bool = False) -> str:
+    """The words as text, each on its own line number counted from `first_line` (or the first word's).
+
+    Comments stand on lines of their own or end one, whatever stood behind them.
+    """
     pieces: list[str] = []
     line = first_line
     previous: Token | None = None
     for token in tokens:
+        said = token.comments if with_comments else ()
+        for comment in (comment for comment in said if not comment.behind and comment.line < token.line):
+            line = comment.line if line is None else line
+            fresh = not pieces or pieces[-1].endswith("\n")
+            pieces.append("\n" * max(comment.line - line, 0 if fresh else 1))
+            pieces += [f"{token.space}// {words}\n" for words in comment.lines]
+            line = max(comment.line, line) + len(comment.lines)
         line = token.line if line is None else line
         breaks = max(token.line - line, 0)
         if token.kind == "directive":
@@ -331,6 +341,9 @@ def layout(tokens: Iterable[Token], first_line: int | None = None) -> str:
                 space = " "
             pieces.append("\n" * breaks + space + token.text)
             line = max(token.line, line) + token.text.count("\n")
+        for comment in (comment for comment in said if comment.behind and len(comment.lines) == 1):
+            pieces.append(f"  // {comment.text}\n")
+            line += 1
         previous = token
     return "".join(pieces)
 

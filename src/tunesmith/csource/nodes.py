@@ -292,6 +292,7 @@ class Function:
     template: tuple[TemplateParameter, ...] = ()
     specialises: tuple[str, ...] = ()  # template<> f<float>: the arguments it is written for
     text: str = ""  # as it stands in the source, with its qualifiers
+    commented: str = field(default="", compare=False)  # the same with its comments, from those before it on
     line: int = field(default=0, compare=False)
     comments: tuple[Comment, ...] = field(default=(), compare=False)
 

@@ -273,12 +273,13 @@ class _FileReader:
             if inner.has_error:
                 self._unread(inner, f"{self.reader.function_name(inner)} could not be read, it stumbles here")
                 return
-            text = layout(self.place.tokens[start:end])
-            comments = self.place.tokens[start].comments
-            found = self.reader.function(inner, template, words, text, comments)
+            tokens = self.place.tokens[start:end]
+            text, commented = layout(tokens), layout(tokens, with_comments=True).strip()
+            found = self.reader.function(inner, template, words, text)
             if found is None:
                 self.found.preamble.append(text.strip())
             else:
+                found = replace(found, commented=commented, comments=tokens[0].comments)
                 self.found.functions.append(found)
         except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)

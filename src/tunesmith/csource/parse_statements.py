@@ -243,12 +243,7 @@ class FunctionReader(StatementReader):
     """A function's head: its name, its parameters and those of its template; its body is statements."""
 
     def function(
-        self,
-        node: Node,
-        template: tuple[c.TemplateParameter, ...],
-        words: set[str],
-        text: str,
-        comments: tuple[c.Comment, ...] = (),
+        self, node: Node, template: tuple[c.TemplateParameter, ...], words: set[str], text: str
     ) -> c.Function | None:
         """None: an operator, which is used by its sign, so that only the compiler needs it."""
         declarator = node.child_by_field_name("declarator")
@@ -282,7 +277,6 @@ class FunctionReader(StatementReader):
             specialises=tuple(canonical(text, self.place.language) for text in specialises),
             text=text.strip(),
             line=self.place.line(name),
-            comments=comments,
         )
 
     def function_name(self, node: Node) -> str:

@@ -267,10 +267,6 @@ def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]
     )
 
 
-def without_comments(stmts: Iterable[c.Stmt]) -> tuple[c.Stmt, ...]:
-    return map_statements(stmts, on_stmt=lambda stmt: replace(stmt, comments=()))
-
-
 def map_types(stmts: Iterable[c.Stmt], fn: Callable[[c.Type], c.Type]) -> tuple[c.Stmt, ...]:
     """Every type of a declaration, cast, sizeof or braced value passed through `fn`."""
 

@@ -228,6 +228,7 @@ class CpuLoops(ElementLoops):
 
     def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
         each = loop.each
+        out.say(out.comments.of_loop(each))
         end = self._end(loop, out)
         body, inverses = self._fast_body(loop)
         for total in each.totals:

@@ -12,17 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.types import Types, is_integer, type_of
-from tunesmith.csource.walk import (
-    calls_in,
-    declared_in,
-    map_nodes,
-    names_in,
-    nodes_in,
-    without_comments,
-    writes_in,
-)
+from tunesmith.csource.walk import calls_in, declared_in, map_nodes, names_in, nodes_in, writes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
@@ -186,7 +179,7 @@ class FastMath:
 
     def macros(self, code: str) -> list[str]:
         """Lines of the preprocessor that define what the code uses."""
-        words = set(re.findall(r"\w+", code))
+        words = set(re.findall(r"\w+", without_comments(code)))
         lines: list[str] = []
         if self._over in words:
             lines = self._over_macros()
@@ -273,16 +266,17 @@ def helper_text(
     types = {parameter.name: parameter.type for parameter in function.parameters}
     body, _ = fast.statements(function.body, dict(types))
     text = function.text.strip() or print_function(function, language).strip()
+    if body == function.body and function.commented and not (hardware and switch):
+        return f"{function.commented}\n"
     if body != function.body:
         head = text.partition("{")[0].rstrip()
-        bare = c.Function(function.name, function.parameters, without_comments(body), function.result)
-        text = print_function(bare, language)
+        text = print_function(c.Function(function.name, function.parameters, body, function.result), language)
         text = f"{head}\n{text[text.index('{') :]}".strip()
     if hardware and switch:
         opening = text.index("{") + 1
         inner = text[opening : text.rindex("}")].strip("\n")
         text = f"{text[:opening]}\n#if {switch}\n    {hardware}\n#else\n{inner}\n#endif\n}}"
-    return text + "\n"
+    return "".join(f"// {line}\n" for said in function.comments for line in said.lines) + text + "\n"
 
 
 def preamble(source: c.Source) -> list[str]:

@@ -52,6 +52,8 @@ class SideBySide(GpuLoops):
             return
         if loop is run[0]:
             out.blank()
+            for each in run:
+                out.say(out.comments.of_loop(each.each))
             out.add(f"#if {beside.name}  // loops that do not depend on each other, side by side")
             self._write_all(run, out)
             out.add("#else")

@@ -56,6 +56,7 @@ class GpuLoops(ElementLoops):
         each = loop.each
         if each.line:
             out.blank()
+        out.say(out.comments.of_loop(each))
         end = self._end(loop, out)
         packed = loop.is_packed
         parts: dict[str, str] = {}

@@ -9,6 +9,7 @@ from tunesmith.csource.nodes import Number, Parameter, Stmt
 from tunesmith.csource.printing import print_expr, print_parameter
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
+from tunesmith.expert.writing.comments import SourceComments
 from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, known_types
 from tunesmith.expert.writing.gpu_loops import GpuLoops
@@ -65,8 +66,9 @@ class KernelText:
         return [*lines, *self._totals.defines(), *loops.defines()]
 
     def text(self) -> str:
-        plan, out = self._plan, CodeLines()
+        plan, out = self._plan, CodeLines(SourceComments(self._plan.kernel))
         function = plan.kernel.function
+        out.say(function.comments)
         out.add(f"{self._d.kernel} {self._bounds()}".rstrip())
         parameters = [print_parameter(self._baked.parameter(p), plan.language) for p in self._parameters()]
         out.add(_wrapped(f"{function.name}(", parameters))
@@ -155,6 +157,7 @@ class KernelText:
             value = rest if number == len(names) - 1 else f"{_in_product(rest)} % {extent}"
             if task.type != type_:
                 value = f"({task.type}){value if value == self._task else f'({value})'}"
+            out.say(out.comments.of(task.name))
             out.add(f"const {task.type} {task.name} = {value};")
             rest = f"{rest} / {extent}"
             if task.count:  # nobody tells it, so it is the slowest, and the grid is exactly as large
@@ -196,12 +199,14 @@ class KernelText:
                     with out.block(f"if ({' && '.join(conditions)})"):
                         self._print(body, out)
                 case When(condition=condition, then=then, otherwise=otherwise):
+                    out.say(out.comments.at(step.line))
                     with out.block(f"if ({print_expr(condition)})"):
                         self._steps(then, out, set(scope))
                     if otherwise:
                         with out.block("else"):
                             self._steps(otherwise, out, set(scope))
                 case Repeat():
+                    out.say(out.comments.at(step.line))
                     stop, by = print_expr(step.stop), print_expr(step.step)
                     head = f"for ({step.type} {step.index} = {print_expr(step.start)}; "
                     with out.block(f"{head}{step.index} < {stop}; {step.index} += {by})"):

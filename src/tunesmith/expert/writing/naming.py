@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 
 from tunesmith.csource.lex import without_comments
-from tunesmith.csource.nodes import Number, Stmt
+from tunesmith.csource.nodes import Comment, Number, Stmt
 from tunesmith.csource.printing import print_statements
 from tunesmith.csource.walk import fresh_name, numbered
-from tunesmith.csource.walk import without_comments as bare
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
+from tunesmith.expert.writing.comments import SourceComments
 
 
 class Unwritable(Exception):
@@ -26,9 +26,10 @@ class Unwritable(Exception):
 class CodeLines:
     """Lines of C under construction: indentation, blocks, and preprocessor lines at the margin."""
 
-    def __init__(self, indent: int = 0) -> None:
+    def __init__(self, comments: SourceComments) -> None:
         self.lines: list[str] = []
-        self.indent = indent
+        self.indent = 0
+        self.comments = comments
 
     def add(self, *texts: str) -> None:
         for text in texts:
@@ -39,6 +40,9 @@ class CodeLines:
     def blank(self) -> None:
         if self.lines and self.lines[-1]:
             self.lines.append("")
+
+    def say(self, comments: Iterable[Comment]) -> None:
+        self.add(*(f"// {line}" for said in comments for line in said.lines))
 
     def open(self, head: str = "") -> None:
         self.add(f"{head} {{" if head else "{")
@@ -68,7 +72,7 @@ class CodeLines:
         return self.block(f"for (int {variable} = 0; {variable} < {count}; {variable}++)")
 
     def statements(self, stmts: Iterable[Stmt], language: str) -> None:
-        for line in print_statements(bare(stmts), 0, language).splitlines():
+        for line in print_statements(self.comments.statements(stmts), 0, language).splitlines():
             self.add(line.strip() if line.lstrip().startswith("#") else line)
 
     @property

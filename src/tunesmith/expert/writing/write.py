@@ -300,7 +300,7 @@ def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str
 
 def used_defines(defines: list[str], code: list[str]) -> list[str]:
     """Without plain constants that nothing names; conditional ones stay."""
-    text = "\n".join(code)
+    text = without_comments("\n".join(code))
     kept: list[str] = []
     for line in reversed(defines):
         word = line.split()[1].partition("(")[0] if line.startswith("#define") else ""
