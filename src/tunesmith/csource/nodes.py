@@ -166,6 +166,9 @@ class Comment:
         return self.text.split("\n")
 
 
+BLANK = Comment("")  # an empty line
+
+
 Storage = Literal["", "shared", "dynamic shared", "constexpr", "static"]
 
 
@@ -261,7 +264,39 @@ class Verbatim:
     comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
-Stmt = Declare | Evaluate | If | For | While | Return | Jump | Scope | Verbatim
+@dataclass(frozen=True)
+class Alternative:
+    """A choice of the preprocessor, over macros: `#if` ... `#else` ... `#endif`, in a function or a file.
+
+    Another choice alone in `otherwise` is an `#elif`. `inside`: the last statement of either branch is a loop
+    or a block, and this follows in it, so that two heads have one body. Never read, only made.
+    """
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+    inside: tuple[Stmt, ...] = ()
+    line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class Define:
+    """`#define name(parameters) value`; without parameters an object-like macro. Never read, only made.
+
+    In the value a parameter is a name like any other: it is printed so that any argument may take its place.
+    """
+
+    name: str
+    value: Expr
+    parameters: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
+
+
+Stmt = (
+    Declare | Evaluate | If | For | While | Return | Jump | Scope | Verbatim | Alternative | Define
+)  # fmt: skip
 
 # -- functions --------------------------------------------------------------------------------------
 

@@ -12,7 +12,10 @@ from tunesmith.csource import nodes as c
 Part: TypeAlias = c.Expr | c.Stmt | Iterable[c.Stmt]  # what the questions below may be asked of
 Block: TypeAlias = Callable[[tuple[c.Stmt, ...]], tuple[c.Stmt, ...]]  # what is done with a block
 
-_STATEMENTS = (c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim)
+_STATEMENTS = (
+    c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim, c.Alternative,
+    c.Define,
+)  # fmt: skip
 _LEAVES = (c.Name, c.Number, c.SizeOf, c.Opaque)
 _UNREAD = (c.Opaque, c.Verbatim)
 # Of every kind of node: its fields, and whether expressions or statements are in them.
@@ -249,6 +252,12 @@ def map_parts(
             return stmt if value is None else replace(stmt, value=on_expr(value))
         case c.Scope():
             return replace(stmt, body=on_body(stmt.body))
+        case c.Alternative(condition=condition, then=then, otherwise=otherwise):
+            then, otherwise, inside = on_body(then), on_body(otherwise), on_body(stmt.inside)
+            condition = on_expr(condition)
+            return replace(stmt, condition=condition, then=then, otherwise=otherwise, inside=inside)
+        case c.Define(value=value):
+            return replace(stmt, value=on_expr(value))
     return stmt
 
 
