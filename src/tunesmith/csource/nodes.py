@@ -85,11 +85,15 @@ class Ternary:
 
 @dataclass(frozen=True)
 class Call:
-    """Of a function by its name; casts are `Cast`, also those written as functions or static_cast."""
+    """Of a function by its name; casts are `Cast`, also those written as functions or static_cast.
+
+    `of`: the object whose method it is. That is never read, only made: what is read is `Opaque`.
+    """
 
     function: str
     args: tuple[Expr, ...] = ()
     template_args: tuple[str, ...] = ()
+    of: Expr | None = None
 
 
 @dataclass(frozen=True)

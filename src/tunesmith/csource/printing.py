@@ -140,7 +140,8 @@ class _Printer:
         if self._opencl and call.function == "__syncthreads":
             return f"barrier({args or 'CLK_LOCAL_MEM_FENCE'})"
         template = f"<{', '.join(call.template_args)}>" if call.template_args else ""
-        return f"{call.function}{template}({args})"
+        method = "" if call.of is None else f"{self.expr(call.of, _POSTFIX, d)}."
+        return f"{method}{call.function}{template}({args})"
 
     def _argument(self, arg: c.Expr, d: int) -> str:
         is_parameter = isinstance(arg, c.Name) and arg.name in self._parameters  # commas end it either way

@@ -177,7 +177,7 @@ def map_expr(expr: c.Expr, fn: Callable[[c.Expr], c.Expr], _depth: int = 0) -> c
         part = getattr(expr, name)
         if is_below and isinstance(part, tuple):
             part = tuple([map_expr(each, fn, _depth + 1) for each in part])
-        elif is_below:
+        elif is_below and part is not None:
             part = map_expr(part, fn, _depth + 1)
         parts.append(part)
     return fn(type(expr)(*parts))
