@@ -27,7 +27,7 @@ _OPENCL_INDICES = {
     for opencl, cuda in c.OPENCL_INDICES.items()
     for number, axis in enumerate("xyz")
 }
-_INDENT, _WIDTH = "    ", 106
+_INDENT, _WIDTH = "    ", 118
 
 
 def print_expr(expr: c.Expr, language: str = "cuda") -> str:

@@ -9,7 +9,7 @@ what is declared), an expression, or, as a statement of its own, statements. `T`
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeAlias
 
@@ -54,6 +54,33 @@ def expr(text: str, **holes: Hole) -> c.Expr:
     (stmt,) = code(f"return ({text});", **holes)
     assert isinstance(stmt, c.Return) and stmt.value is not None
     return stmt.value
+
+
+@dataclass(frozen=True)
+class Wording:
+    """Snippets with the same words for the same things all over."""
+
+    words: Mapping[str, Hole]
+
+    def code(self, text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
+        return code(text, **{**self.words, **holes})
+
+    def expr(self, text: str, **holes: Hole) -> c.Expr:
+        return expr(text, **{**self.words, **holes})
+
+    def define(self, word: str, value: str, said: str = "") -> c.Define:
+        """A macro for what a snippet comes to."""
+        comments = (c.Comment(said, behind=True),) if said else ()
+        return c.Define(str(self.words[word]), self.expr(value), comments=comments)
+
+    def when(
+        self, condition: str, then: Sequence[c.Stmt], otherwise: Sequence[c.Stmt] = (), said: str = ""
+    ) -> tuple[c.Stmt, ...]:
+        """Statements where a condition on parameters holds; without a condition always."""
+        if not condition:
+            return tuple(then)
+        comments = (c.Comment(said, behind=True),) if said else ()
+        return (c.Alternative(self.expr(condition), tuple(then), tuple(otherwise), comments=comments),)
 
 
 def _filled(type_: c.Type, types: Mapping[str, c.Type]) -> c.Type:

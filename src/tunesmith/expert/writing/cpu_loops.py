@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.snippets import code, expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
@@ -21,7 +22,7 @@ from tunesmith.expert.writing.loops import ElementLoops, unrolled
 from tunesmith.expert.writing.naming import CodeLines, Names
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
-from tunesmith.expert.writing.team_totals import CpuTotals, Folds, joined
+from tunesmith.expert.writing.team_totals import CpuTotals, Folds, assigned, joined
 
 _SAME_FOR_VECTORS = frozenset(
     """
@@ -244,7 +245,7 @@ class CpuLoops(ElementLoops):
             for name, divisor in inverses:
                 out.add(f"const float {name} = 1.0f / ({self._text(divisor)});")
             self._vector_loop(loop, each.body, vectors, end, out)
-        self._totals.reduce(loop, self.lane, out)
+        out.statements(self._totals.reduce(loop, self.lane), "opencl")
 
     # -- one element at a time ----------------------------------------------------------------------
 
@@ -314,11 +315,13 @@ class CpuLoops(ElementLoops):
         with out.block(f"for (int {apart} = 1; {apart} < {items}; {apart} *= 2)"):
             out.add("#pragma unroll")
             with out.block(f"for (int {item} = 0; {item} + {apart} < {items}; {item} += 2 * {apart})"):
-                pair = joined(total, f"{parts}[{item}]", f"{parts}[{item} + {apart}]")
-                out.add(f"{parts}[{item}] = {pair};")
+                pair = joined(
+                    total, expr("p[k]", p=parts, k=item), expr("p[k + a]", p=parts, k=item, a=apart)
+                )
+                out.statements(code("p[k] = pair;", p=parts, k=item, pair=pair), "opencl")
         whole = self._plan.names.fresh(f"{total.name}_whole")
         out.add(f"const float {whole} = {self.folds.name(total)}({parts}[0]);")
-        out.add(f"{total.name} = {joined(total, total.name, whole)};")
+        out.statements([assigned(total.name, joined(total, c.Name(total.name), c.Name(whole)))], "opencl")
 
     def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
         const = "const " if pack.loads and not pack.stores else ""

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
+from tunesmith.csource.fold import integer
 from tunesmith.csource.nodes import Assign, Binary, Evaluate, Index, Name, Number, Stmt
 from tunesmith.csource.printing import print_expr
+from tunesmith.csource.snippets import code
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import map_nodes, map_statements, names_in
@@ -79,9 +81,12 @@ class GpuLoops(ElementLoops):
             self._plain(loop, body, end, out)
         for total in each.totals:
             if packed:
-                first, second = (f"{parts[total.name]}[{at}]" for at in range(2))
-                out.add(f"{total.name} = {self.chains} > 1 ? ({joined(total, first, second)}) : {first};")
-        self._totals.reduce(each.totals, out)
+                first, second = (Index(Name(parts[total.name]), integer(at)) for at in range(2))
+                both = joined(total, first, second)
+                text = "own = chains > 1 ? both : first;"
+                stmts = code(text, own=total.name, chains=self.chains, both=both, first=first)
+                out.statements(stmts, self._plan.language)
+        out.statements(self._totals.reduce(each.totals), self._plan.language)
 
     def _prepared(self, loop: LoopPlan, parts: Mapping[str, str] | None = None) -> Body:
         """`parts`: a total -> the array of its partial values, of which a lane takes one."""

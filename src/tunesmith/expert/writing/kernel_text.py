@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tunesmith.csource.nodes import Number, Parameter, Stmt
-from tunesmith.csource.printing import print_expr, print_parameter
+from tunesmith.csource.printing import print_expr, print_parameter, print_statements
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
 from tunesmith.expert.writing.comments import SourceComments
@@ -63,7 +63,8 @@ class KernelText:
             lines = [switch, *pieces, *rows(1), "#else", *alone, *rows(0), "#endif"]
         else:
             lines = rows(0)
-        return [*lines, *self._totals.defines(), *loops.defines()]
+        totals = print_statements(self._totals.defines(), 0, plan.language).splitlines()
+        return [*lines, *totals, *loops.defines()]
 
     def text(self) -> str:
         plan, out = self._plan, CodeLines(SourceComments(self._plan.kernel))
@@ -74,7 +75,7 @@ class KernelText:
         out.add(_wrapped(f"{function.name}(", parameters))
         with out.block(""):
             out.add(*self._baked.lines(), *self.loops.division.lines())
-            self._totals.declare(out)
+            out.statements(self._totals.declare(), plan.language)
             out.add(f"const int {self.loops.lane} = {self._d.thread[0]};")
             scope = {p.name for p in function.parameters}
             if plan.is_flat:

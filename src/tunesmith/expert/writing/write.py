@@ -231,7 +231,8 @@ def _write_opencl(plan: WritingPlan) -> str:
     if "fast_exp" in macros:
         words = {"FAST": fast.fast, "VEC": vec, "IVEC": ivec, "ASVEC": as_vec, "ASIVEC": as_ivec}
         code.append(filled(resource("fast_exp.cl"), words))
-    code += [macros, *helper_texts(plan, plain), *lifted, *loops.folds.text(), body]
+    folds = [print_function(f, "opencl").strip() for f in loops.folds.functions()]
+    code += [macros, *helper_texts(plan, plain), *lifted, *folds, body]
     return assemble(plan, baked, kernel, code)
 
 
