@@ -9,10 +9,10 @@ from tunesmith.csource.nodes import (
     BLANK,
     Alternative,
     Comment,
-    Define,
     Evaluate,
     Expr,
     If,
+    MacroDefinition,
     Name,
     Stmt,
     Unreadable,
@@ -71,7 +71,10 @@ def test_comments_and_blank_lines() -> None:
 )
 def test_macros_take_any_argument(value: str, parameters: tuple[str, ...], text: str) -> None:
     head = f"M({', '.join(parameters)})" if parameters else "M"
-    assert print_statements([Define("M", expression_of(value), parameters)]) == f"#define {head} {text}\n"
+    assert (
+        print_statements([MacroDefinition("M", expression_of(value), parameters)])
+        == f"#define {head} {text}\n"
+    )
 
 
 def test_names_are_found_and_replaced_in_every_part() -> None:

@@ -285,7 +285,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Define:
+class MacroDefinition:
     """`#define name(parameters) value`; without parameters an object-like macro. Never read, only made.
 
     In the value a parameter is a name like any other: it is printed so that any argument may take its place.
@@ -299,7 +299,7 @@ class Define:
 
 
 Stmt = (
-    Declare | Evaluate | If | For | While | Return | Jump | Scope | Verbatim | Alternative | Define
+    Declare | Evaluate | If | For | While | Return | Jump | Scope | Verbatim | Alternative | MacroDefinition
 )  # fmt: skip
 
 # -- functions --------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import read_number
 from tunesmith.csource.parse_expressions import Declarator, ExpressionReader, Specifiers, plain_value
 from tunesmith.csource.types import canonical
-from tunesmith.csource.walk import statements_in
+from tunesmith.csource.walk import commented, statements_in
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -186,13 +186,6 @@ class StatementReader(ExpressionReader):
         if not items:
             raise c.Unreadable("a function is declared inside a function")
         return _construction(found, tuple(items))
-
-
-def commented(stmts: tuple[c.Stmt, ...], comments: tuple[c.Comment, ...]) -> tuple[c.Stmt, ...]:
-    """The first of the statements with these comments, ahead of its own."""
-    if not stmts or not comments:
-        return stmts
-    return replace(stmts[0], comments=(*comments, *stmts[0].comments)), *stmts[1:]
 
 
 def _head_end(node: Node) -> int:

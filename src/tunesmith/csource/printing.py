@@ -27,7 +27,7 @@ _OPENCL_INDICES = {
     for opencl, cuda in c.OPENCL_INDICES.items()
     for number, axis in enumerate("xyz")
 }
-_INDENT, _WIDTH = "    ", 118
+_INDENT, _WIDTH = "    ", 122
 
 
 def print_expr(expr: c.Expr, language: str = "cuda") -> str:
@@ -221,7 +221,7 @@ class _Printer:
                 lines.extend(pad + line.rstrip() for line in text.split("\n"))
             case c.Alternative():
                 self._alternative(stmt, indent, lines, depth)
-            case c.Define(name=name, value=value, parameters=parameters):
+            case c.MacroDefinition(name=name, value=value, parameters=parameters):
                 head = f"{name}({', '.join(parameters)})" if parameters else name
                 text = _Printer(self._language, frozenset(parameters)).expr(value, _PRIMARY, 0)
                 lines.append(f"#define {head} {text}")
@@ -229,7 +229,8 @@ class _Printer:
     def _alternative(self, stmt: c.Alternative, indent: int, lines: list[str], depth: int) -> None:
         word, branch = "if", stmt
         while True:
-            lines.append(f"#{word} {self.expr(branch.condition, 0, 0)}")
+            said = [said.text for said in branch.comments if said.behind] if word == "elif" else []
+            lines.append("  // ".join([f"#{word} {self.expr(branch.condition, 0, 0)}", *said]))
             self._branch(branch.then, stmt.inside, indent, lines, depth)
             rest = branch.otherwise
             if len(rest) != 1 or not isinstance(rest[0], c.Alternative) or rest[0].inside:

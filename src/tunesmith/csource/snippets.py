@@ -68,10 +68,10 @@ class Wording:
     def expr(self, text: str, **holes: Hole) -> c.Expr:
         return expr(text, **{**self.words, **holes})
 
-    def define(self, word: str, value: str, said: str = "") -> c.Define:
+    def define(self, word: str, value: str, said: str = "") -> c.MacroDefinition:
         """A macro for what a snippet comes to."""
         comments = (c.Comment(said, behind=True),) if said else ()
-        return c.Define(str(self.words[word]), self.expr(value), comments=comments)
+        return c.MacroDefinition(str(self.words[word]), self.expr(value), comments=comments)
 
     def when(
         self, condition: str, then: Sequence[c.Stmt], otherwise: Sequence[c.Stmt] = (), said: str = ""

@@ -14,7 +14,7 @@ Block: TypeAlias = Callable[[tuple[c.Stmt, ...]], tuple[c.Stmt, ...]]  # what is
 
 _STATEMENTS = (
     c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim, c.Alternative,
-    c.Define,
+    c.MacroDefinition,
 )  # fmt: skip
 _LEAVES = (c.Name, c.Number, c.SizeOf, c.Opaque)
 _UNREAD = (c.Opaque, c.Verbatim)
@@ -256,7 +256,7 @@ def map_parts(
             then, otherwise, inside = on_body(then), on_body(otherwise), on_body(stmt.inside)
             condition = on_expr(condition)
             return replace(stmt, condition=condition, then=then, otherwise=otherwise, inside=inside)
-        case c.Define(value=value):
+        case c.MacroDefinition(value=value):
             return replace(stmt, value=on_expr(value))
     return stmt
 
@@ -274,6 +274,14 @@ def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]
         dims=tuple([on_expr(dim) for dim in stmt.dims]),
         align=None if stmt.align is None else on_expr(stmt.align),
     )
+
+
+def commented(stmts: Iterable[c.Stmt], comments: Iterable[c.Comment]) -> tuple[c.Stmt, ...]:
+    """The first of the statements with these comments, ahead of its own."""
+    found = tuple(stmts)
+    if not found:
+        return ()
+    return replace(found[0], comments=(*comments, *found[0].comments)), *found[1:]
 
 
 def map_types(stmts: Iterable[c.Stmt], fn: Callable[[c.Type], c.Type]) -> tuple[c.Stmt, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
@@ -27,6 +28,13 @@ def joined(total: Total, left: c.Expr, right: c.Expr) -> c.Expr:
 
 def assigned(name: str, value: c.Expr) -> c.Stmt:
     return c.Evaluate(c.Assign("=", c.Name(name), value))
+
+
+def started(total: Total, scope: Container[str]) -> tuple[c.Stmt, ...]:
+    """What a thread's share begins with; the total is declared unless it is in scope."""
+    if total.name in scope:
+        return (assigned(total.name, total.start),)
+    return (c.Declare(c.Type(total.type.base), total.name, total.start),)
 
 
 _TURN = "int turn = 0;  // while totals are read, the next ones are written elsewhere"

@@ -9,8 +9,11 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 
+from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import without_comments
-from tunesmith.csource.printing import print_function
+from tunesmith.csource.nodes import Alternative, MacroDefinition, Stmt
+from tunesmith.csource.printing import print_function, print_statements
+from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
@@ -222,8 +225,8 @@ def _write_opencl(plan: WritingPlan) -> str:
             "",
             "// A row may start at any float. A packed struct says so, and unlike vloadN it is never a call.",
             f"typedef struct __attribute__((packed)) {{ {vec} v; }} {(un := fresh('unaligned'))};",
-            f"#define {loops.load}(from) (((__global const {un} *)(from))->v)",
-            f"#define {loops.store}(x, to) (((__global {un} *)(to))->v = (x))",
+            f"#define {loops.words.words['LOAD']}(from) (((__global const {un} *)(from))->v)",
+            f"#define {loops.words.words['STORE']}(x, to) (((__global {un} *)(to))->v = (x))",
         ]
     lifted = [print_function(f, "opencl").strip() for f in lift.written]
     macros = "\n".join(fast.macros("\n".join([body, *lifted])))
@@ -284,8 +287,8 @@ def _write_gpu(plan: WritingPlan) -> str:
     kernel = KernelText(plan, fast, baked, loops, totals, inside)
     helpers = helper_texts(plan, fast)
     body = kernel.text()  # before the macros are listed: it says which are used
-    defined = [fast.macros("\n".join([body, *helpers])), loops.division.macros()]
-    code = [*("\n".join(lines) for lines in defined), *helpers, body]
+    defined = ["\n".join(fast.macros("\n".join([body, *helpers]))), print_statements(loops.division.macros())]
+    code = [*defined, *helpers, body]
     if any(loop.packs for loop in plan.all_loops):
         code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles))
     return assemble(plan, baked, kernel, code)
@@ -293,22 +296,29 @@ def _write_gpu(plan: WritingPlan) -> str:
 
 def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str]) -> str:
     """The whole file around its parts, a blank line between them."""
-    code = ["\n".join(used_defines(kernel.defines(), code)), *code]
+    code = [print_statements(used_defines(kernel.defines(), code), 0, plan.language), *code]
     top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
     parts = [*("\n".join(lines) for lines in top), *code]
     return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
 
 
-def used_defines(defines: list[str], code: list[str]) -> list[str]:
-    """Without plain constants that nothing names; conditional ones stay."""
-    text = without_comments("\n".join(code))
-    kept: list[str] = []
-    for line in reversed(defines):
-        word = line.split()[1].partition("(")[0] if line.startswith("#define") else ""
-        if not word or re.search(rf"\b{word}\b", text):
-            kept.insert(0, line)
-            text += "\n" + line
-    return kept
+def used_defines(defines: Sequence[Stmt], code: Sequence[str]) -> tuple[Stmt, ...]:
+    """Without those that neither the code nor a later one names."""
+    words = set(WORD.findall(without_comments("\n".join(code))))
+
+    def used(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        kept: list[Stmt] = []
+        for stmt in reversed(stmts):
+            if isinstance(stmt, Alternative):
+                branches = used(stmt.otherwise), used(stmt.then)
+                stmt = replace(stmt, then=branches[1], otherwise=branches[0])
+            elif isinstance(stmt, MacroDefinition) and stmt.name not in words:
+                continue
+            words.update(names_in(stmt))
+            kept.append(stmt)
+        return tuple(reversed(kept))
+
+    return used(defines)
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
@@ -329,7 +339,8 @@ def macros(plan: WritingPlan, baked: Baked, code: list[str]) -> list[str]:
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
     knobs: list[Knob] = [k for k in vars(plan.knobs).values() if isinstance(k, Knob) and not k.is_parameter]
-    return lines + used_defines([f"#define {knob.name} {knob.default}" for knob in knobs], code)
+    constants = used_defines([MacroDefinition(knob.name, integer(knob.default)) for knob in knobs], code)
+    return lines + print_statements(constants).splitlines()
 
 
 def about(plan: WritingPlan) -> list[str]:
