@@ -223,7 +223,7 @@ class _Printer:
                 self._alternative(stmt, indent, lines, depth)
             case c.MacroDefinition(name=name, value=value, parameters=parameters):
                 head = f"{name}({', '.join(parameters)})" if parameters else name
-                text = _Printer(self._language, frozenset(parameters)).expr(value, _PRIMARY, 0)
+                text = _Printer(self._language, frozenset(parameters)).expr(value, _POSTFIX, 0)
                 lines.append(f"#define {head} {text}")
 
     def _alternative(self, stmt: c.Alternative, indent: int, lines: list[str], depth: int) -> None:

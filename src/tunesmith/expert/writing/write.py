@@ -11,9 +11,22 @@ from importlib import resources
 
 from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import without_comments
-from tunesmith.csource.nodes import Alternative, MacroDefinition, Stmt
+from tunesmith.csource.nodes import (
+    BLANK,
+    Alternative,
+    Assign,
+    Binary,
+    Cast,
+    Comment,
+    MacroDefinition,
+    Member,
+    Name,
+    Stmt,
+    Type,
+    Verbatim,
+)  # fmt: skip
 from tunesmith.csource.printing import print_function, print_statements
-from tunesmith.csource.walk import names_in
+from tunesmith.csource.walk import calls_in, names_in
 from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
@@ -189,18 +202,25 @@ def _part(name: str, **words: str) -> str:
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
 
 
-def _vector_types(knob: Knob, vec: str, ivec: str, as_vec: str, as_ivec: str) -> list[str]:
-    lines: list[str] = []
-    for number, value in enumerate(knob.values):
+def _vector_types(knob: Knob, own: Mapping[str, str], loops: CpuLoops) -> tuple[Stmt, ...]:
+    """Vectors by the number of their elements, what their bits are, and how they are moved."""
+    kinds: tuple[Stmt, ...] = ()
+    for value in reversed(knob.values):
         digits = "" if value == 1 else str(value)
-        lines += [
-            f"#{'if' if number == 0 else 'elif'} {knob.name} == {value}",
-            f"typedef float{digits} {vec};",
-            f"typedef int{digits} {ivec};",
-            f"#define {as_vec} as_float{digits}",
-            f"#define {as_ivec} as_int{digits}",
-        ]
-    return [*lines, "#endif"]
+        types = [Verbatim(f"typedef {word}{digits} {own[word]};") for word in ("float", "int")]
+        casts = [MacroDefinition(own[word], Name(f"{word}{digits}")) for word in ("as_float", "as_int")]
+        kinds = (Alternative(Binary("==", Name(knob.name), integer(value)), (*types, *casts), kinds),)
+    about = "A row may start at any float. A packed struct says so, and unlike vloadN it is never a call."
+    struct = f"typedef struct __attribute__((packed)) {{ {own['float']} v; }} {own['unaligned']};"
+    at = Type(own["unaligned"], 1, space="global")
+    load = Member(Cast(replace(at, const=True), Name("from")), "v", arrow=True)
+    store = Assign("=", Member(Cast(at, Name("to")), "v", arrow=True), Name("x"))
+    return (
+        *kinds,
+        Verbatim(struct, comments=(BLANK, Comment(about))),
+        MacroDefinition(str(loops.words.words["LOAD"]), load, ("from",)),
+        MacroDefinition(str(loops.words.words["STORE"]), store, ("x", "to")),
+    )
 
 
 def _write_opencl(plan: WritingPlan) -> str:
@@ -210,32 +230,26 @@ def _write_opencl(plan: WritingPlan) -> str:
     if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
         raise Unwritable("OpenCL has vectors of 2, 4, 8 and 16 elements")
     fresh = plan.names.fresh
-    vec, ivec, as_vec, as_ivec = fresh("vec"), fresh("ivec"), fresh("AS_VEC"), fresh("AS_IVEC")
+    words = {"float": "vec", "int": "ivec", "as_float": "AS_VEC", "as_int": "AS_IVEC"}
+    own = {word: fresh(name) for word, name in words.items()}
     baked, totals, inside = Baked.of(plan), CpuTotals(plan), guard(plan)
     functions = {f.name: f for f in used_functions(plan.kernel)}
     plain = FastMath(plan.language, plan.names)  # fast forms are for vectors; what is scalar stays as it is
-    lift = Lift(vec, plan.names, functions, fast)
+    lift = Lift(own["float"], plan.names, functions, fast)
     loops = CpuLoops(plan, fast, totals, inside, lift)
     kernel = KernelText(plan, plain, baked, loops, totals, inside)
     body = kernel.text()
-    types: list[str] = []
+    types: tuple[Stmt, ...] = ()
     if loops.uses_vectors:
-        types = [
-            *_vector_types(plan.knobs.vector, vec, ivec, as_vec, as_ivec),
-            "",
-            "// A row may start at any float. A packed struct says so, and unlike vloadN it is never a call.",
-            f"typedef struct __attribute__((packed)) {{ {vec} v; }} {(un := fresh('unaligned'))};",
-            f"#define {loops.words.words['LOAD']}(from) (((__global const {un} *)(from))->v)",
-            f"#define {loops.words.words['STORE']}(x, to) (((__global {un} *)(to))->v = (x))",
-        ]
+        types = _vector_types(plan.knobs.vector, {**own, "unaligned": fresh("unaligned")}, loops)
     lifted = [print_function(f, "opencl").strip() for f in lift.written]
-    macros = "\n".join(fast.macros("\n".join([body, *lifted])))
-    code = ["\n".join(types)]
-    if "fast_exp" in macros:
-        words = {"FAST": fast.fast, "VEC": vec, "IVEC": ivec, "ASVEC": as_vec, "ASIVEC": as_ivec}
-        code.append(filled(resource("fast_exp.cl"), words))
+    macros = fast.macros("\n".join([body, *lifted]))
+    code = [print_statements(types, 0, "opencl")]
+    if "fast_exp" in {call.function for call in calls_in(macros)}:
+        places = {"VEC": own["float"], "IVEC": own["int"], "ASVEC": own["as_float"], "ASIVEC": own["as_int"]}
+        code.append(filled(resource("fast_exp.cl"), {**places, "FAST": fast.fast}))
     folds = [print_function(f, "opencl").strip() for f in loops.folds.functions()]
-    code += [macros, *helper_texts(plan, plain), *lifted, *folds, body]
+    code += [print_statements(macros), *helper_texts(plan, plain), *lifted, *folds, body]
     return assemble(plan, baked, kernel, code)
 
 
@@ -287,8 +301,8 @@ def _write_gpu(plan: WritingPlan) -> str:
     kernel = KernelText(plan, fast, baked, loops, totals, inside)
     helpers = helper_texts(plan, fast)
     body = kernel.text()  # before the macros are listed: it says which are used
-    defined = ["\n".join(fast.macros("\n".join([body, *helpers]))), print_statements(loops.division.macros())]
-    code = [*defined, *helpers, body]
+    macros = (fast.macros("\n".join([body, *helpers])), loops.division.macros())
+    code = [*map(print_statements, macros), *helpers, body]
     if any(loop.packs for loop in plan.all_loops):
         code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles))
     return assemble(plan, baked, kernel, code)
