@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.lex import Token, closing_angle, layout, squeeze
-from tunesmith.csource.nodes import INDICES, Language, Unreadable
+from tunesmith.csource.nodes import INDICES, Comment, Language, Unreadable
 from tunesmith.csource.types import PRIMITIVE, is_builtin_type
 
 if TYPE_CHECKING:
@@ -59,6 +59,12 @@ class GrammarText:
     def words(self, start: int, end: int) -> tuple[Token, ...]:
         """The tokens whose place here lies in start .. end."""
         return self.tokens[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
+
+    def comments(self, start: int, end: int) -> tuple[Comment, ...]:
+        """Those of the words there; only what closes the last one's line is still behind it."""
+        words = self.words(start, end)
+        found = [(said, said.behind and word is words[-1]) for word in words for said in word.comments]
+        return tuple(replace(said, behind=behind) for said, behind in found)
 
     def at(self, offset: int) -> int:
         """The index of the token at or before an offset."""

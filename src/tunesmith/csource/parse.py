@@ -87,7 +87,11 @@ def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[To
         if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
             at += 4
         elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
-            kept += [replace(follower, space=tokens[at].space) for follower in tokens[at + 2 : at + 3]]
+            space, comments = tokens[at].space, tokens[at].comments
+            kept += [
+                replace(follower, space=space, comments=(*comments, *follower.comments))
+                for follower in tokens[at + 2 : at + 3]
+            ]
             at += 3
         else:
             kept.append(tokens[at])
@@ -269,11 +273,13 @@ class _FileReader:
             if inner.has_error:
                 self._unread(inner, f"{self.reader.function_name(inner)} could not be read, it stumbles here")
                 return
-            text = layout(self.place.tokens[start:end])
+            tokens = self.place.tokens[start:end]
+            text, commented = layout(tokens), layout(tokens, with_comments=True).strip()
             found = self.reader.function(inner, template, words, text)
             if found is None:
                 self.found.preamble.append(text.strip())
             else:
+                found = replace(found, commented=commented, comments=tokens[0].comments)
                 self.found.functions.append(found)
         except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)

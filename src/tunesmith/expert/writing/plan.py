@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
+from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Number, Type
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in
+from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in, statements_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import (
     Each,
@@ -22,7 +23,7 @@ from tunesmith.expert.model.kernel import (
     map_steps,
     own_parts,
 )
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, dialect
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
@@ -76,6 +77,12 @@ class WritingPlan:
     def language(self) -> str:
         return self.kernel.source.language
 
+    @cached_property
+    def lines(self) -> Mapping[str, int]:
+        """Where the kernel's variables are declared."""
+        declares = [s for s in statements_in(self.kernel.function.body) if isinstance(s, Declare)]
+        return {declare.name: declare.line for declare in reversed(declares)}
+
     @property
     def is_flat(self) -> bool:
         return not self.kernel.tasks
@@ -118,7 +125,7 @@ class WritingPlan:
     def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
         reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
-        return "int" if self.sizes.fits_int(*reach) else dialect(self.language).wide
+        return "int" if self.sizes.fits_int(*reach) else wide(self.language)
 
     @property
     def has_totals(self) -> bool:
