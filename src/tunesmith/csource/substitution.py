@@ -13,7 +13,7 @@ from typing import overload
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.fold import is_pure
+from tunesmith.csource.effects import is_pure
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import Types, declared_types, type_of
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.fold import COMPARISONS, binary, int_value, unary
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import is_integer
@@ -369,6 +370,9 @@ class Expressions:
             kind: Operator = "max" if name in MAXIMA else "min"
             left, right = self.eval(args[0], active), self.eval(args[1], active)
             return self.memory.apply(lambda a, b, t: self.extreme(name, kind, a, b, t), left, right, active)
+        effects = function_effects(name) if is_function(name) else Effects.NONE
+        if not effects.may_repeat and not effects & Effects.ASSIGNS:
+            raise self.memory.refusal(f"the call of '{name}' inside an expression is not followed")
         parts = [self.eval(arg, active) for arg in args]
         return self.built(lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active)
 
