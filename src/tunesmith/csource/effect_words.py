@@ -268,7 +268,7 @@ def function_effects(name: str) -> Effects:
 # -- variables that are built in ---------------------------------------------------------------------
 
 _VARIABLES: Mapping[str, Effects] = {
-    **dict.fromkeys(("threadIdx", "blockIdx", "clusterIdx", "cooperative_groups", "cg"), Effects.THREAD),
+    **dict.fromkeys(("threadIdx", "blockIdx", "clusterIdx", "cooperative_groups"), Effects.THREAD),
     **dict.fromkeys(("blockDim", "gridDim", "clusterDim"), Effects.SHAPE),
     **{f"hip{word}Idx_{axis}": Effects.THREAD for word in ("Thread", "Block") for axis in "xyz"},
     **{f"hip{word}Dim_{axis}": Effects.SHAPE for word in ("Block", "Grid") for axis in "xyz"},

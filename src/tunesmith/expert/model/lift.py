@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
@@ -13,8 +13,9 @@ from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.specialise import bind
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
-from tunesmith.expert.model.accesses import accesses, check_exchange, clash, is_pointer, marked_again, touches
+from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
+from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.kernel import (
     Each,
@@ -28,10 +29,10 @@ from tunesmith.expert.model.kernel import (
     map_own_parts,
     map_steps,
     names_in_steps,
-    parts_of,
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
+from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import check_in_sight
 from tunesmith.expert.model.team_reader import read_rows, read_teams
@@ -62,7 +63,7 @@ def looks_like_rows(flat: Flat, normal: Normal) -> bool:
 
 def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
     for node in walk.nodes_in(flat.each.body):
-        if isinstance(node, c.Verbatim) and node.names & set(normal.arrays):
+        if isinstance(node, c.Verbatim):
             line = node.line
             raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
@@ -123,18 +124,6 @@ def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
         for name, node in launch.parameters.items()
         if isinstance(node, size.Variable)
     }
-
-
-def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
-    """Arrays may only be touched by indexing: a pointer handed to a function is out of sight."""
-    for step in all_steps(steps):
-        for part in parts_of(step):
-            for call in walk.calls_in(part):
-                if call.function.lower().startswith(("atomic", "vload", "vstore")):
-                    continue
-                for arg in (arg for arg in call.args if is_pointer(arg, normal.arrays)):
-                    for array in sorted(walk.names_in(arg) & set(normal.arrays)):
-                        raise OutOfReach.at(step.line, f"'{array}' is handed to {call.function} as a pointer")
 
 
 def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -> None:
@@ -203,7 +192,6 @@ class _Lifting:
     def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
         normal = launched.normal
         steps = marked_again(reading.steps, normal.arrays, launched.multiples)
-        _check_pointers(steps, normal)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
         tasks, steps = _counted(reading.tasks, steps, normal)
         notes = [
@@ -237,6 +225,7 @@ class _Lifting:
         body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
         check_own_memory(normal)
+        check_pointers(normal, self._source)
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
 

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.effects import Effects, Program, function_effects, is_function, of_assembly, of_text
+from tunesmith.csource.effect_words import Effects, function_effects, is_function, variable_effects
+from tunesmith.csource.effects import Program, of_assembly, of_text
 from tunesmith.csource.inline import Inlined, side_effect
+from tunesmith.expert.model.affine import BUILTINS
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CALLED = re.compile(r"(?<![\w.>])([A-Za-z_][\w:]*)\s*(?:<[\w\s,:*]*>)?\s*\(")
@@ -52,6 +54,7 @@ def check_in_sight(inlined: Inlined, source: c.Source) -> None:
         if parameter.type.volatile and parameter.type.space != "local":
             line = inlined.function.line
             raise c.Unreadable(f"line {line}: '{parameter.name}' is volatile: {_AS_WRITTEN}", line)
+    own = {*walk.declared_in(inlined.function.body), *BUILTINS}
     for stmt in walk.statements_in(inlined.function.body):
         reason = look.of_text(stmt.text) if isinstance(stmt, c.Verbatim) else ""
         reason = reason or volatile.of_declaration(stmt)
@@ -61,6 +64,8 @@ def check_in_sight(inlined: Inlined, source: c.Source) -> None:
                     reason = reason or look.of_call(node)
                 elif isinstance(node, c.Opaque):
                     reason = reason or look.of_text(node.text)
+                elif isinstance(node, c.Name) and variable_effects(node.name) and node.name not in own:
+                    reason = reason or f"'{node.name}' is used other than by its .x, .y and .z"
                 reason = reason or volatile.of_expression(node)
         if reason:
             raise c.Unreadable(f"line {stmt.line}: {reason}", stmt.line)

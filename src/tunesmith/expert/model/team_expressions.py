@@ -365,6 +365,8 @@ class Expressions:
         if name in _GROUP_TOTALS or name in _WARP_TOTALS:
             span = self.memory.threads if name in _GROUP_TOTALS else self.memory.warp
             operator = _GROUP_TOTALS.get(name) or _WARP_TOTALS[name]
+            if name.endswith("_sync"):
+                self.memory.check_mask(self.eval(args[0], active), active)
             return self.group_total(operator, self.eval(args[-1], active), span, active)
         if name in MAXIMA | MINIMA and len(args) == 2:
             kind: Operator = "max" if name in MAXIMA else "min"
