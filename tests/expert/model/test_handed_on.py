@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
+from tunesmith.csource.printing import print_statements
+from tunesmith.expert.model.kernel import Each
 from tunesmith.problem.problem import Problem
 
 _FLAT = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= rows * d) return;\n"
@@ -41,7 +43,7 @@ REFUSED = {
         _TASKS + "{" + _SUM + "if (s < 0) return; if (threadIdx.x == 0) out[row] = s; }",
         "returns from inside a loop"),
     "a body that moves its index": (
-        _ROW + _EACH + "{ out[row * d + i] = s; if (s > 4) i += 32; }", "line 9"),
+        _ROW + _EACH + "{ out[row * d + i] = s; if (s > 4) i += 32; }", "line 11"),
     "a body that moves its end": (
         _ROW + "int n = d; for (int i = threadIdx.x; i < n; i += 32) { out[row * d + i] = s; n--; }", "line"),
     "a loop that writes where it ends": (
@@ -71,6 +73,9 @@ REFUSED = {
     "an integer that adds up floats": (
         _ROW + "int n = 0; " + _EACH + "n += x[row * d + i];\n" + _STORED,
         "adds up what are no integers"),
+    "an integer that adds up a helper's floats": (
+        _ROW + "int n = 0; " + _EACH + "n += twice(x[row * d + i]);\n" + _STORED,
+        "adds up what are no integers"),
     "a mask of half a warp": (
         _OWN.format(first="x[r + i]", store="")
         + "int n = __reduce_add_sync(i < 16 ? 0xffffu : 0xffff0000u, (int)x[r + i]); if (i == 0) out[r] = n;",
@@ -99,6 +104,8 @@ REFUSED = {
 _BEFORE = """
 __device__ int seen; __device__ float *elsewhere;
 __device__ float counted(float a) { seen++; return a; }
+__device__ float twice(float a) { return 2 * a; }
+__device__ float pick(const float *p, int k, bool c) { return c ? p[k] : 0.0f; }
 """
 
 
@@ -156,6 +163,36 @@ READ = {
 def test_read(case: str) -> None:
     body, expected = READ[case]
     assert summary(lifted(_problem(body))).replace("block<rows", "row<rows") == expected
+
+
+# What the kernel is read as, with its own tests and loops where nothing more is proved.
+AS_IT_IS = {
+    "a bound that the body computes": (
+        "const int i = blockIdx.x * 32 + threadIdx.x, n = (int)x[i]; if (i >= n) return; out[i] = 1;",
+        "if (!(i >= n))"),
+    "a start that depends on a size": (
+        "const int r = blockIdx.x * d;\n"
+        "for (int i = (d == 5001 ? 2 : 1) * threadIdx.x; i < d; i += 32) out[r + i] = 1;", "d == 5001"),
+    "a step that depends on a size": (
+        "const int r = blockIdx.x * d;\n"
+        "for (int i = threadIdx.x; i < d; i += d == 5001 ? 64 : 32) out[r + i] = 1;", "d == 5001"),
+    "rounds that depend on a size": (
+        "const int r = blockIdx.x * d; const int rounds = d == 5001 ? 1 : (d + 31) / 32;\n"
+        "for (int k = 0; k < rounds; k++) { const int i = k * 32 + threadIdx.x; if (i < d) out[r + i] = 1; }",
+        "d == 5001"),
+    "a sum in memory that may never be touched": (
+        _FLAT + "for (int j = 0; j < 8; j++) if (x[j] > 0) out[i / 2] += x[j];", "out[i / 2] += x[j]"),
+    "an argument that counts": (
+        _FLAT + "int j = 0; float v = pick(x, j++, x[i] > 0); out[i] = v + j;", "= j++;"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", AS_IT_IS)
+def test_what_is_not_proved_stays_in_the_text(case: str) -> None:
+    body, text = AS_IT_IS[case]
+    (step,) = lifted(_problem(body)).steps
+    assert isinstance(step, Each)
+    assert text in print_statements(step.body)
 
 
 @pytest.mark.parametrize(

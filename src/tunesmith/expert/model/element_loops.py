@@ -107,8 +107,8 @@ def _check_exact(memory: tv.BlockMemory, body: Sequence[Stmt], name: str) -> Non
     own = {n.name: n.type for n in walk.nodes_in(body) if isinstance(n, Declare)}
     for node in walk.nodes_in(body):
         if isinstance(node, Assign) and node.target == Name(name):
-            found = type_of(node.value, {**memory.types, **own})
-            if found is not None and not is_integer(found):
+            found = type_of(node.value, {**memory.types, **own}, memory.functions)
+            if found is None or not is_integer(found):
                 raise memory.refusal(f"'{name}', an integer, adds up what are no integers: the order matters")
 
 

@@ -342,6 +342,7 @@ class Guards:
     def __init__(self, kernel: LaunchedKernel) -> None:
         self._normal, self._loops, self._scenarios = kernel.normal, kernel.loops, kernel.scenarios
         self._definitions = kernel.normal.definitions
+        self._computed = set(declared_in(kernel.normal.body))
 
     def peel(self) -> Peeled:
         """Takes guards and grid-stride loops off, down to what is done for one element."""
@@ -401,7 +402,8 @@ class Guards:
         name = self._name(left)
         if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
             return None
-        if not names_in(right) <= set(self._normal.types) | set(BUILTINS):
+        # What the body itself computes is not known where the loop ends.
+        if not names_in(right) <= (set(self._normal.types) | set(BUILTINS)) - self._computed:
             return None
         return [(name, right if op in ("<", ">=") else c.Binary("+", right, number(1)))]
 

@@ -93,9 +93,13 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
     by_name = {a.name: a for a in problem.arguments}
     ordered = [by_name[name] for name in problem.launches[0].args if name in by_name]
     names = {a.name: p.name for a, p in zip(ordered, function.parameters, strict=False)}
-    return {
+    found = {
         names[a.name]: names.get(a.alias, a.alias) for a in ordered if a.alias is not None and a.name in names
     }
+    for name in found:  # of one that stands for another in turn
+        for _ in found:
+            found[name] = found.get(found[name], found[name])
+    return found
 
 
 def check_own_memory(normal: Normal) -> None:
@@ -224,6 +228,7 @@ class _Lifting:
         launch = launch_terms(self._problem, names)
         body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
+        normal = replace(normal, functions=self._source.functions)
         check_own_memory(normal)
         check_pointers(normal, self._source)
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))

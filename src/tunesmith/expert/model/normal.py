@@ -57,6 +57,7 @@ class Normal:
     arrays: Mapping[str, c.Type]  # pointer parameters -> pointer type
     shared: Mapping[str, c.Declare]  # arrays and scalars in shared memory
     ids: Mapping[str, Id] = field(default_factory=dict)
+    functions: tuple[c.Function, ...] = ()  # of the file
 
     @property
     def definitions(self) -> dict[str, c.Expr]:

@@ -238,7 +238,7 @@ class BlockMemory:
         self.lanes = layout.lanes
         teams = self.threads // self.lanes
         self.team_masks = tuple(((1 << self.lanes) - 1) << (team * self.lanes) for team in range(teams))
-        self.types = normal.types
+        self.types, self.functions = normal.types, normal.functions
         self.arrays = normal.arrays
         self.shared = normal.shared
         self.aliases = aliases

@@ -214,6 +214,9 @@ class _Holding:
             return False
         if any(isinstance(n, c.Jump) and n.word == "break" for n in nodes):
             return False
+        tested = {id(n) for branch in nodes if isinstance(branch, c.If) for n in walk.nodes_in(branch)}
+        if any(node == target and id(node) in tested for node in nodes):
+            return False  # perhaps it is never touched
         uses = sum(1 for node in nodes if node == c.Name(array))
         return uses == sum(1 for node in nodes if node == target)
 
