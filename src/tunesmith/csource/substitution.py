@@ -13,7 +13,7 @@ from typing import overload
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.fold import is_pure
+from tunesmith.csource.effects import effects_of, is_pure
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import Types, declared_types, type_of
 
@@ -195,7 +195,8 @@ class Placer:
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
             if (uses > 1 and not _is_cheap(arg)) or parameter.name in walk.assigned_in(last.value):
                 return None
-            if uses == 0 and not is_pure(arg):
+            # In an expression it may be evaluated never, or after another argument.
+            if (uses == 0 and not is_pure(arg)) or not effects_of(arg).may_drop:
                 return None
             values[parameter.name] = self._as_type(arg, parameter.type)
         value = substitute(last.value, values)

@@ -23,6 +23,7 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer_type, is_integer, type_of
 from tunesmith.csource.walk import map_expr, names_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
+from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
@@ -264,6 +265,29 @@ class ElementTotals:
         update = c.Evaluate(c.Assign("=", c.Name(name), value), self.memory.line)
         self.record.steps.append(self.loop_over((update,), (total,)))
         return name
+
+    def stored(self, array: str) -> None:
+        """What was computed of the array's elements before this store cannot be computed again after it."""
+        same = self.memory.aliases.get(array, array)
+
+        def loads(expr: c.Expr | None) -> bool:
+            found = () if expr is None else (place_of(n) for n in nodes_in(expr) if isinstance(n, c.Expr))
+            return any(p is not None and self.memory.aliases.get(p.array, p.array) == same for p in found)
+
+        def kept(value: tv.Value) -> tv.Value:
+            expr = value.expr if isinstance(value, tv.Int | tv.Sym | tv.Share) else None
+            lost = tv.Poison(f"uses '{array}' as it was before it is stored to", self.memory.line)
+            return lost if self.memory.is_of_element(expr) and loads(expr) else value
+
+        for name, vec in self.memory.variables.items():
+            values = [vec.one] if vec.one is not None else vec.many
+            now = [kept(value) for value in values]
+            if any(new is not old for new, old in zip(now, values, strict=True)):
+                self.memory.variables[name] = tv.Vec(now[0]) if vec.one is not None else tv.Vec(None, now)
+        for cells in self.memory.cells.values():
+            for cell in cells.values():
+                cell.value = kept(cell.value)
+        self.made = {key: name for key, name in self.made.items() if not loads(key[0])}
 
     def loop_over(self, body: tuple[c.Stmt, ...], totals: tuple[Total, ...] = ()) -> Each:
         """Every loop has an index of its own: `tid`, `tid_2`, ..."""

@@ -21,6 +21,7 @@ from tunesmith.expert.model.kernel import (
     When,
     all_steps,
     map_steps,
+    names_in_steps,
     own_parts,
 )
 from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide
@@ -191,6 +192,8 @@ def _share(group: Group, plan: WritingPlan) -> None:
         array = key[0]
         if len(members) < 2 or (array not in staged and (array in touched or _other_keys(group, key, plan))):
             continue
+        if array not in staged and len(_names_of(array, plan)) > 1:
+            continue  # a store by another name would be missed
         if not any(p.loads for _, p in members[1:]) and sum(p.stores for _, p in members) < 2:
             continue  # nothing is read or stored again
         group.shared.add(key)
@@ -204,6 +207,31 @@ def _share(group: Group, plan: WritingPlan) -> None:
         for loop in group.loops:
             loop.group = group
         plan.groups.append(group)
+
+
+def _names_of(array: str, plan: WritingPlan) -> frozenset[str]:
+    """The names by which the steps touch the array's memory: those that the contract says are the same."""
+    storage = Independence.of(plan.kernel, plan.problem).storage
+    same = {name for name in plan.arrays if storage.get(name, name) == storage.get(array, array)}
+    return names_in_steps(plan.kernel.steps) & same
+
+
+def _in_turn(each: Each, plan: WritingPlan) -> set[str]:
+    """Arrays of one memory by several names, which the body touches by one after a store by another."""
+    storage = Independence.of(plan.kernel, plan.problem).storage
+    sites = Sites.of(each.body, plan.arrays)
+    used = names_in(each.body)
+    stored: dict[str, set[str]] = {}
+    mixed: set[str] = set()
+    for site in sites.found:
+        memory = storage[site.array]
+        names = {name for name in used & storage.keys() if storage[name] == memory}
+        repeats = bool(site.loops) and memory in {storage[array] for array in sites.stored}
+        if len(names) > 1 and (repeats or names & sites.escaped or stored.get(memory, set()) - {site.array}):
+            mixed.add(memory)
+        if site.kind == "store":
+            stored.setdefault(memory, set()).add(site.array)
+    return {name for name in storage if storage[name] in mixed}
 
 
 def _outside(group: Group, plan: WritingPlan) -> set[str]:
@@ -336,6 +364,8 @@ def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
     aligned = plan.language != "opencl"
     staged = [staged.name for staged in plan.kernel.staged]
     packs = pack_accesses(each, plan.arrays, staged, plan.sizes, vector.most, aligned)
+    in_turn = _in_turn(each, plan)
+    packs = tuple(pack for pack in packs if pack.array not in in_turn)
     loop = LoopPlan(each, packs)
     for pack in packs:
         loop.names[pack.key] = plan.names.fresh(f"{pack.array}_pack")
