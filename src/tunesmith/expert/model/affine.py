@@ -229,8 +229,8 @@ def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
         return None
     if inner.step == 0:
         return inner
-    moved = affine(factor.left, index)
-    offset = [] if moved is None or moved[1] == number(0) else [moved[1]]
+    still = {key: n for key, n in terms(factor.left).items() if all(index not in names_in(f) for f in key)}
+    offset = [from_terms(still)] if still else []
     within = (*inner.within, factor.right, *offset)
     return Stride(0 if factor.op == "/" else 1, within)
 
