@@ -1,6 +1,6 @@
 // Runs many kernels, each in a process of its own with a deadline, and holds what they leave against the first
 // of their case. Arrays lie against a page that may not be touched, now with their end, now with their start;
-// inputs cannot be written. Behind the kernels of a batch: `entries` is theirs.
+// inputs cannot be written. Included behind the kernels of a batch, which define `entries`.
 #include <csignal>
 #include <sys/wait.h>
 
@@ -93,7 +93,8 @@ static void child(const Number *run, void **arguments, size_t seconds)
     for (size_t i = 0; i < arrays->size(); i++)
         if ((*arrays)[i].is_input)
             mprotect((*placed)[i].pages, (*placed)[i].room, PROT_READ);
-    emulated::launch(grid, block, entries[run[0]](arguments));
+    emulated_arguments = arguments;
+    emulated::launch(grid, block, entries[run[0]]);
     _exit(0);
 }
 
