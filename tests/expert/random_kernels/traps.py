@@ -229,4 +229,23 @@ _MEMORY: Mapping[str, Trap] = {
         "if (threadIdx.x == 0) { float s = 0.0f; for (int k = 0; k < 64; k += 2) s += kept[k]; out[0] = s; }"),
 }  # fmt: skip
 
-TRAPS: Mapping[str, Trap] = {**_COOPERATION, **_TOTALS, **_MEMORY}
+# -- what generated kernels found, made short
+_FOUND: Mapping[str, Trap] = {
+    "a value in parentheses before and": _flat("out[i] = 2 < (int)(x[i]) && (float)(i & 7) > x[i] ? 1.0f : 2.0f;"),
+    "an index that is cut twice": _flat("const int row = i / d;\nout[i] = x[((i & 7) - row % 5) & 15];", columns=_EVEN),
+    "a kept row that is read in a branch": _block(
+        "__shared__ float kept[512];\nfloat s = 0.0f;\n" + _LOOP + "{ kept[i] = x[i] * 2.0f; s += x[i]; }\n" + _TREE
+        + "float t = 0.0f;\n" + _LOOP + "t += kept[i];\n" + _TREE.replace("room", "other").replace("= s", "= t")
+        + "if (room[0] > other[0]) {\n    " + _LOOP + "out[i] = kept[i];\n} else {\n    "
+        + _LOOP + "out[i] = -kept[i];\n}"),
+    "a narrow number of a thread": _block(
+        "const unsigned char t = (unsigned char)(threadIdx.x * 16);\nif (t == 240) aux[0] = 1;\n" + _LOOP
+        + "out[i] = x[i];"),
+    "a narrow constant": _block(
+        "const signed char c = (signed char)200;\n" + _LOOP + "out[i] = c < 0 ? x[i] : 0.0f;\n"
+        "if (c > 0) aux[1] = 5;"),
+    "an unsigned test of the thread": _block(
+        _LOOP + "out[i] = x[i];\nif (threadIdx.x - 1 > 100u) aux[row & 63] = 1;"),
+}  # fmt: skip
+
+TRAPS: Mapping[str, Trap] = {**_COOPERATION, **_TOTALS, **_MEMORY, **_FOUND}

@@ -167,7 +167,7 @@ class KernelText:
         if not plan.kernel.staged:
             return
         out.add("// What a loop leaves for a later one.")
-        with out.only_if(f"!{plan.knobs.keep.name}" if plan.keeps else ""):
+        with out.only_if(f"!{plan.knobs.keep.name}" if plan.keeps_staged else ""):
             out.add(f"extern __shared__ __align__(16) unsigned char {self._memory}[];")
             before = ""
             for staged in plan.kernel.staged:
