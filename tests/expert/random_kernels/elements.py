@@ -111,7 +111,7 @@ class Elements:
                 return Value(f"({a.text} / {rng.choice(('2.0f', '4.0f'))})", "float", a.bound, a.grain + 2)
             case "round":
                 return Value(f"floorf({a.text})", "float", a.bound + 1, 0)
-        return Value(f"(-{a.text})", "float", a.bound, a.grain)
+        return Value(f"(- {a.text})", "float", a.bound, a.grain)
 
     def _int(self, scope: Scope, depth: int) -> Value:
         rng = self.rng

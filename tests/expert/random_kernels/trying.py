@@ -18,6 +18,7 @@ from tunesmith.problem.template import Template, Variant, original
 from tunesmith.run.ports import Declined, Refactoring
 from tunesmith.space.params import Config
 
+_UNSEEN = ("BOUNDS", "REGS", "LEVEL")  # what only steers the GPU's compiler makes no difference on the host
 _TRIES = 60  # draws for a configuration that is legal at a size
 
 
@@ -129,7 +130,7 @@ def _config(template: Template, rng: random.Random) -> Config:
     share = rng.choice((0.2, 0.5, 1.0))
     return Config.of(
         {
-            p.name: rng.choice(p.values) if rng.random() < share else default[p.name]
+            p.name: rng.choice(p.values) if p.name not in _UNSEEN and rng.random() < share else default[p.name]
             for p in template.space.params
         }
     )
