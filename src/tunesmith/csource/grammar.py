@@ -192,6 +192,7 @@ class _Writer:
         self._inserted: set[int] = set()
         self._less: set[int] = set()
         self._cast_ends: set[int] = set()  # tokens that close a cast: what follows it is no call
+        self._doubled: set[int] = set()  # tokens that close a group which must not be taken for a cast
 
     def run(self) -> GrammarText:
         at = 0
@@ -259,6 +260,10 @@ class _Writer:
             self._place("(")
             self._inserted.add(self._length)
             self._write("const ")
+        elif text == "(" and self._is_operand(at):
+            self._place("((")
+        elif at in self._doubled:
+            self._place("))")
         elif self._begins_template_declaration(at):
             self._inserted.add(self._length)
             self._write("const ")
@@ -305,9 +310,7 @@ class _Writer:
 
     def _cast_end(self, at: int) -> int | None:
         """Where `(const uint4 *)` ends: words and stars around a type, and no function's name before it."""
-        before = self._tokens[at - 1] if at else None
-        is_call = before is not None and (before.kind in ("word", "number") or before.text in (")", "]", ">"))
-        if is_call and self._text(at - 1) not in _BEFORE_CAST and at - 1 not in self._cast_ends:
+        if self._is_behind_operand(at):
             return None
         named = False
         for end in range(at + 1, min(at + 12, len(self._tokens))):
@@ -321,6 +324,23 @@ class _Writer:
             if plain and self._text(end + 1) != "::":
                 return None
         return None
+
+    def _is_behind_operand(self, at: int) -> bool:
+        before = self._tokens[at - 1] if at else None
+        is_call = before is not None and (before.kind in ("word", "number") or before.text in (")", "]", ">"))
+        return is_call and self._text(at - 1) not in _BEFORE_CAST and at - 1 not in self._cast_ends
+
+    def _is_operand(self, at: int) -> bool:
+        """`(x[i]) && y`, where x is no type: the grammar may take it for the cast of an address."""
+        if self._is_behind_operand(at):
+            return False
+        end = self._group_end(at) - 1
+        # One word alone may be a header's type, but nobody casts the address of a label.
+        followed = {"&&"} if end == at + 2 else {"&&", "&", "*", "-", "+"}
+        if end <= at or end in self._cast_ends or self._text(end + 1) not in followed:
+            return False
+        self._doubled.add(end)
+        return True
 
     def _is_type(self, name: str) -> bool:
         return self._known.is_type(name, self._language)

@@ -174,7 +174,7 @@ class KernelText:
             at = w.expr("before + threadIdx.y * bytes_", before=before, bytes_=bytes_)
             done += code("T *own = (T *)at;", T=staged.type.base, own=staged.name, at=at)
             before = w.expr("before + TASKS * bytes_", before=before, bytes_=bytes_)
-        kept = w.when("!KEEP" if plan.keeps else "", done)
+        kept = w.when("!KEEP" if plan.keeps_staged else "", done)
         return commented(kept, (c.Comment("What a loop leaves for a later one."),))
 
     # -- steps --------------------------------------------------------------------------------------

@@ -137,6 +137,12 @@ class WritingPlan:
         """Groups with something to keep, where the schedule may keep it."""
         return tuple(self.groups) if self.knobs.keep.most > 0 else ()
 
+    @property
+    def keeps_staged(self) -> bool:
+        """Whether nothing is left in shared memory once rows are kept."""
+        kept = {key[0] for group in self.keeps for key in group.shared}
+        return bool(self.keeps) and all(staged.name in kept for staged in self.kernel.staged)
+
     def loop(self, each: Each) -> LoopPlan:
         return self.loops[id(each)]
 
@@ -182,7 +188,10 @@ def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
 
 def _share(group: Group, plan: WritingPlan) -> None:
     staged = {staged.name for staged in plan.kernel.staged}
-    touched = _outside(group, plan)
+    elsewhere = _outside(group, plan)
+    if staged & elsewhere & {name for loop in group.loops for name in names_in(loop.each.body)}:
+        return  # a loop in a branch reads what this group would have kept in registers alone
+    touched = elsewhere & plan.written
     uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
     for loop in group.loops:
         for pack in loop.packs:
@@ -235,10 +244,10 @@ def _in_turn(each: Each, plan: WritingPlan) -> set[str]:
 
 
 def _outside(group: Group, plan: WritingPlan) -> set[str]:
-    """Arrays that the kernel writes and that steps other than the group's loops touch."""
+    """Names in steps other than the group's loops."""
     own = {id(loop.each) for loop in group.loops}
     others = [step for step in all_steps(plan.kernel.steps) if id(step) not in own]
-    return {name for step in others for part in own_parts(step) for name in names_in(part) & plan.written}
+    return {name for step in others for part in own_parts(step) for name in names_in(part)}
 
 
 def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:

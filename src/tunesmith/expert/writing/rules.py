@@ -203,7 +203,7 @@ def shared_bytes(plan: WritingPlan) -> str | None:
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
     whole = each if tasks == "1" else f"{tasks} * ({each})"
-    if plan.knobs.keep.is_parameter and plan.keeps:
+    if plan.knobs.keep.is_parameter and plan.keeps_staged:
         return f"(0 if {plan.knobs.keep.name} else {whole})"
     return whole
 
