@@ -127,7 +127,8 @@ def test_all_of_them_make_one_template_of_a_plain_kernel() -> None:
         "LEVEL": 5,
     }  # fmt: skip
     assert {remedy.value: expr.text for remedy, expr in template.answers} == {
-        "block_size": "BLOCK != 128", "hoist_invariants": "RESTRICT == 1", "unroll": "KNOB_UNROLL > 1 or UNROLL > 1",
+        "block_size": "BLOCK != 128", "hoist_invariants": "RESTRICT == 1",
+        "unroll": "KNOB_UNROLL > 1 or UNROLL > 1",
         "items_in_flight": "UNROLL > 1", "fast_intrinsics": "FAST == 1", "launch_bounds": "BOUNDS > 0",
         "register_cap": "REGS < 255", "compiler_flags": "LEVEL != 5",
     }  # fmt: skip

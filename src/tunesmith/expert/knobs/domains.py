@@ -35,7 +35,7 @@ class Bounds:
     most: int = LARGEST
     least: int = 1
     powers_only: bool = False
-    warp: int = 1
+    warp: int = 0  # of threads, which may be one and a half times as many as well; 0: of anything else
 
 
 def values_of(role: Role, today: int, bounds: Bounds) -> tuple[int, ...]:
@@ -59,7 +59,7 @@ def _around(role: Role, today: int, bounds: Bounds) -> Iterable[int]:
     found = {today * up // down for up, down in FACTORS if today * up % down == 0}
     if today < 4:
         found |= {1, 2, 4}
-    if role == "threads" and not bounds.powers_only:
+    if role == "threads" and bounds.warp and not bounds.powers_only:
         more = {today * up // down for up, down in BETWEEN if today * up % down == 0}
         found |= {value for value in more if value % bounds.warp == 0}
     return found

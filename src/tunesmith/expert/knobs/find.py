@@ -1,4 +1,4 @@
-"""ConstantTable of a source: where each is defined, what it is made of, and whether its text can be changed."""
+"""Constants of a source: where each is defined, what it is made of, and whether its text can change."""
 
 from __future__ import annotations
 

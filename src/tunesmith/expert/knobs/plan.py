@@ -14,10 +14,10 @@ from tunesmith.expert.knobs.evidence import LaunchEvidence, evidence_of
 from tunesmith.expert.knobs.find import ConstantTable, entry_parts, find_constants
 from tunesmith.expert.knobs.follow import Followed, LaunchTrees, follow
 from tunesmith.expert.knobs.text import AXES, KnobText, read_text
-from tunesmith.expert.knobs.uses import Uses, find_uses, why_not, words_of
+from tunesmith.expert.knobs.uses import Uses, find_uses, fixed_numbers, why_not, words_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
-from tunesmith.space.grammar import Compare, CompareOp, Node, Num, Variable
+from tunesmith.space.grammar import Arithmetic, Compare, CompareOp, Node, Num, Variable
 
 MOST = 8  # knobs of a kernel; more are more combinations than a search sees anything of
 STATIC = {"cuda": 48 << 10, "hip": 64 << 10}  # bytes of shared memory that a text may declare
@@ -86,8 +86,9 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
     while True:
         open_keys = [key for key in literals if key not in left]
         followed = follow(launches, evidence, constants, open_keys, left, shares)
-        if followed.dropped:
-            left |= followed.dropped
+        dropped = {**followed.dropped, **_counted_elsewhere(followed, problem, text, every)}
+        if dropped:
+            left |= dropped
             continue
         room = _Room(problem, device, text, every, rules.halves(text, every))
         dials = sorted(
@@ -99,6 +100,19 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
             left |= single or {key: f"{MOST} others come first" for dial in dials[MOST:] for key in dial.keys}
             continue
         return replace(plan, left=tuple(_sentence(constants, key, reason) for key, reason in left.items()))
+
+
+def _counted_elsewhere(
+    followed: Followed, problem: Problem, text: KnobText, reached: Sequence[int]
+) -> dict[str, str]:
+    """Numbers of blocks that something else relies on."""
+    fixed, found = fixed_numbers(problem), dict[str, str]()
+    for key, today in followed.own.items():
+        if key.startswith(".GRID") and today in fixed:
+            found[key] = f"it is {fixed[today]} of the problem"
+        elif key.startswith(".GRID") and _written_out(text, reached, today):
+            found[key] = f"the text has {today} as well"
+    return found
 
 
 def _narrowed(plan: KnobPlan, conditions: Sequence[tuple[str, Node]]) -> tuple[KnobPlan, dict[str, str]]:
@@ -185,13 +199,23 @@ def _role(keys: Sequence[str], kinds: frozenset[str], followed: Followed, is_swi
     own = frozenset(keys)
     if is_switch:
         return "switch"
-    if any(own & used_names(node) for launch in followed.launches for node in launch.block):
+    sides = [node for launch in followed.launches for node in launch.block]
+    if any(Variable(key) in sides for key in keys):
         return "threads"
     if words_of(name) & {"pad", "padding"} and "shared" in kinds:
         return "pad"
     if any(own & used_names(node) for launch in followed.launches for node in launch.grid):
         return "tile"
+    if any(_grows(node, own) for node in sides):
+        return "threads"
     return "unroll" if kinds == {"unroll"} else "depth"
+
+
+def _grows(node: Node, keys: frozenset[str]) -> bool:
+    """Whether it is a product with one of the keys in it."""
+    if isinstance(node, Arithmetic) and node.op == "*":
+        return _grows(node.left, keys) or _grows(node.right, keys)
+    return isinstance(node, Variable) and node.id in keys
 
 
 def _groups(keys: Sequence[str], tied: Iterable[tuple[str, str]]) -> list[tuple[str, ...]]:

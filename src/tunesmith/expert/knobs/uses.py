@@ -69,13 +69,13 @@ def why_not(constant: KnobConstant, uses: Uses, problem: Problem) -> str:
         return "it is the width of a warp"
     if not uses.kinds & {"array", "shared", "loop", "geometry", "template", "launch", "unroll"}:
         return "it is neither the extent of an array or a loop, nor in the launch or a thread's place"
-    fixed = _fixed_numbers(problem)
+    fixed = fixed_numbers(problem)
     if constant.value in fixed and constant.value > 1 and not uses.kinds & {"launch", "geometry"}:
         return f"it is {fixed[constant.value]} of the problem"
     return ""
 
 
-def _fixed_numbers(problem: Problem) -> dict[int, str]:
+def fixed_numbers(problem: Problem) -> dict[int, str]:
     """Numbers that the contract fixes: a size with one value, an extent of an array."""
     found: dict[int, str] = {}
     for argument in problem.arguments:
@@ -163,6 +163,8 @@ class _Around:
         kinds: set[str] = set()
         statement = self._statement(at)
         words = {token.text for token in statement}
+        if words & {"static_assert", "_Static_assert"}:  # what is asserted becomes a condition
+            return set(), ""
         if any(word.partition(".")[0] in PLACES and "." in word for word in words):
             kinds.add("geometry")
         objection = ""
