@@ -1,4 +1,4 @@
-"""Knobs of whole kernels beyond reading: found, followed into the launch, by default the same machine code."""
+"""Knobs of whole kernels beyond reading: found, followed into the launch, by default the same code."""
 
 from __future__ import annotations
 

@@ -29,7 +29,10 @@ class Requirement:
 
 def asserted(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Iterator[Requirement]:
     """`static_assert`, and what an #error stands under."""
-    for place in reached:
+    loose = [
+        place for place, item in enumerate(text.items) if item.tokens and item.tokens[0].text in _ASSERTS
+    ]
+    for place in (*reached, *loose):
         tokens = text.items[place].tokens
         for at, token in enumerate(tokens):
             if token.text in _ASSERTS and at + 1 < len(tokens):

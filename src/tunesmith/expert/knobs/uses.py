@@ -179,7 +179,7 @@ class _Around:
                     kinds.add("launch")
                 elif before in ("if", "constexpr"):
                     kinds.add("switch")
-                elif _LANES.fullmatch(before):
+                elif opened == self._open[at][-1] and _LANES.fullmatch(before):
                     objection = f"it is an argument of {before}"
         if self._in_angles(at):
             kinds.add("template")
