@@ -218,3 +218,38 @@ def test_broken_texts_are_refused_or_read_in_words(name: str) -> None:
             )
         found = asked(replace(problem, kernel=replace(problem.kernel, text=text)))
         assert isinstance(found, Written | Declined)
+
+
+WRITTEN_OUT = """\
+__global__ void work(float *out, const float *x, int n)
+{
+    __shared__ float part[96];
+    int i = blockIdx.x * 96u + threadIdx.x;
+    part[threadIdx.x] = i < n ? x[i] : 0.0f;
+    __syncthreads();
+    if (i < n)
+        out[i] = part[96 - 1 - threadIdx.x];
+}
+"""
+
+
+def test_the_blocks_number_written_out_is_a_knob_wherever_it_stands() -> None:
+    written, template = opened(made(WRITTEN_OUT, '["ceildiv(n, 96)"]', '["96"]'))
+    assert template.default.as_dict() == {"KNOB_NUMBER_96": 96}
+    assert template.launches[0].grid[0].text == "ceildiv(n, KNOB_NUMBER_96)"
+    assert "float part[KNOB_NUMBER_96];" in written.text
+    assert "blockIdx.x * (KNOB_NUMBER_96 + 0u) + threadIdx.x" in written.text
+    assert "part[KNOB_NUMBER_96 - 1 - threadIdx.x]" in written.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("96 - 1 - threadIdx.x", "95 - threadIdx.x", "95 is there as well, and may follow from it"),
+        ("96 - 1 - threadIdx.x", "(threadIdx.x + 48) % 96", "48 is there as well"),
+        ("96 - 1 - threadIdx.x", "blockDim.x - 1 - threadIdx.x", "it asks for the block along x as well"),
+    ],
+)
+def test_a_number_that_others_may_follow_from_stays(old: str, new: str, reason: str) -> None:
+    problem = made(WRITTEN_OUT.replace(old, new), '["ceildiv(n, 96)"]', '["96"]')
+    assert reason in notes_of(problem)

@@ -18,6 +18,7 @@ from tunesmith.expert.knobs.text import (
     spelled,
     word_set,
 )
+from tunesmith.expert.knobs.written import WrittenNumber
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.grammar import Node, Num, Variable
@@ -51,7 +52,14 @@ class MacroPlace:
     is_given: bool  # the problem defines it, so that this comes second
 
 
-Place = TextPlace | EntryPlace | MacroPlace
+@dataclass(frozen=True)
+class NumberPlace:
+    """A number without a name, wherever it stands."""
+
+    places: tuple[TextPlace, ...]
+
+
+Place = TextPlace | EntryPlace | MacroPlace | NumberPlace
 
 
 @dataclass(frozen=True)
@@ -110,14 +118,21 @@ class _Raw:
     is_switch: bool = False
 
 
-def find_constants(problem: Problem, text: KnobText, reached: Sequence[int]) -> ConstantTable:
-    raws = [*_given(problem), *_macros(problem, text, reached)]
+def find_constants(
+    problem: Problem, text: KnobText, reached: Sequence[int], numbers: Sequence[WrittenNumber] = ()
+) -> ConstantTable:
+    raws = [*_given(problem), *_macros(problem, text, reached), *map(_number, numbers)]
     for place in reached:
         item = text.items[place]
         if not item.macro:
             raws += _declared(text, item, place)
             raws += _template_parameters(problem, text, item, place)
     return _resolved(_unshadowed(raws, text, reached))
+
+
+def _number(one: WrittenNumber) -> _Raw:
+    places = tuple(TextPlace(token.offset, token.offset + len(token.text)) for token in one.places)
+    return _Raw(one.name, tuple(lex(str(one.value))), None, one.places[0].line, NumberPlace(places))
 
 
 def _given(problem: Problem) -> Iterator[_Raw]:
@@ -155,7 +170,7 @@ def _macro_place(problem: Problem, macro: MacroLine) -> Place | str:
 
 def _declared(text: KnobText, item: SourceItem, place: int) -> Iterator[_Raw]:
     """`const` and `constexpr` integers, and what an enumeration without a name lists."""
-    scope = place if _is_function(item) else None
+    scope = place if item.is_function else None
     tokens, fresh, depth = item.tokens, True, 0
     for at, token in enumerate(tokens):
         if fresh and depth == 0:
@@ -164,15 +179,6 @@ def _declared(text: KnobText, item: SourceItem, place: int) -> Iterator[_Raw]:
                 yield _Raw(name.text, words, scope, name.line, _text_place(text, item, words), is_switch)
         depth += (token.text == "(") - (token.text == ")")
         fresh = token.text in (";", "{", "}", ":")
-
-
-def _is_function(item: SourceItem) -> bool:
-    head = []
-    for token in item.tokens:
-        if token.text == "{":
-            break
-        head.append(token.text)
-    return not {"struct", "class", "union", "enum"} & set(head) and "(" in head and "=" not in head
 
 
 def _text_place(text: KnobText, item: SourceItem, words: Sequence[Token]) -> Place | str:

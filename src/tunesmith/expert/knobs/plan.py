@@ -14,7 +14,8 @@ from tunesmith.expert.knobs.evidence import LaunchEvidence, evidence_of
 from tunesmith.expert.knobs.find import ConstantTable, entry_parts, find_constants
 from tunesmith.expert.knobs.follow import Followed, LaunchTrees, follow
 from tunesmith.expert.knobs.text import AXES, KnobText, read_text
-from tunesmith.expert.knobs.uses import Uses, find_uses, fixed_numbers, why_not, words_of
+from tunesmith.expert.knobs.uses import Uses, find_uses, why_not, words_of
+from tunesmith.expert.knobs.written import fixed_numbers, name_numbers
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.space.grammar import Arithmetic, Compare, CompareOp, Node, Num, Variable
@@ -74,7 +75,8 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
     text = read_text(problem.kernel)
     reached = tuple(text.reached([entry_parts(launch.entry)[0]]) for launch in problem.launches)
     every = tuple(sorted({place for places in reached for place in places}))
-    constants = find_constants(problem, text, every)
+    text, numbers, unnamed = name_numbers(problem, text, every, [launch.block for launch in launches])
+    constants = find_constants(problem, text, every, numbers)
     uses = find_uses(constants, text, every)
     evidence = tuple(evidence_of(constants, text, places) for places in reached)
     left: dict[str, str] = {}
@@ -99,7 +101,8 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
         if single or len(dials) > MOST:
             left |= single or {key: f"{MOST} others come first" for dial in dials[MOST:] for key in dial.keys}
             continue
-        return replace(plan, left=tuple(_sentence(constants, key, reason) for key, reason in left.items()))
+        told = (_sentence(constants, key, reason) for key, reason in left.items())
+        return replace(plan, left=(*told, *unnamed))
 
 
 def _counted_elsewhere(

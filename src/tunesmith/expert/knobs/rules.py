@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,13 +9,11 @@ from tunesmith.csource.lex import Token, closing_angle, split_at
 from tunesmith.expert.knobs.constant import SIZES, Resolve, product_of, read_constant, read_prefix, used_names
 from tunesmith.expert.knobs.evidence import LaunchEvidence
 from tunesmith.expert.knobs.find import ConstantTable, entry_parts
-from tunesmith.expert.knobs.text import KnobText
-from tunesmith.expert.knobs.uses import SHARED
+from tunesmith.expert.knobs.text import SHARED, WARP_WORDS, KnobText
 from tunesmith.problem.problem import Problem
 from tunesmith.space.grammar import Arithmetic, Compare, Node, Not, Num, children
 
 _ASSERTS = ("static_assert", "_Static_assert")
-_WARPS = re.compile(r"__shfl\w*|__syncwarp|__ballot\w*|__any\w*|__all\w*|warpSize|__reduce\w*|sub_group\w*")
 _HALVING = frozenset({">>=", "<<=", "/=", "*="})
 UNKNOWN_BYTES = 4  # of an element whose type only the compiler knows
 
@@ -117,7 +114,7 @@ def _semicolons(tokens: Sequence[Token]) -> list[list[Token]]:
 
 def uses_warps(told: LaunchEvidence, text: KnobText, reached: Sequence[int]) -> bool:
     """Whether threads count on others of their warp."""
-    if any(_WARPS.fullmatch(word) for word in told.words):
+    if any(WARP_WORDS.fullmatch(word) for word in told.words):
         return True
     pairs = {("/", "32"), ("%", "32"), ("&", "31"), (">>", "5"), ("/", "64"), ("%", "64")}
     return any(

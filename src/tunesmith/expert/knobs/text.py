@@ -23,6 +23,10 @@ INTEGERS = word_set(
     "int unsigned signed short long char bool size_t uint ushort uchar ulong auto ptrdiff_t "
     "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t"
 )
+SHARED = frozenset({"__shared__", "__local", "local"})
+WARP_WORDS = re.compile(
+    r"__shfl\w*|__syncwarp|__ballot\w*|__any\w*|__all\w*|warpSize|__reduce\w*|sub_group\w*"
+)
 QUALIFIERS = word_set("static inline constexpr const __device__ __host__ std ::")
 _ATTRIBUTES = word_set(
     "__launch_bounds__ __attribute__ __align__ alignas __declspec decltype sizeof operator"
@@ -39,6 +43,16 @@ class SourceItem:
     introduces: frozenset[str]
     header: str = ""  # the file it stands in, where that is not the kernel's own
     macro: str = ""  # its name, where it is one
+
+    @property
+    def is_function(self) -> bool:
+        head: list[str] = []
+        for token in self.tokens:
+            if token.text == "{":
+                break
+            head.append(token.text)
+        is_type = {"struct", "class", "union", "enum"} & set(head)
+        return not is_type and not self.macro and "(" in head and "=" not in head
 
 
 @dataclass(frozen=True)

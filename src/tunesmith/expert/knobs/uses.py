@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.lex import Token
 from tunesmith.expert.knobs.find import ConstantTable, KnobConstant
-from tunesmith.expert.knobs.text import INTEGERS, KnobText, word_set
+from tunesmith.expert.knobs.text import INTEGERS, SHARED, KnobText, word_set
+from tunesmith.expert.knobs.written import fixed_numbers
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Expr
-from tunesmith.space.grammar import Node, Num, children
+from tunesmith.space.grammar import Node
 
 PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim", "globalIdx", "globalDim")
-SHARED = frozenset({"__shared__", "__local", "local"})
 _LAUNCH = frozenset(
     {"__launch_bounds__", "reqd_work_group_size", "work_group_size_hint", "amdgpu_flat_work_group_size"}
 )
@@ -73,27 +73,6 @@ def why_not(constant: KnobConstant, uses: Uses, problem: Problem) -> str:
     if constant.value in fixed and constant.value > 1 and not uses.kinds & {"launch", "geometry"}:
         return f"it is {fixed[constant.value]} of the problem"
     return ""
-
-
-def fixed_numbers(problem: Problem) -> dict[int, str]:
-    """Numbers that the contract fixes: a size with one value, an extent of an array."""
-    found: dict[int, str] = {}
-    for argument in problem.arguments:
-        if argument.role == "local":
-            continue
-        for extent in argument.shape:
-            found |= dict.fromkeys(_numbers(extent.tree), f"an extent of {argument.name}")
-    for rule in problem.contract.sizes:
-        if len(rule.one_of) == 1 or rule.min == rule.max:
-            found[rule.one_of[0] if rule.one_of else rule.min] = f"the size {rule.name}"
-    return found
-
-
-def _numbers(node: Node) -> Iterator[int]:
-    if isinstance(node, Num):
-        yield node.value
-    for child in children(node):
-        yield from _numbers(child)
 
 
 def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Mapping[str, Uses]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tunesmith.csource.lex import Directive, Token
 from tunesmith.expert.knobs.constant import evaluated, read_constant, text_of, used_names
 from tunesmith.expert.knobs.domains import ABOUT, Bounds, Role, remedies, values_of
-from tunesmith.expert.knobs.find import EntryPlace, MacroPlace, TextPlace, entry_parts
+from tunesmith.expert.knobs.find import EntryPlace, MacroPlace, NumberPlace, TextPlace, entry_parts
 from tunesmith.expert.knobs.follow import LaunchTrees
 from tunesmith.expert.knobs.plan import KnobPlan, compared, named, plan_knobs, preferences, requirements
 from tunesmith.expert.model.kernel import ParameterChoice
@@ -110,11 +110,11 @@ class _Opened:
 
     def _define(self, key: str, name: str) -> None:
         place = self.plan.constants.every[key].place
-        if isinstance(place, TextPlace):
-            before = self.draft.site.text[place.start : place.end]
-            suffix = _SUFFIX.search(before)
-            text = f"({name} + 0{suffix[1]})" if suffix else name
-            self.edits.append(Edit(place.start, text, place.end - place.start))
+        if isinstance(place, TextPlace | NumberPlace):
+            for one in (place,) if isinstance(place, TextPlace) else place.places:
+                suffix = _SUFFIX.search(self.draft.site.text[one.start : one.end])
+                text = f"({name} + 0{suffix[1]})" if suffix else name
+                self.edits.append(Edit(one.start, text, one.end - one.start))
         elif isinstance(place, MacroPlace):
             given = [f"#undef {place.name}"] if place.is_given else []
             self.preamble += [*given, f"#define {place.name} {name}"]
