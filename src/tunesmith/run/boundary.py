@@ -17,6 +17,7 @@ import numpy as np
 from tunesmith.problem.domain import Bools, Ints
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import parse
+from tunesmith.space.grammar import product_text
 
 SLOWER = 0.99  # a median ratio below this is slower
 MULTIPLES = (2, 4, 8, 16, 32, 64, 128)
@@ -116,16 +117,25 @@ class _Cut:
         return _Cut(text, self.keeps | other.keeps, (text, "corner"))
 
 
-def learn(problem: Problem, timed: Sequence[TimedSize]) -> Boundary | None:
-    """None: there is no size at which it was shown to serve."""
+def learn(problem: Problem, timed: Sequence[TimedSize], margin: float = 1.0) -> Boundary | None:
+    """None: there is no size at which it was shown to serve.
+
+    A bound lies at least `margin` times as far out as a slower size, as far as there are others to end at.
+    """
     features = _features(problem, [dict(point.sizes) for point in timed])
     is_good = np.array([point.is_good for point in timed], dtype=np.bool_)
     inside = np.ones(len(timed), dtype=np.bool_)
     cuts: dict[tuple[str, str], str] = {}
     while (inside & ~is_good).any():
         good, bad = inside & is_good, inside & ~is_good
-        found = [(cut, *_gain(cut, good, bad)) for cut in _cuts(features, good, bad)]
-        found = [(cut, lost, removed) for cut, lost, removed in found if removed]
+        found: list[tuple[_Cut, int, int]] = []
+        for apart in dict.fromkeys((margin, 1.0)):
+            found = found or [
+                (cut, lost, removed)
+                for cut in _cuts(features, good, bad, apart)
+                for lost, removed in [_gain(cut, good, bad)]
+                if removed
+            ]
         if not found:
             return None  # one size, both ways: it is not known to serve there
         cut = min(found, key=lambda one: (_cost(*one), -one[0].area, one[1], one[0].text))[0]
@@ -160,22 +170,23 @@ def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Fe
     shapes = dict.fromkeys(a.shape for a in problem.arguments if a.is_array and not a.alias)
     for shape in shapes:
         if len({name for e in shape for name in e.names}) > 1:
-            text = " * ".join(f"({e.text})" for e in shape)
+            text = product_text(e.text for e in shape)
             length = parse(text)
             values = np.array([length.evaluate(sizes) for sizes in timed], dtype=np.int64)
-            found.append(_Feature(f"({text})", values, False, 0, length.evaluate(promised)))
+            found.append(_Feature(text, values, False, 0, length.evaluate(promised)))
     return tuple(found)
 
 
-def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools) -> Iterator[_Cut]:
-    """Every cut that leaves one bad size outside, as near to the good ones as these are."""
+def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools, margin: float) -> Iterator[_Cut]:
+    """Every cut that leaves one bad size outside, as near to it as the margin and the good ones allow."""
     for feature in features:
-        values = np.unique(feature.values[good])
-        for wrong in np.unique(feature.values[bad]).tolist():
-            below, above = values[values < wrong], values[values > wrong]
-            if len(below):
+        values, slower = np.unique(feature.values[good]), np.unique(feature.values[bad])
+        for wrong in slower.tolist():
+            below = values[(values < wrong) & (values * margin <= wrong)]
+            above = values[(values > wrong) & (values >= wrong * margin)]
+            if len(below) and not ((slower > below[-1]) & (slower < wrong)).any():
                 yield feature.at_most(int(below[-1]))
-            if len(above):
+            if len(above) and not ((slower < above[0]) & (slower > wrong)).any():
                 yield feature.at_least(int(above[0]))
             if feature.listed and wrong not in values:
                 yield feature.one_of(values.tolist())
@@ -184,27 +195,32 @@ def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools) -> Iterator[_Cu
                 yield feature.multiple(step)
     for one, other in permutations([f for f in features if f.is_size], 2):
         for number in np.flatnonzero(bad):
-            yield from _corners(one, other, good, int(number))
+            yield from _corners(one, other, good, int(number), margin)
 
 
-def _corners(one: _Feature, other: _Feature, good: Bools, number: int) -> Iterator[_Cut]:
-    """The four corners with this size in them, as wide as may be with no good one inside: first where one is
-    alike, then where the other is."""
+def _corners(one: _Feature, other: _Feature, good: Bools, number: int, margin: float) -> Iterator[_Cut]:
+    """The four corners with this size in them, as wide as may be with no good one inside but those within the
+    margin: first where one is alike, then where the other is."""
     for up in (False, True):
         for right in (False, True):
             beyond = other.values >= other.values[number] if right else other.values <= other.values[number]
-            first = _side(one, good & beyond, number, up)
-            if first is None:
+            nearest = _side(one, good & beyond, number, up, 1.0)
+            first = _side(one, good & beyond, number, up, margin)
+            if nearest is None or first is None:
                 continue
-            second = _side(other, good & ~first.keeps, number, right)
+            second = _side(other, good & ~nearest.keeps, number, right, margin)
             if second is not None:
                 yield replace(first | second, area=first.area * second.area)
 
 
-def _side(feature: _Feature, good: Bools, number: int, up: bool) -> _Cut | None:
-    """Keeps everything up to the last of these that lies before the size; None: one of them lies beyond."""
+def _side(feature: _Feature, good: Bools, number: int, up: bool, margin: float) -> _Cut | None:
+    """Keeps everything up to the last of these that lies before the size, by the margin; None: there is none,
+    or one of them lies beyond."""
     wrong, values = int(feature.values[number]), feature.values[good]
-    if not len(values) or (values >= wrong if up else values <= wrong).any():
+    if (values >= wrong if up else values <= wrong).any():
+        return None
+    values = values[values * margin <= wrong if up else values >= wrong * margin]
+    if not len(values):
         return None
     nearest = int(values.max() if up else values.min())
     cut = feature.at_most(nearest) if up else feature.at_least(nearest)

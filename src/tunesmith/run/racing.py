@@ -18,6 +18,7 @@ from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
+from tunesmith.space.grammar import tidy
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
@@ -25,6 +26,8 @@ Finalists = dict[Config, dict[str, Result]]
 
 NOT_TIMED = "it was not timed at other sizes than the workloads"
 CLAIM = 1.01  # a speed-up is claimed only where its interval lies above this
+MARGINS = (1.0, 2.0, 4.0)  # of a boundary, the first time it is learnt and whenever that proved too wide
+LEAST_SERVED = 1 / 8  # of the sizes timed: a boundary around fewer is luck
 SPECIAL = 1.01  # a workload gets its own configuration only for at least this much over the general one
 
 
@@ -96,7 +99,7 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     gains = any(_claim(state, timing_of(state, choice.general, w.name)) for w in problem.workloads)
     if choice.general is None or not gains:
         return Winners(None, tuple(picks))
-    tested = tuple(f"({text}) <= {most}" for text, most in _reach(problem, state, choice.general))
+    tested = tuple(f"{tidy(text)} <= {most}" for text, most in _reach(problem, state, choice.general))
     if not any(probes_of(problem, served) for served in rounds_of(state, choice.general)):
         return Winners(choice.general, tuple(picks), tested, NOT_TIMED)
     boundary = boundary_of(problem, state, choice.general)
@@ -136,12 +139,17 @@ def boundary_of(problem: Problem, state: State, general: Config) -> Boundary | N
         if (result := timing_of(state, general, w.name)) is not None
     ]
     found: Boundary | None = None
+    learnt = 0
     for number, served in enumerate(rounds_of(state, general), 1):
         fresh = probes_of(problem, served)
         timed += fresh
         inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
         if number == 1 or any(not p.is_good for p in inside):
-            found = learn(problem, timed) if number < most_rounds(state.device) else None
+            margin = MARGINS[min(learnt, len(MARGINS) - 1)]
+            found = learn(problem, timed, margin) if number < most_rounds(state.device) else None
+            learnt += 1
+            if found is not None and found.inside < LEAST_SERVED * len(timed):
+                found = None
         elif found is not None:
             found = found.with_more(fresh)
         if found is None:
