@@ -215,13 +215,14 @@ class If:
 
 @dataclass(frozen=True)
 class For:
-    """`init`: one declaration or assignment each; `unroll` is what a pragma says: None, 0 (full), a count."""
+    """`init`: one declaration or assignment each; `unroll` is what a pragma says: None, 0 (full), a count, or
+    a macro that has it."""
 
     init: tuple[Declare | Evaluate, ...]
     condition: Expr | None
     step: tuple[Expr, ...]
     body: tuple[Stmt, ...]
-    unroll: int | None = None
+    unroll: int | str | None = None
     line: int = field(default=0, compare=False)
     comments: tuple[Comment, ...] = field(default=(), compare=False)
 

@@ -27,7 +27,7 @@ _OPENCL_INDICES = {
     for opencl, cuda in c.OPENCL_INDICES.items()
     for number, axis in enumerate("xyz")
 }
-_INDENT, _WIDTH = "    ", 122
+_INDENT, _WIDTH, _WIDEST_HEAD = "    ", 122, 108
 
 
 def print_expr(expr: c.Expr, language: str = "cuda") -> str:
@@ -68,6 +68,21 @@ def print_function(function: c.Function, language: str = "cuda", head: str = "")
     parameters = ", ".join(print_parameter(p, language) for p in function.parameters)
     line = f"{head} {print_type(function.result, function.name, language)}({parameters})".strip()
     return f"{line}\n{{\n{print_statements(function.body, 1, language)}}}\n"
+
+
+def print_kernel(kernel: c.Function, head: str, language: str = "cuda") -> str:
+    """With its comments; what stands before its name has a line of its own, parameters what they need."""
+    start = f"{kernel.name}("
+    parameters = [print_parameter(p, language) for p in kernel.parameters]
+    lines = [*_comment_lines(kernel.comments, 0), head, start]
+    for number, text in enumerate(parameters):
+        piece = text + (", " if number < len(parameters) - 1 else ")")
+        if number and len(lines[-1]) + len(piece.rstrip()) > _WIDEST_HEAD:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(" " * len(start))
+        lines[-1] += piece
+    lines[-1] += "" if parameters else ")"
+    return "\n".join([*lines, "{", f"{print_statements(kernel.body, 1, language)}}}", ""])
 
 
 class _Printer:

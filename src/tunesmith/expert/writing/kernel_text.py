@@ -8,7 +8,7 @@ from functools import reduce
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import integer
-from tunesmith.csource.printing import print_parameter, print_statements
+from tunesmith.csource.printing import print_kernel
 from tunesmith.csource.snippets import Wording, code, expr
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import commented
@@ -70,19 +70,20 @@ class KernelText:
     def text(self) -> str:
         plan = self._plan
         function = plan.kernel.function
-        parameters = [print_parameter(self._baked.parameter(p), plan.language) for p in self._parameters()]
-        words = {p.name for p in function.parameters}
+        scope = {p.name for p in function.parameters}
         body = (
             *self._baked.declare(),
             *self.loops.division.declare(),
             *self._totals.declare(),
             *self._w.code("const int lane = threadIdx.x;"),
-            *(self._steps(plan.kernel.steps, words) if plan.is_flat else self._over_tasks(words)),
+            *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
         )
-        said = "".join(f"// {line}\n" for comment in function.comments for line in comment.lines)
-        head = f"{said}{self._head()}\n{_wrapped(f'{function.name}(', parameters)}\n"
-        told = SourceComments(plan.kernel.source).statements(body)
-        return f"{head}{{\n{print_statements(told, 1, plan.language)}}}\n"
+        made = replace(
+            function,
+            parameters=tuple(self._baked.parameter(p) for p in self._parameters()),
+            body=SourceComments(plan.kernel.source).statements(body),
+        )
+        return print_kernel(made, self._head(), plan.language)
 
     def _head(self) -> str:
         knobs, bounds = self._plan.knobs, self._plan.draft.schedule.bounds
@@ -92,9 +93,8 @@ class KernelText:
         if self._plan.language == "opencl":
             size = f"reqd_work_group_size({knobs.lanes.name}, {knobs.tasks.name}, 1)"
             return f"__kernel __attribute__(({size})) void"
-        if self._plan.language == "hip" or bounds is None:
-            return f'extern "C" __global__ void __launch_bounds__({threads})'
-        return f'extern "C" __global__ void __launch_bounds__({threads}, {bounds.name})'
+        least = f", {bounds.name}" if bounds is not None and self._plan.language != "hip" else ""
+        return f'extern "C" __global__ void __launch_bounds__({threads}{least})'
 
     def _parameters(self) -> list[c.Parameter]:
         """`__restrict__` where callers promise that no two arrays overlap."""
@@ -217,17 +217,3 @@ def _repeat(step: Repeat, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
 
 def product_of(*factors: c.Expr) -> c.Expr:
     return reduce(lambda left, right: c.Binary("*", left, right), factors)
-
-
-def _wrapped(head: str, items: Sequence[str], width: int = 108) -> str:
-    """A call or a declaration over as many lines as it needs."""
-    pad = " " * len(head)
-    lines, line = [], head
-    for number, item in enumerate(items):
-        piece = item + (", " if number < len(items) - 1 else ")")
-        if len(line) + len(piece.rstrip()) > width and line.strip() != head.strip():
-            lines.append(line.rstrip())
-            line = pad
-        line += piece
-    lines.append(line)
-    return "\n".join(lines)

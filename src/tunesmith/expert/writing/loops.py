@@ -30,7 +30,6 @@ from tunesmith.csource.nodes import (
     Ternary,
     Type,
     Unary,
-    Verbatim,
 )  # fmt: skip
 from tunesmith.csource.snippets import Hole, Wording, code, expr
 from tunesmith.csource.substitution import substitute
@@ -159,14 +158,12 @@ def unrolled(body: Iterable[Stmt], plan: WritingPlan) -> tuple[Stmt, ...]:
     """Short counted loops unrolled whole; others as the schedule says."""
     choice = plan.draft.schedule.unroll
 
-    def visit(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
+    def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.unroll is not None:
             return stmt
         if is_short(stmt):
             return replace(stmt, unroll=0)
-        if choice is not None:
-            return Verbatim(f"#pragma unroll {choice.name}"), stmt
-        return stmt
+        return stmt if choice is None else replace(stmt, unroll=choice.name)
 
     return map_statements(body, on_stmt=visit)
 
