@@ -25,6 +25,7 @@ from tunesmith.csource.walk import map_expr, names_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
+from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_memory import BlockMemory
@@ -299,7 +300,9 @@ class ElementTotals:
             index += "_"
         body = substitute(body, {self.memory.own_index: c.Name(index)})
         stop = self.bounds.limits.get(self.memory.own_index, self.everyone)
-        return Each(index, number(0), stop, body, totals, self.element_type, line=self.memory.line)
+        line = self.memory.line
+        order = order_free(line, shared=True)
+        return Each(index, number(0), stop, body, totals, self.element_type, line=line, order=order)
 
 
 def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:
