@@ -191,13 +191,18 @@ class Placer:
         if function.result.base == "auto" or function.result.reference:
             return None
         values: dict[str, c.Expr] = {}
+        sometimes = any(
+            isinstance(node, c.Ternary) or (isinstance(node, c.Binary) and node.op in ("&&", "||"))
+            for node in walk.nodes_in(last.value)
+        )
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
             if (uses > 1 and not _is_cheap(arg)) or parameter.name in walk.assigned_in(last.value):
                 return None
-            # In an expression it may be evaluated never, or after another argument.
-            if (uses == 0 and not is_pure(arg)) or not effects_of(arg).may_drop:
+            if uses == 0 and not is_pure(arg):
                 return None
+            if sometimes and not effects_of(arg).may_drop:
+                return None  # it may then never be evaluated
             values[parameter.name] = self._as_type(arg, parameter.type)
         value = substitute(last.value, values)
         return self._as_type(value, function.result)

@@ -82,6 +82,13 @@ REFUSED = {
         "a mask that is not just the threads"),
     "an atomic by pointer beside a store": (
         _FLAT + "atomicAdd(out + 8, x[i]); out[i] = 1;", "both plainly and by atomics"),
+    "a place that is the same by its text alone": (
+        _FLAT + "int k = i; out[k] = 1; k = (i + 7) % 64; float v = out[k]; out[i] = v;",
+        "depend on each other"),
+    "places apart by what each turn has its own of": (
+        _FLAT + "const int k = (int)x[i]; out[2 * i + k] = out[2 * i + k + 1];", "depend on each other"),
+    "places apart in another type": (
+        _FLAT + "((char *)out)[4 * i] = ((char *)(out + 1))[4 * i];", "depend on each other"),
     "a pointer of no written type": (_FLAT + "auto q = out; out[i] = q[i + 1];", "'out' is used in a way"),
     "an array of pointers": (
         _FLAT + "const float *q[2] = {x, out}; out[i] = q[1][i + 1];",

@@ -23,7 +23,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import Part, declared_in, map_expr, names_in, nodes_in
+from tunesmith.csource.walk import Part, assigned_in, declared_in, map_expr, names_in, nodes_in
 from tunesmith.expert.model.affine import affine, number, same_value, terms
 
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
@@ -281,6 +281,7 @@ def clash(
     only reading what another turn writes is looked for.
     """
     by_array: dict[str, list[Touch]] = {}
+    turns = _Turns.of(body, index)
     for touch in touches(body, arrays):
         by_array.setdefault(aliases.get(touch.place.array, touch.place.array), []).append(touch)
     for array, found in by_array.items():
@@ -290,9 +291,9 @@ def clash(
         for touch in found:
             if touch.atomic:
                 return f"'{array}' is written both plainly and by atomics"
-            meets = [s for s in stores if not _may_meet_safely(touch.place, s.place, index)]
+            meets = [s for s in stores if s is not touch and not turns.is_safe(touch.place, s.place)]
             # On different threads a turn that reads what another writes has no value to rely on today.
-            if (meets and not parallel) or (len(meets) == len(stores) and not touch.writes):
+            if meets and (not parallel or (len(meets) == len(stores) and not touch.writes)):
                 here, there = print_expr(meets[0].node), print_expr(touch.node)
                 return f"'{array}' is written at '{here}' and touched at '{there}'"
         if not parallel:
@@ -304,9 +305,30 @@ def clash(
     return None
 
 
-def _may_meet_safely(left: ArrayPlace, right: ArrayPlace, index: str) -> bool:
-    """Whether two places are the same in every turn, or never meet in different turns."""
-    return same_place(left, right) or _apart(left, right, index)
+@dataclass(frozen=True)
+class _Turns:
+    """What may differ within a turn, and from turn to turn."""
+
+    index: str
+    moving: frozenset[str]  # variables that a turn changes, but for the counters of its inner loops
+    own: frozenset[str]  # all that it declares
+
+    @classmethod
+    def of(cls, body: Sequence[c.Stmt], index: str) -> _Turns:
+        heads = {
+            part.name
+            for node in nodes_in(body)
+            if isinstance(node, c.For)
+            for part in node.init
+            if isinstance(part, c.Declare) and part.name not in assigned_in(node.body)
+        }
+        return cls(index, assigned_in(body) - heads, frozenset(declared_in(body)))
+
+    def is_safe(self, left: ArrayPlace, right: ArrayPlace) -> bool:
+        """Whether two places are the same in every turn, or never meet in different turns."""
+        if (names_in(_flat(left)) | names_in(_flat(right))) & self.moving:
+            return False
+        return same_place(left, right) or _apart(left, right, self.index, self.own)
 
 
 def _flat(place: ArrayPlace) -> c.Expr:
@@ -320,10 +342,16 @@ def same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
     return same_value(left.index, right.index) and same_value(*offsets)
 
 
-def _apart(left: ArrayPlace, right: ArrayPlace, index: str) -> bool:
-    """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c."""
+def _apart(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset[str]) -> bool:
+    """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c.
+
+    `own`: what every turn has a value of its own of.
+    """
     a, b = affine(_flat(left), index), affine(_flat(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
+        return False
+    offsets = left.offset or number(0), right.offset or number(0)
+    if (names_in(a[1]) | names_in(b[1])) & own or (left.as_type is not None and not same_value(*offsets)):
         return False
     distance = terms(c.Binary("-", a[1], b[1]))
     every = a[0].value if isinstance(a[0], c.Number) else None

@@ -16,6 +16,7 @@ from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
+from tunesmith.expert.model.facts import facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.kernel import (
     Each,
@@ -70,7 +71,8 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
     if trouble is not None:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
     notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
-    return KernelReading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
+    each = replace(flat.each, order=order_free(flat.each.line, shared=True))
+    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
 
 
 def _counted(
@@ -216,6 +218,12 @@ class _Lifting:
             reading.barriers,
             (*reading.notes, *notes),
             reading.apart or (reading.reach,),
+            facts_of(
+                [step for step in all_steps(steps) if isinstance(step, Each)],
+                self._source,
+                launched.aliases,
+                tuple(normal.arrays),
+            ),
         )
 
     def _normal(self) -> tuple[Normal, LaunchTerms]:

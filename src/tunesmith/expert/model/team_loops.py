@@ -15,6 +15,7 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import Head, head_of, is_narrow, number
 from tunesmith.expert.model.element_loops import element_body
+from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.geometry import THREAD, Layout, Strided, check_lanes
 from tunesmith.expert.model.kernel import Each, Repeat, Total
 from tunesmith.expert.model.normal import Normal
@@ -277,7 +278,10 @@ class LoopReader:
             body = substitute(body, renamed)
         if element.stores:
             self.record.effects.append(Effect(stmt.line, self.bounds.in_force))
-        self.record.steps.append(Each(index, start, stop, body, totals, head.type, line=stmt.line))
+        order = order_free(stmt.line, shared=shared_by_team)
+        self.record.steps.append(
+            Each(index, start, stop, body, totals, head.type, line=stmt.line, order=order)
+        )
 
     def total(self, name: str, update: Update, active: tv.Threads, shared_by_team: bool) -> Total:
         type_ = Type(self.memory.types[name].base)

@@ -32,6 +32,7 @@ from tunesmith.expert.model.affine import (
     without_casts,
     wrapped,
 )
+from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_memory import BlockMemory
@@ -309,7 +310,9 @@ class ElementTotals:
             index += "_"
         body = substitute(body, {self.memory.own_index: c.Name(index)})
         stop = self.bounds.limits.get(self.memory.own_index, self.everyone)
-        return Each(index, number(0), stop, body, totals, self.element_type, line=self.memory.line)
+        line = self.memory.line
+        order = order_free(line, shared=True)
+        return Each(index, number(0), stop, body, totals, self.element_type, line=line, order=order)
 
 
 def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:
