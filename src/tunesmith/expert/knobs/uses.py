@@ -35,7 +35,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 @dataclass(frozen=True)
-class Uses:
+class KnobUses:
     """Of a constant, with what is derived from it."""
 
     kinds: frozenset[str]  # array shared loop geometry template launch unroll switch index
@@ -46,7 +46,7 @@ def words_of(name: str) -> frozenset[str]:
     return frozenset(word.lower() for part in name.split("_") for word in _WORDS.findall(part))
 
 
-def why_not(constant: KnobConstant, uses: Uses, problem: Problem) -> str:
+def why_not(constant: KnobConstant, uses: KnobUses, problem: Problem) -> str:
     """Why a constant is no choice; empty where it is one."""
     if isinstance(constant.place, str):
         return constant.place
@@ -75,7 +75,7 @@ def why_not(constant: KnobConstant, uses: Uses, problem: Problem) -> str:
     return ""
 
 
-def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Mapping[str, Uses]:
+def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Mapping[str, KnobUses]:
     """By key. What is derived from a constant counts for it."""
     kinds: dict[str, set[str]] = {key: set() for key in constants.every}
     against: dict[str, str] = {}
@@ -109,13 +109,13 @@ def _keys(node: Node) -> Iterable[str]:
 
 def _of(
     key: str, constants: ConstantTable, kinds: Mapping[str, set[str]], against: Mapping[str, str]
-) -> Uses:
+) -> KnobUses:
     every = {key}
     for other, one in constants.every.items():
         if key in Expr("", constants.meaning(one.node)).names:
             every.add(other)
     # What is derived counts as a use; only the constant's own uses speak against it.
-    return Uses(frozenset(kind for name in every for kind in kinds[name]), against.get(key, ""))
+    return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against.get(key, ""))
 
 
 class _Around:
