@@ -120,7 +120,7 @@ def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
         inner, key, categorical = table, name, False
         if isinstance(value, dict):
             inner = Table(value, (*table.keys, name), f"parameter {show(name)}", root.faults)
-            inner.only(("values", "categorical"))
+            inner.only(("values", "default", "categorical"))
             if not inner.needs("values", hint="list them: values = [1, 2, 4]"):
                 continue
             key, categorical = "values", inner.flag("categorical")
@@ -161,22 +161,36 @@ def _read_default(root: Table, params: Sequence[Param]) -> Config:
         return Config(())
     declared = root.names("params")
     hint = "give the values with which the template does what the kernel does today"
+    params_table = root.data.get("params")
+    entries = params_table if isinstance(params_table, dict) else {}
+    own = {n: e["default"] for n, e in entries.items() if isinstance(e, dict) and "default" in e}
+    lacking = [name for name in declared if name not in own]
     table = root.table("default", "[default]")
     if table is None:
-        if "default" not in root:
-            root.fault(None, "[default] is missing", hint)
-        return Config(())
+        if "default" not in root and lacking:
+            here = f"no default for {', '.join(lacking)}" if own else "[default] is missing"
+            root.fault(None, here, hint)
+        table = Table({}, ("default",), "[default]", root.faults)
+        if lacking:
+            return Config(())
     table.only(declared)
-    if missing := [name for name in declared if name not in table]:
+    if missing := [name for name in lacking if name not in table]:
         table.fault(None, f"no value for {', '.join(missing)}", f"add {missing[0]} = ...")
     values: dict[str, int] = {}
     for param in params:
         value = table.data.get(param.name)
+        if param.name in own and value is not None:
+            table.fault(
+                param.name, f"{param.name} has its default in [params] already", "leave one of them out"
+            )
+            continue
+        place = table if value is not None else Table(own, ("params",), "[params]", root.faults)
+        value = own.get(param.name, value)
         if type(value) is int and value in param.values:
             values[param.name] = value
         elif value is not None:
             allowed = ", ".join(map(str, param.values))
-            table.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
+            place.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
     return Config.of(values)
 
 
