@@ -1,4 +1,4 @@
-# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl,cuda,models)
+# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl,cuda,models,exports)
 # With a second word, `device`, it ends with an error where no OpenCL device can be had.
 #
 # Does again only what must be done again: .venv is remade when it is broken or was made for another folder
@@ -23,7 +23,7 @@ without() {
     wanted=$kept
 }
 if [ -z "$opencl" ]; then without opencl; fi
-if [ -z "$cuda" ]; then without cuda; fi
+if [ -z "$cuda" ]; then without cuda; without exports; fi
 
 if [ "$python" != .venv/bin/python ]; then
     if [ -e .venv ] || [ -h .venv ]; then

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import single_threaded, thoroughness  # noqa: F401 (threads, and a profile)
+from tests import frameworks, single_threaded, thoroughness  # noqa: F401 (threads, and a profile)
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
 from tunesmith.session import machine
@@ -36,6 +36,10 @@ def without_cuda() -> str:
         return "" if describe_all() else "no CUDA device here"
     except (LaunchFailed, Unsupported) as error:
         return f"no CUDA device here: {error}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    frameworks.insist(config.getoption("markexpr"), lambda: not without_cuda())
 
 
 @pytest.hookimpl(tryfirst=True)

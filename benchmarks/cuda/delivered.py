@@ -29,7 +29,6 @@ from tunesmith import api
 from tunesmith.problem.domain import Domain
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.run.outcome import median_interval
-from tunesmith.run.racing import verified_choice
 from tunesmith.run.store import RunFolder
 from tunesmith.session import calling, problems
 
@@ -119,13 +118,11 @@ def figures(folder: Path, count: int, seed: int) -> dict[str, Any]:
     state, templates = problems.state_and_templates(RunFolder(folder))
     problem = templates.problem
     dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
-    choice = verified_choice(problem, state)
-    won = {pick.config for pick in choice.picks if pick.config is not None} | {choice.general} - {None}
     benched = api.bench(folder)
     return {
         "problem": problem.name,
-        "delivered": len({entry.digest for entry in dispatch.tuned}),
-        "won": len(won),
+        "delivered": dispatch.winners - len(dispatch.left_out),
+        "won": dispatch.winners,
         "left_out": list(dispatch.left_out),
         "bench": [_benched(w) for w in benched.workloads],
         "notes": [*benched.notes, *(note for w in benched.workloads for note in w.notes)],

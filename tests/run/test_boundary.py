@@ -88,9 +88,11 @@ TIMED = st.lists(
 )
 
 
-@given(TIMED)
-def test_no_slower_size_is_inside_and_every_condition_can_be_read(timed: list[TimedSize]) -> None:
-    found = learn(PROBLEM, timed)
+@given(TIMED, st.sampled_from([1.0, 2.0, 4.0]))
+def test_no_slower_size_is_inside_and_every_condition_can_be_read(
+    timed: list[TimedSize], margin: float
+) -> None:
+    found = learn(PROBLEM, timed, margin)
     if found is None:
         return
     inside = [p for p in timed if found.holds(p.sizes)]
@@ -98,6 +100,25 @@ def test_no_slower_size_is_inside_and_every_condition_can_be_read(timed: list[Ti
     assert len(inside) == found.inside
     assert found.inside + found.slower + found.unable + found.cut_off == len(timed)
     assert found.least == min(p.ratio for p in inside if p.ratio is not None)
+
+
+def test_a_boundary_that_proved_too_wide_stays_clear_of_slower_sizes() -> None:
+    lengths = (128, 256, 384, 512, 768, 1024, 2048)
+    timed = [at(64, d, 0.9 if d <= 256 else 1.3) for d in lengths]
+    for margin, served in ((1.0, lengths[2:]), (2.0, lengths[3:]), (4.0, lengths[5:])):
+        found = learn(PROBLEM, timed, margin)
+        assert tuple(d for d in lengths if found.holds((("rows", 64), ("d", d)))) == served
+    near = [at(64, 16, 0.9), at(64, 24, 1.3)]
+    assert learn(PROBLEM, near, 4.0).inside == 1  # there is nothing further out
+
+
+def test_a_corner_that_is_cut_off_has_the_margin_on_both_sides() -> None:
+    steps = (128, 1024, 8192, 65536)
+    timed = [at(rows, d, 1.2) for rows in steps for d in steps if (rows, d) != (65536, 128)]
+    timed += [at(32768, 256, 0.8)]
+    near, far = (learn(PROBLEM, timed, margin) for margin in (1.0, 8.0))
+    assert near.conditions[0] == "(d >= 1024 or rows <= 8192)"
+    assert far.conditions[0] == "(d >= 8192 or rows <= 1024)"
 
 
 def test_more_sizes_inside_change_the_words_and_not_the_box() -> None:

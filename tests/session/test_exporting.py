@@ -103,6 +103,72 @@ def test_two_devices_in_one(silu_run: Run, tmp_path: Path) -> None:
         export([silu_run, silu_run], "torch", tmp_path / "twice")
 
 
+def _sources(made: DeviceResult, change: bytes) -> DeviceResult:
+    files = {**made.files, "original.cu": made.files["original.cu"] + change}
+    return replace(made, files=files)
+
+
+def _dispatch(made: DeviceResult, **changes: object) -> DeviceResult:
+    changed = replace(made.dispatch, **changes)  # type: ignore[arg-type]
+    return replace(made, dispatch=changed, files={**made.files, "dispatch.json": encode(changed)})
+
+
+def _launched(made: DeviceResult, **changes: object) -> DeviceResult:
+    *tuned, last = made.dispatch.entries
+    launch = replace(last.launches[0], **changes)  # type: ignore[arg-type]
+    return _dispatch(made, entries=(*tuned, replace(last, launches=(launch,), flags=("-arch=sm_80",))))
+
+
+OLDER = result(80, device="another GPU", binaries=False)
+ARGUMENTS, SIZES = OLDER.dispatch.arguments, OLDER.dispatch.sizes
+SMALL = OLDER.dispatch.workloads[0]
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (_dispatch(OLDER, problem="gelu"), "one is silu_and_mul, the other gelu"),
+        (_sources(OLDER, b"// changed"), "the original kernel is another text, original.cu"),
+        (
+            _launched(OLDER, entry="silu_and_mul<float>"),
+            "the original kernel is silu_and_mul<__half> in one, silu_and_mul<float> in the other",
+        ),
+        (_dispatch(OLDER, arguments=ARGUMENTS[:-1]), "input_stride is another argument"),
+        (
+            _dispatch(OLDER, arguments=(replace(ARGUMENTS[0], align=2), *ARGUMENTS[1:])),
+            "out is another argum",
+        ),
+        (_dispatch(OLDER, sizes=(SIZES[0], replace(SIZES[1], max=9))), "the contract on d is another"),
+        (_dispatch(OLDER, require=("tokens > d",)), "the contract requires tokens > d in one of them"),
+        (_dispatch(OLDER, workloads=(replace(SMALL, sizes={"tokens": 1, "d": 8}),)), "small has other sizes"),
+    ],
+)
+def test_runs_of_different_kernels_are_not_joined(
+    silu_run: Run, tmp_path: Path, other: DeviceResult, why: str
+) -> None:
+    second = a_run(folder_with(dict(other.files), tmp_path / "other"), language="cuda")
+    with pytest.raises(BadInput) as caught:
+        export([silu_run, second], "torch", tmp_path / "out")
+    assert caught.value.message.startswith("one export takes runs of one problem, ")
+    assert " is not the same operator in run (a GPU) and other (another GPU): " in caught.value.message
+    assert why in caught.value.message
+    assert "tunesmith retune RUN" in (caught.value.hint or "")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        _launched(OLDER, grid=("min(tokens, 108)",)),  # as a device has multiprocessors
+        _dispatch(OLDER, workloads=(SMALL, replace(SMALL, name="more", sizes={"tokens": 1, "d": 8}))),
+        _dispatch(OLDER, workloads=(replace(SMALL, speedup=None),)),
+    ],
+)
+def test_what_devices_may_differ_in_is_joined(silu_run: Run, tmp_path: Path, other: DeviceResult) -> None:
+    second = a_run(folder_with(dict(other.files), tmp_path / "other"), language="cuda")
+    assert export([silu_run, second], "torch", tmp_path / "out").devices == ("a GPU", "another GPU")
+
+
 def without_its_flags(made: DeviceResult, *files: str) -> dict[str, bytes]:
     """Entries of these sources have a flag that no CMake takes; each is there twice."""
     entries = []

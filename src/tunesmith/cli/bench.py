@@ -25,13 +25,25 @@ def bench(
         return
     rows = []
     for workload in found.workloads:
+        kernel = f"{workload.verified:.2f}×" if workload.verified is not None else "original"
         for way in workload.ways:
             low, high = way.interval
             times = (way.original_us, way.tuned_us, way.original_host_us, way.tuned_host_us)
             figures = [f"{time:.1f} µs" for time in times]
             gain = (f"{way.ratio:.2f}×", f"{low:.2f} to {high:.2f}")
-            rows.append((workload.name, way.way, *figures[:2], *gain, *figures[2:]))
-    head = "workload | called by | original: | tuned: | speed-up: | interval"
-    console.print_table(f"{head} | host, original: | host, tuned:", rows)
+            rows.append((workload.name, kernel, way.way, *figures[:2], *gain, *figures[2:]))
+        rows += [(workload.name, kernel, failed.way, *["–"] * 6) for failed in workload.failed if failed.way]
+    head = "workload | verified: | called by | original: | tuned: | measured: | interval"
+    if rows:
+        console.print_table(f"{head} | host, original: | host, tuned:", rows)
+    lines = [
+        f"device           {found.device}",
+        "verified         the speed-up of the kernel alone, by the run",
+        "measured         the speed-up of the whole call, now; host: until a call returns",
+    ]
+    for workload in found.workloads:
+        for failed in workload.failed:
+            name = f"{workload.name}, {failed.way}" if failed.way else workload.name
+            lines.append(f"not timed        {name}: {failed.why}")
     notes = [*found.notes, *(note for workload in found.workloads for note in workload.notes)]
-    console.show_lines([f"device           {found.device}", *(f"note             {note}" for note in notes)])
+    console.show_lines([*lines, *(f"note             {note}" for note in notes)])

@@ -33,6 +33,6 @@ def export(
     lines += [f"not delivered    {why}" for why in found.left_out]
     lines += [f"note             {note}" for note in found.notes]
     lines += [f"folder           {found.folder}, {len(found.files)} files"]
-    start = next((name for name in ("README.md", "python/README.md") if name in found.files), "")
+    start = next((name for name in ("README.md", "python/README.md", "tune.py") if name in found.files), "")
     lines += [f"start with       {found.folder}/{start}"] if start else []
     console.show_lines(lines)

@@ -156,7 +156,12 @@ class Arenas:
             raise
         stride = self.stride(b)
         for number in range(nbytes // stride if fixed else 0):
-            self._session.write(memory, number * stride, fixed[number % len(fixed)])
+            data, place = fixed[number % len(fixed)], number * stride
+            if number < len(fixed):
+                self._session.write(memory, place, data)
+            else:  # on the device: a small kernel rotates through many thousand slots
+                first = number % len(fixed) * stride
+                self._session.copy(Pointer(memory, place, len(data)), Pointer(memory, first, len(data)))
         if not needs_restoring(b):
             self._session.release(source)
             return Arena(memory, nbytes, None)

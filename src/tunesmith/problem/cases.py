@@ -25,6 +25,7 @@ from tunesmith.problem.slots import SlotPlace
 from tunesmith.problem.template import Variant
 from tunesmith.problem.thresholds import broad_sizes, common_constants, constants, threshold_sizes
 from tunesmith.space.expr import parse
+from tunesmith.space.grammar import product_text
 from tunesmith.text import seed_of
 
 
@@ -257,7 +258,7 @@ def reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...
     for argument in problem.arguments:
         several = {name for e in argument.shape for name in e.names}
         if argument.is_array and len(several) > 1 and seen:
-            text = " * ".join(f"({e.text})" for e in argument.shape)
+            text = product_text(e.text for e in argument.shape)
             found[text] = max(parse(text).evaluate(sizes) for sizes in seen)
     return tuple(found.items())
 

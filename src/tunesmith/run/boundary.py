@@ -14,11 +14,19 @@ from math import log
 
 import numpy as np
 
+from tunesmith.problem.device import Device
 from tunesmith.problem.domain import Bools, Ints
 from tunesmith.problem.problem import Problem
+from tunesmith.run.events import Served
+from tunesmith.run.outcome import Result, median
+from tunesmith.run.state import State
 from tunesmith.space.expr import parse
+from tunesmith.space.grammar import product_text
+from tunesmith.space.params import Config
 
 SLOWER = 0.99  # a median ratio below this is slower
+MARGINS = (1.0, 2.0, 4.0)  # the first time a boundary is learnt, and whenever that proved too wide
+LEAST_SERVED = 1 / 4  # of the sizes timed: a boundary around fewer is not worth further rounds
 MULTIPLES = (2, 4, 8, 16, 32, 64, 128)
 
 Sizes = tuple[tuple[str, int], ...]
@@ -116,16 +124,25 @@ class _Cut:
         return _Cut(text, self.keeps | other.keeps, (text, "corner"))
 
 
-def learn(problem: Problem, timed: Sequence[TimedSize]) -> Boundary | None:
-    """None: there is no size at which it was shown to serve."""
+def learn(problem: Problem, timed: Sequence[TimedSize], margin: float = 1.0) -> Boundary | None:
+    """None: there is no size at which it was shown to serve.
+
+    A bound lies at least `margin` times as far out as a slower size, as far as there are others to end at.
+    """
     features = _features(problem, [dict(point.sizes) for point in timed])
     is_good = np.array([point.is_good for point in timed], dtype=np.bool_)
     inside = np.ones(len(timed), dtype=np.bool_)
     cuts: dict[tuple[str, str], str] = {}
     while (inside & ~is_good).any():
         good, bad = inside & is_good, inside & ~is_good
-        found = [(cut, *_gain(cut, good, bad)) for cut in _cuts(features, good, bad)]
-        found = [(cut, lost, removed) for cut, lost, removed in found if removed]
+        found: list[tuple[_Cut, int, int]] = []
+        for apart in dict.fromkeys((margin, 1.0)):
+            found = found or [
+                (cut, lost, removed)
+                for cut in _cuts(features, good, bad, apart)
+                for lost, removed in [_gain(cut, good, bad)]
+                if removed
+            ]
         if not found:
             return None  # one size, both ways: it is not known to serve there
         cut = min(found, key=lambda one: (_cost(*one), -one[0].area, one[1], one[0].text))[0]
@@ -160,22 +177,23 @@ def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Fe
     shapes = dict.fromkeys(a.shape for a in problem.arguments if a.is_array and not a.alias)
     for shape in shapes:
         if len({name for e in shape for name in e.names}) > 1:
-            text = " * ".join(f"({e.text})" for e in shape)
+            text = product_text(e.text for e in shape)
             length = parse(text)
             values = np.array([length.evaluate(sizes) for sizes in timed], dtype=np.int64)
-            found.append(_Feature(f"({text})", values, False, 0, length.evaluate(promised)))
+            found.append(_Feature(text, values, False, 0, length.evaluate(promised)))
     return tuple(found)
 
 
-def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools) -> Iterator[_Cut]:
-    """Every cut that leaves one bad size outside, as near to the good ones as these are."""
+def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools, margin: float) -> Iterator[_Cut]:
+    """Every cut that leaves one bad size outside, as near to it as the margin and the good ones allow."""
     for feature in features:
-        values = np.unique(feature.values[good])
-        for wrong in np.unique(feature.values[bad]).tolist():
-            below, above = values[values < wrong], values[values > wrong]
-            if len(below):
+        values, slower = np.unique(feature.values[good]), np.unique(feature.values[bad])
+        for wrong in slower.tolist():
+            below = values[(values < wrong) & (values * margin <= wrong)]
+            above = values[(values > wrong) & (values >= wrong * margin)]
+            if len(below) and not ((slower > below[-1]) & (slower < wrong)).any():
                 yield feature.at_most(int(below[-1]))
-            if len(above):
+            if len(above) and not ((slower < above[0]) & (slower > wrong)).any():
                 yield feature.at_least(int(above[0]))
             if feature.listed and wrong not in values:
                 yield feature.one_of(values.tolist())
@@ -184,27 +202,32 @@ def _cuts(features: Sequence[_Feature], good: Bools, bad: Bools) -> Iterator[_Cu
                 yield feature.multiple(step)
     for one, other in permutations([f for f in features if f.is_size], 2):
         for number in np.flatnonzero(bad):
-            yield from _corners(one, other, good, int(number))
+            yield from _corners(one, other, good, int(number), margin)
 
 
-def _corners(one: _Feature, other: _Feature, good: Bools, number: int) -> Iterator[_Cut]:
-    """The four corners with this size in them, as wide as may be with no good one inside: first where one is
-    alike, then where the other is."""
+def _corners(one: _Feature, other: _Feature, good: Bools, number: int, margin: float) -> Iterator[_Cut]:
+    """The four corners with this size in them, as wide as may be with no good one inside but those within the
+    margin: first where one is alike, then where the other is."""
     for up in (False, True):
         for right in (False, True):
             beyond = other.values >= other.values[number] if right else other.values <= other.values[number]
-            first = _side(one, good & beyond, number, up)
-            if first is None:
+            nearest = _side(one, good & beyond, number, up, 1.0)
+            first = _side(one, good & beyond, number, up, margin)
+            if nearest is None or first is None:
                 continue
-            second = _side(other, good & ~first.keeps, number, right)
+            second = _side(other, good & ~nearest.keeps, number, right, margin)
             if second is not None:
                 yield replace(first | second, area=first.area * second.area)
 
 
-def _side(feature: _Feature, good: Bools, number: int, up: bool) -> _Cut | None:
-    """Keeps everything up to the last of these that lies before the size; None: one of them lies beyond."""
+def _side(feature: _Feature, good: Bools, number: int, up: bool, margin: float) -> _Cut | None:
+    """Keeps everything up to the last of these that lies before the size, by the margin; None: there is none,
+    or one of them lies beyond."""
     wrong, values = int(feature.values[number]), feature.values[good]
-    if not len(values) or (values >= wrong if up else values <= wrong).any():
+    if (values >= wrong if up else values <= wrong).any():
+        return None
+    values = values[values * margin <= wrong if up else values >= wrong * margin]
+    if not len(values):
         return None
     nearest = int(values.max() if up else values.min())
     cut = feature.at_most(nearest) if up else feature.at_least(nearest)
@@ -230,3 +253,59 @@ def _ends(feature: _Feature, inside: Bools) -> Iterator[_Cut]:
         yield feature.at_most(int(values.max()))
     if feature.is_size and values.min() > feature.low:
         yield feature.at_least(int(values.min()))
+
+
+# -- of a run: sizes timed round by round, until none that is served is slower
+
+
+def most_rounds(device: Device) -> int:
+    """Of calls until a boundary holds."""
+    return 4 if device.is_host else 6
+
+
+def rounds_of(state: State, general: Config) -> tuple[Served, ...]:
+    return tuple(served for served in state.served if served.general == general)
+
+
+def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
+    """The sizes of no workload, and how the general configuration did there: cold or warm, at its worst."""
+    named = {w.name for w in problem.workloads}
+    found: dict[tuple[tuple[str, int], ...], list[float | None]] = {}
+    for call in served.calls:
+        if call.config == served.general and call.result.workload not in named:
+            found.setdefault(call.sizes, []).append(ratio_of(call.result))
+    return tuple(TimedSize(sizes, _worst(ratios)) for sizes, ratios in found.items())
+
+
+def boundary_of(
+    problem: Problem, state: State, general: Config, workloads: Sequence[TimedSize]
+) -> Boundary | None:
+    """Learnt from the workloads and the first sizes, and again whenever one inside it proves slower. Else it
+    stays as it was: what was confirmed is what is delivered. None where even the last round found slower
+    ones, or little is left."""
+    timed, learnt = [*workloads], 0
+    found: Boundary | None = None
+    for number, served in enumerate(rounds_of(state, general), 1):
+        fresh = probes_of(problem, served)
+        timed += fresh
+        inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
+        if number == 1 or any(not p.is_good for p in inside):
+            margin = MARGINS[min(learnt, len(MARGINS) - 1)]
+            found = learn(problem, timed, margin) if number < most_rounds(state.device) else None
+            learnt += 1
+            if found is not None and found.inside < LEAST_SERVED * len(timed):
+                return None
+        elif found is not None:
+            found = found.with_more(fresh)
+        if found is None:
+            return None
+    return found
+
+
+def ratio_of(result: Result) -> float | None:
+    return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
+
+
+def _worst(ratios: Sequence[float | None]) -> float | None:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return min(known) if len(known) == len(ratios) else None

@@ -34,7 +34,7 @@ from tunesmith.run.ports import Delivery
 from tunesmith.run.racing import Winners
 from tunesmith.run.state import State
 from tunesmith.space.expr import Undefined
-from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, unparse
+from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, tidy, unparse
 from tunesmith.space.params import Config
 from tunesmith.text import plain
 
@@ -101,7 +101,7 @@ def delivery(
             served.append(made)
     if general is not None:
         domain = _domain(problem.contract, general.variant, device)
-        served.append(replace(general, when=" and ".join([domain, *choice.where])))
+        served.append(replace(general, when=tidy(" and ".join([domain, *choice.where]))))
     served += _originals(problem, f"original{suffix}", "1")
     served = [
         case if case.variant.config is not None else replace(case, variant=_bound(case.variant, device))

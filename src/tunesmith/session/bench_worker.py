@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tunesmith.backends.messages import Draw
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
-from tunesmith.problem.dispatch import Dispatch
+from tunesmith.problem.dispatch import Dispatch, DispatchWorkload
 from tunesmith.problem.plan import CannotRun, Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
@@ -24,6 +24,7 @@ from tunesmith.session.benching import (
     BenchedWorkload,
     BenchMessage,
     BenchResult,
+    FailedWay,
     notes_of,
 )
 
@@ -31,21 +32,37 @@ ROUNDS = 30
 QUEUED = 200  # calls that a launch queue takes without waiting
 SECONDS = 0.02  # of a sample, at least
 SEED = 20
+_WORDS = 300  # of what failed
 
 Call = Callable[[], object]
+Pair = tuple[Call, Call]  # original and tuned
+Ways = Sequence[tuple[str, Callable[[], Pair]]]  # each is made when its turn comes: one may fail
 
 
 class Missing(Exception):
     """What is not here."""
 
 
+class CallPlace(Protocol):
+    """Where calls are made. `refused`: the tuned kernels that this machine does not take, and why."""
+
+    name: str
+
+    @property
+    def refused(self) -> Mapping[str, str]: ...
+    def finish(self) -> None: ...
+    def ways(self, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]) -> Ways: ...
+
+
 def main() -> None:
-    folder = Path(sys.argv[1])
     try:
-        message = BenchMessage(result=_bench(folder))
+        _bench(Path(sys.argv[1]))
+        last = BenchMessage(done=True)
     except Missing as error:
-        message = BenchMessage(missing=str(error))
-    _say(message)
+        last = BenchMessage(missing=str(error))
+    except Exception as error:
+        last = BenchMessage(failed=_words(error))
+    _say(last)
 
 
 def _say(message: BenchMessage) -> None:
@@ -53,29 +70,68 @@ def _say(message: BenchMessage) -> None:
     sys.stdout.buffer.flush()
 
 
-def _bench(folder: Path) -> BenchResult:
+def _words(error: Exception) -> str:
+    """The first line that says something: compilers of calls tell long stories."""
+    line = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return f"{type(error).__name__}: {line}"[:_WORDS]
+
+
+def _bench(folder: Path) -> None:
     dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
-    place: _Torch | _OpenCL = _Torch(folder) if dispatch.language == "cuda" else _OpenCL(folder)
+    place: CallPlace = _Torch(folder, dispatch) if dispatch.language == "cuda" else _OpenCL(folder, dispatch)
+    _say(
+        BenchMessage(start=BenchResult(dispatch.problem, place.name, (), device_notes(dispatch, place.name)))
+    )
     state, templates = problems.state_and_templates(RunFolder.open(folder))
-    workloads = []
     for workload in dispatch.workloads:
-        _say(BenchMessage(progress=f"timing {workload.name}"))
-        arrays = _arrays(templates.problem, state.device, workload.sizes)
-        ways = []
-        for name, before, after in place.ways(dispatch, workload.sizes, arrays):
-            _say(BenchMessage(progress=f"timing {workload.name}: {name}"))
-            ways.append(_compared(name, before, after, place.finish))
-        verified = workload.speedup if dispatch.entry_for(workload.sizes).config is not None else None
-        notes = notes_of(workload.name, verified, tuple(ways))
-        workloads.append(BenchedWorkload(workload.name, workload.sizes, verified, tuple(ways), notes))
-    return BenchResult(dispatch.problem, place.name, tuple(workloads))
+
+        def drawn(sizes: Mapping[str, int] = workload.sizes) -> tuple[Plan, dict[str, Any]]:
+            return _arrays(templates.problem, state.device, sizes)
+
+        _say(BenchMessage(workload=benched(place, dispatch, workload, drawn)))
+
+
+def device_notes(dispatch: Dispatch, name: str) -> tuple[str, ...]:
+    if name == dispatch.device:
+        return ()
+    return (
+        f"these are times of {name}; what was verified is of {dispatch.device}, of the same architecture",
+    )
+
+
+def benched(
+    place: CallPlace,
+    dispatch: Dispatch,
+    workload: DispatchWorkload,
+    drawn: Callable[[], tuple[Plan, dict[str, Any]]],
+) -> BenchedWorkload:
+    """Each way by itself: where one cannot be timed, the others are."""
+    name, ways, failed = workload.name, list[BenchedWay](), list[FailedWay]()
+    _say(BenchMessage(progress=f"timing {name}"))
+    entry, notes = dispatch.entry_for(workload.sizes), list[str]()
+    try:
+        possible = place.ways(workload.sizes, drawn())
+    except Exception as error:
+        return BenchedWorkload(name, workload.sizes, None, (), failed=(FailedWay("", _words(error)),))
+    for way, make in possible:
+        _say(BenchMessage(progress=f"timing {name}: {way}"))
+        try:
+            ways.append(_compared(way, *make(), place.finish))
+        except Exception as error:
+            failed.append(FailedWay(way, _words(error)))
+    verified = workload.speedup if entry.config is not None else None
+    if verified is not None and entry.file in place.refused:
+        verified = None
+        notes.append(f"{name}: {entry.file} cannot be used here: {place.refused[entry.file]}")
+    notes += notes_of(name, verified, tuple(ways))
+    return BenchedWorkload(name, workload.sizes, verified, tuple(ways), tuple(notes), tuple(failed))
 
 
 def _arrays(problem: Problem, device: Device, sizes: Mapping[str, int]) -> tuple[Plan, dict[str, Any]]:
     """What the kernel reads at these sizes, as flat memory, drawn as in a run."""
     plan = plan_launch(problem, original(problem, sizes), sizes, device, None)
     if isinstance(plan, CannotRun):
-        raise Missing(f"the original cannot run on this device: {plan.reason}")
+        raise ValueError(f"the original cannot run on this device: {plan.reason}")
     return plan, draw_inputs(plan, Draw("normal", SEED, problem.inputs))
 
 
@@ -120,13 +176,32 @@ def _seconds(call: Call, count: int, finish: Call) -> tuple[float, float]:
     return (queued - start) / count, (time.perf_counter() - start) / count
 
 
+def chosen_device(dispatch: Dispatch, devices: Sequence[tuple[str, str]]) -> int:
+    """Of architectures and names, the number of the run's device, or of one like it."""
+    own = (dispatch.architecture, dispatch.device)
+    if own in devices:
+        return devices.index(own)
+    architectures = [architecture for architecture, _ in devices]
+    if dispatch.architecture in architectures:
+        return architectures.index(dispatch.architecture)
+    raise Missing(_elsewhere(dispatch, [f"{name} ({architecture})" for architecture, name in devices]))
+
+
+def _elsewhere(dispatch: Dispatch, here: Sequence[str]) -> str:
+    suffix = f" ({dispatch.architecture})" if dispatch.architecture else ""
+    return (
+        f"the run was made on {dispatch.device}{suffix}, here is {', '.join(here)}: the original would serve "
+        "every call, and there is nothing to compare"
+    )
+
+
 class _Torch:
     """Through PyTorch's dispatcher, as an export registers it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, dispatch: Dispatch) -> None:
         try:
             import torch
-        except ImportError as error:
+        except (ImportError, OSError) as error:
             raise Missing(f"calls from PyTorch are timed, which is not here: {error}") from error
         if not torch.cuda.is_available():
             raise Missing("PyTorch sees no CUDA device here")
@@ -134,17 +209,22 @@ class _Torch:
 
         self._torch, self._types = torch, torch_op.DTYPES
         calls = calling.calls_of(folder.resolve(), "torch")
+        devices = [calls.calls.device_of(number) for number in range(torch.cuda.device_count())]
+        number = chosen_device(dispatch, devices)
+        torch.cuda.set_device(number)
         self._operators = torch_op.TorchOperators(calls, "tunesmith_bench", "operator")
         self._operators.prepare()
         self._signature = calls.signature
-        self.name = str(torch.cuda.get_device_name())
+        self.name = devices[number][1]
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return self._operators.calls.operator.refused
 
     def finish(self) -> None:
         self._torch.cuda.synchronize()
 
-    def ways(
-        self, dispatch: Dispatch, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]
-    ) -> list[tuple[str, Call, Call]]:
+    def ways(self, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]) -> Ways:
         torch, (plan, inputs) = self._torch, drawn
         tensors = []
         for argument in self._signature.arrays:
@@ -158,12 +238,18 @@ class _Torch:
                 memory[: buffer.nbytes].view(self._types[argument.type]).as_strided(shape, strides)
             )
         named = {name: sizes[name] for name in self._signature.unshown_by_all}
-        own = (self._operators.out_original, self._operators.out)
-        eager = [self._eager(op, tensors, named) for op in own]
-        compiled = [self._compiled(op, tensors, named) for op in own]
-        graphs = [self._graph(op, tensors, named) for op in own]
-        pairs = {"eager PyTorch": eager, "torch.compile": compiled, "CUDA graph": graphs}
-        return [(name, before, after) for name, (before, after) in pairs.items()]
+
+        def pair(how: Callable[[Any, list[Any], dict[str, int]], Call]) -> Callable[[], Pair]:
+            return lambda: (
+                how(self._operators.out_original, tensors, named),
+                how(self._operators.out, tensors, named),
+            )
+
+        return [
+            ("eager PyTorch", pair(self._eager)),
+            ("torch.compile", pair(self._compiled)),
+            ("CUDA graph", pair(self._graph)),
+        ]
 
     def _eager(self, operator: Any, tensors: list[Any], named: dict[str, int]) -> Call:
         return lambda: operator(*tensors, **named)
@@ -185,7 +271,7 @@ class _Torch:
 
 
 class _OpenCL:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, dispatch: Dispatch) -> None:
         try:
             import pyopencl.array
 
@@ -195,16 +281,19 @@ class _OpenCL:
             raise Missing(f"there is no OpenCL here: {error}") from error
         self._arrays = pyopencl.array
         self.name = self._queue.device.name.strip()
-        if self.name != self._calls.operator.results[0].dispatch.device:
-            raise Missing(f"the run's device is not here; {self.name} is")
+        if self.name != dispatch.device:
+            raise Missing(_elsewhere(dispatch, [self.name]))
         self._calls.prepare(self._queue)
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        refused: dict[str, str] = self._calls.operator.refused
+        return refused
 
     def finish(self) -> None:
         self._queue.finish()
 
-    def ways(
-        self, dispatch: Dispatch, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]
-    ) -> list[tuple[str, Call, Call]]:
+    def ways(self, sizes: Mapping[str, int], drawn: tuple[Plan, dict[str, Any]]) -> Ways:
         import numpy as np
 
         signature, (plan, inputs) = self._calls.signature, drawn
@@ -216,7 +305,7 @@ class _OpenCL:
             buffers.append(self._arrays.to_device(self._queue, memory.view(np.uint8).reshape(-1)).base_data)
         named = {**sizes, self._calls.queue_name: self._queue}
         before, after = self._calls.original, self._calls
-        return [("PyOpenCL", lambda: before(*buffers, **named), lambda: after(*buffers, **named))]
+        return [("PyOpenCL", lambda: (lambda: before(*buffers, **named), lambda: after(*buffers, **named)))]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith import backends
@@ -35,12 +36,21 @@ class BenchedWay:
 
 
 @dataclass(frozen=True)
+class FailedWay:
+    """A way of calling that could not be timed; without a name, none of them could."""
+
+    way: str
+    why: str
+
+
+@dataclass(frozen=True)
 class BenchedWorkload:
     name: str
     sizes: dict[str, int]
-    verified: float | None  # the kernel's own speed-up; None: the original serves
+    verified: float | None  # the kernel's own speed-up, by the run; None: the original serves
     ways: tuple[BenchedWay, ...]
     notes: tuple[str, ...] = ()
+    failed: tuple[FailedWay, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,17 +64,22 @@ class BenchResult:
 
 @dataclass(frozen=True)
 class BenchMessage:
-    """A line of the worker's: one of these."""
+    """A line of the worker's: one of these. What is `missing`, what `failed` and `done` are the last."""
 
     progress: str = ""
+    start: BenchResult | None = None  # without workloads, which follow
+    workload: BenchedWorkload | None = None
     missing: str = ""
-    result: BenchResult | None = None
+    failed: str = ""
+    done: bool = False
 
 
 def notes_of(name: str, verified: float | None, ways: tuple[BenchedWay, ...]) -> tuple[str, ...]:
     """Where a kernel's win does not reach whoever calls it. The last way has the least overhead."""
     if verified is None:
         return (f"{name}: the original serves, there is no win to reach anybody",)
+    if not ways:
+        return ()
     kernel, notes = ways[-1], list[str]()
     saved = kernel.original_us - kernel.tuned_us
     for way in ways:
@@ -81,7 +96,8 @@ def notes_of(name: str, verified: float | None, ways: tuple[BenchedWay, ...]) ->
 
 
 def bench(folder: Path, listener: Listener, deadline: float = DEADLINE) -> BenchResult:
-    """Of a run that has ended. DeviceMissing where its device, or what calls it, is not here."""
+    """Of a run that has ended. DeviceMissing where its device, or what calls it, is not here. What was timed
+    before the time was up, or before something broke, is the result, with a note."""
     dispatch = calling.dispatch_in(folder, calling.delivered_files(folder))
     kind = backends.kind_for(dispatch.language)
     with tempfile.TemporaryDirectory(prefix="tunesmith-bench-") as scratch:
@@ -96,31 +112,52 @@ def bench(folder: Path, listener: Listener, deadline: float = DEADLINE) -> Bench
             late = threading.Timer(deadline, worker.kill)
             late.start()
             try:
-                found = _followed(worker, listener)
+                assert worker.stdout is not None
+                told = _followed(worker.stdout, listener)
             finally:
                 expired = not late.is_alive()
                 late.cancel()
                 worker.kill()
             errors.seek(0)
             said = errors.read().decode(errors="replace").strip()[-_WORDS:]
-    if found is not None and found.missing:
-        raise DeviceMissing(found.missing, hint="run the same command where they are; see: tunesmith doctor")
-    if found is None or found.result is None:
-        if expired:
-            hint = "give it more time with --seconds"
-            raise BadInput(f"timing took longer than {deadline:.0f} s and was ended", hint=hint)
-        raise TunesmithError(f"timing failed: {said or 'the process that timed ended without a word'}")
-    return found.result
+    return _result(told, f"took longer than {deadline:.0f} s and was ended" if expired else "", said)
 
 
-def _followed(worker: subprocess.Popen[bytes], listener: Listener) -> BenchMessage | None:
-    assert worker.stdout is not None
-    for line in worker.stdout:
+def _followed(lines: Iterable[bytes], listener: Listener) -> list[BenchMessage]:
+    """All but the progress, until the last."""
+    told: list[BenchMessage] = []
+    for line in lines:
         try:
             message = decode(line, BenchMessage)
         except Malformed:  # a library that prints
             continue
-        if not message.progress:
-            return message
-        listener.note(message.progress)
-    return None
+        if message.progress:
+            listener.note(message.progress)
+            continue
+        told.append(message)
+        if message.missing or message.failed or message.done:
+            break
+    return told
+
+
+def _result(told: Sequence[BenchMessage], late: str, said: str) -> BenchResult:
+    """`late`: that it was ended, where it was; `said`: the last words of a process that ended by itself."""
+    last = told[-1] if told else BenchMessage()
+    if last.missing:
+        hint = "run the same command on the run's device; to tune for another: tunesmith retune RUN"
+        raise DeviceMissing(last.missing, hint=hint)
+    start = next((message.start for message in told if message.start is not None), None)
+    timed = tuple(message.workload for message in told if message.workload is not None)
+    has_ways = any(workload.ways for workload in timed)
+    if start is not None and last.done and (has_ways or not any(w.failed for w in timed)):
+        return replace(start, workloads=timed)
+    if not late and last.done:
+        failed = next(workload.failed[0] for workload in timed if workload.failed)
+        last = replace(last, failed=f"{failed.way}: {failed.why}" if failed.way else failed.why)
+    why = late or f"failed: {last.failed or said or 'the process that timed ended without a word'}"
+    if start is not None and has_ways:
+        note = f"this is not all: timing {why}"
+        return replace(start, workloads=timed, notes=(*start.notes, note))
+    if late:
+        raise BadInput(f"timing {why}", hint="give it more time with --seconds")
+    raise TunesmithError(f"timing {why}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, assert_never, cast, get_args
 
@@ -126,6 +126,15 @@ _IF, _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _UNARY, _ATOM = range(9)
 def unparse(node: Node) -> str:
     """The text of a tree, with the fewest parentheses; reading it again gives the same tree."""
     return _render(node, _IF)
+
+
+def tidy(text: str) -> str:
+    """The same expression with the fewest parentheses."""
+    return unparse(read(text, None))
+
+
+def product_text(factors: Iterable[str]) -> str:
+    return tidy(" * ".join(f"({text})" for text in factors))
 
 
 def _render(node: Node, at_least: int) -> str:

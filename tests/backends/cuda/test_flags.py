@@ -6,7 +6,7 @@ import pytest
 
 from tests.backends.cuda.builds import BOTH, HALF, built, refusal
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.cuda.flags import architecture_apart, read_flags
 from tunesmith.backends.port import BuildFailed
 
 ALWAYS = {"--gpu-architecture=sm_90", "--std=c++17", "--ptxas-options=-v"}
@@ -145,3 +145,17 @@ def test_unmarked_constexpr_functions_are_for_the_device_where_the_flag_says_so(
     )
     assert "host functions" in refusal(source, "k")
     built(source, "k", flags=("--expt-relaxed-constexpr",))
+
+
+@pytest.mark.parametrize(
+    ("flags", "left", "suffix"),
+    [
+        (("-use_fast_math", "-arch=sm_90a"), ["-use_fast_math"], "a"),
+        (("-gencode arch=compute_90a,code=sm_90a", "-maxrregcount 32"), ["-maxrregcount", "32"], "a"),
+        (("-gencode", "arch=compute_100a,code=sm_100a", "--gpu-architecture", "sm_90"), [], ""),
+        (("--fmad=false",), ["--fmad=false"], ""),
+        (("-arch",), [], ""),
+    ],
+)
+def test_the_architecture_stands_apart(flags: tuple[str, ...], left: list[str], suffix: str) -> None:
+    assert architecture_apart(flags, 90) == (left, suffix)

@@ -105,6 +105,38 @@ def test_the_same_other_and_no_code(
         checked("one.cubin", "verified", "-O3")
 
 
+@needs_nvrtc
+@pytest.mark.slow
+def test_one_source_is_compared_with_its_own_code(tmp_path: Path) -> None:
+    """By the nvcc that is named; by cuobjdump beside it, where that is, of what was built already."""
+    written({"own.cubin": cubin_of(TUNED), "kernels_v0.cu": b"", "kernels_v0.o": b"\x7fELF"}, tmp_path)
+    own = ("kernels_v0.cu", "own.cubin", "-arch=sm_90", "-maxrregcount=32")
+    same = "the same machine code as was verified: kernels_v0.cu\n"
+    for made, expected in (
+        (TUNED, (0, same)),
+        (OTHER, (1, "warning: OTHER machine code than was verified: kern")),
+    ):
+        folder = tmp_path / f"bin{expected[0]}"
+        folder.mkdir()
+        nvcc = str(Path(an_nvcc(folder, cubin_of(made))) / "nvcc")
+        status, said = checked(tmp_path, "--nvcc", nvcc, "--strict", "--object", "kernels_v0.o", *own)
+        assert status == expected[0]
+        assert said.startswith(expected[1])
+        assert said.count("\n") == 1
+        options = (folder / "called").read_text().splitlines()
+        assert options[:5] == ["-x", "cu", "-cubin", "-arch=sm_90", "-maxrregcount=32"]
+        (folder / "called").unlink()
+        (folder / "cuobjdump").write_text(f"#!/bin/sh\n/bin/cp {folder}/made.cubin here.cubin\n")
+        (folder / "cuobjdump").chmod(0o755)
+        again = checked(tmp_path, "--nvcc", nvcc, "--strict", "--object", "kernels_v0.o", *own)
+        assert again == (status, said)
+        assert not (folder / "called").exists()
+    status, said = checked(tmp_path, "--strict", *own)
+    assert (status, said) == (
+        2, "kernels_v0.cu: not compared with what was verified: nvcc is not on the PATH\n"
+    )  # fmt: skip
+
+
 def commands_in(readme: str, folder: Path) -> list[list[str]]:
     found = re.findall(r"^python3 FOLDER/check_code\.py (.*)$", readme, re.MULTILINE)
     return [[word.replace("FOLDER", str(folder)) for word in shlex.split(line)] for line in found]

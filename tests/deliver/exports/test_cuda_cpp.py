@@ -20,7 +20,7 @@ from tunesmith.deliver.exports.cuda_cpp import CPP, CUBIN
 from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
 
-GXX, NVCC = shutil.which("g++"), shutil.which("nvcc")
+GXX, NVCC, CMAKE = shutil.which("g++"), shutil.which("nvcc"), shutil.which("cmake")
 needs_gxx = pytest.mark.skipif(GXX is None or NVCC is None, reason="needs g++ and CUDA's headers")
 pytestmark = [needs_nvrtc]
 
@@ -208,6 +208,95 @@ def test_sources_build_each_with_its_own_flags(tmp_path: Path) -> None:
     got = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=110, check=False)
     assert got.returncode == 0, got.stderr
     compiled(tmp_path, "c++17", "-c", "silu_and_mul.cpp", "-o", "/dev/null")
+
+
+def nvcc_cubin(text: bytes, folder: Path, *flags: str) -> bytes:
+    """What nvcc makes of a source, all by itself."""
+    instance = (
+        b"\ntemplate __global__ void silu_and_mul<__half>(__half*, const __half*, int, int, long long, "
+    )
+    (folder / "own.cu").write_bytes(text + instance + b"long long);\n")
+    command = [str(NVCC), "-cubin", "-arch=sm_90", *flags, "own.cu", "-o", "own.cubin"]
+    subprocess.run(command, cwd=folder, capture_output=True, timeout=110, check=True)
+    return (folder / "own.cubin").read_bytes()
+
+
+@pytest.mark.long
+@needs_gxx
+@pytest.mark.skipif(CMAKE is None, reason="needs cmake")
+@pytest.mark.timeout(400)
+def test_cmake_builds_it_for_the_runs_device_and_says_which_code_differs(tmp_path: Path) -> None:
+    own = result(90)
+    first, *others = own.dispatch.entries
+    first = replace(first, flags=("--maxrregcount=24", "-arch=sm_90"))
+    asserting = b"#include <cassert>\n" + own.files[first.file].replace(
+        b"T gate =", b"assert(d > 0); T gate ="
+    )
+    files = {
+        **own.files,
+        first.file: asserting,
+        f"{first.file}.cubin": nvcc_cubin(asserting, tmp_path, "--maxrregcount=24"),
+        "silu-100.cu.cubin": nvcc_cubin(own.files["silu-100.cu"], tmp_path, "-use_fast_math"),
+        "original.cu.cubin": nvcc_cubin(own.files["original.cu"], tmp_path),
+    }
+    dispatch = replace(own.dispatch, entries=(first, *others))
+    export = written(CPP.export(artefact(replace(own, dispatch=dispatch, files=files))).files, tmp_path / "x")
+
+    def cmake(*words: str) -> str:
+        command = [str(CMAKE), *words]
+        clean = {k: v for k, v in os.environ.items() if k not in ("LIBRARY_PATH", "CUDAARCHS")}
+        got = subprocess.run(
+            command, cwd=export, capture_output=True, text=True, timeout=300, check=False, env=clean
+        )
+        assert got.returncode == 0, got.stdout[-2000:] + got.stderr[-2000:]
+        return got.stdout
+
+    cmake("-B", "build", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
+    commands = (export / "build" / "compile_commands.json").read_text()
+    assert commands.count("arch=compute_90,code=[compute_90,sm_90]") == 4  # three kernels and the example
+    assert commands.count("-O3 -DNDEBUG") == 5  # and the host's part
+    said = cmake("--build", "build", "-j2").splitlines()
+    assert "the same machine code as was verified: kernels_v0.cu" in said
+    assert "the same machine code as was verified: kernels_original.cu" in said
+    assert [line[:62] for line in said if "OTHER" in line] == [
+        "warning: OTHER machine code than was verified: kernels_v1.cu. "
+    ]
+    cmake("--build", "build", "--target", "example")
+    assert (export / "build" / "example").exists()
+    again = cmake("--build", "build", "--target", "example")
+    assert "Building" not in again
+    assert "Linking" not in again
+
+
+def test_cmake_is_told_before_its_project_what_it_would_choose_otherwise() -> None:
+    own = result(90, binaries=False)
+    entries = list(own.dispatch.entries)
+    entries[0] = replace(entries[0], flags=("-gencode arch=compute_90a,code=sm_90a", "-maxrregcount 32"))
+    changed = replace(own, dispatch=replace(own.dispatch, entries=tuple(entries)))
+    cmake = CPP.export(artefact(changed)).files["CMakeLists.txt"].decode()
+    before, _, after = cmake.partition("project(")
+    assert '  set(CMAKE_CUDA_ARCHITECTURES "90")\n' in before
+    assert "  set(CMAKE_BUILD_TYPE Release)\n" in before
+    assert 'set_target_properties(silu_and_mul_sm_90a PROPERTIES CUDA_ARCHITECTURES "90a")' in after
+    assert 'kernels_v0.cu PROPERTIES COMPILE_OPTIONS "-maxrregcount;32")' in after
+    assert "check_code" not in after  # there is no code to compare with
+
+
+def test_no_unit_names_a_file_that_a_build_would_look_for() -> None:
+    files = CPP.export(artefact(result(90, binaries=False))).files
+    units = [data for name, data in files.items() if name.startswith("kernels_")]
+    assert len(units) == 3
+    assert not any(b'#line 1 "' in data for data in units)
+    assert all(b"\n#line 1\n// out[t, i] =" in data for data in units)  # asserts tell the line
+    assert all(data.count(b"__global__") == 1 for data in units)
+
+
+@pytest.mark.parametrize("target", [CPP, CUBIN])
+def test_the_example_gives_each_array_its_own_memory(target: Target) -> None:
+    files = target.export(artefact(result(90))).files
+    example = files["example.cu" if target is CPP else "example.cpp"].decode()
+    assert "launch((__half*)(memory + 0), (const __half*)(memory + 2048), 16, 64, nullptr)" in example
+    assert "(memory, 0, 6144);" in example
 
 
 def test_a_flag_that_cmake_would_read_otherwise_is_left_out_with_the_reason() -> None:

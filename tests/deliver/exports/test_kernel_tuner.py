@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.frameworks import need
 from tests.opencl_here import needs_opencl
 from tests.run.test_library import NoTexts
 from tests.running import EXAMPLES
@@ -52,7 +52,6 @@ OWN = a_problem()
 PROVEN = {"small": 2.0, "wide": 4.0}
 # What the results schema of T4 1.0.0 demands of every field that it names.
 INVALIDITIES = {"timeout", "compile", "runtime", "correctness", "constraints", "correct"}
-KERNEL_TUNER = importlib.util.find_spec("kernel_tuner") is not None
 
 
 def won(*more: Any) -> State:
@@ -408,16 +407,16 @@ __kernel void scale(__global float* out, __global const float* x, int rows, int 
 """
 
 
-@pytest.mark.skipif(not KERNEL_TUNER, reason="kernel_tuner is not installed")
 @needs_opencl
+@pytest.mark.slow
+@pytest.mark.few(1)
 @pytest.mark.parametrize("factor", ["2", "BLOCK == 64 ? 3 : 2"])
 def test_kernel_tuner_tunes_it_and_checks_against_the_original(factor: str, tmp_path: Path) -> None:
+    jsonschema, file_utils = need("jsonschema"), need("kernel_tuner.file_utils")
     problem = problem_with('name = "scale"', 'name = "scale"', REAL)
     head = TEMPLATE[: TEMPLATE.index("__kernel")]
     files = export(problem, head + REAL.replace("= 2 *", f"= ({factor}) *"))
     script(files, tmp_path)
-    jsonschema = pytest.importorskip("jsonschema")
-    file_utils = pytest.importorskip("kernel_tuner.file_utils")
     for name, target in (("t4-results-small.json", "results"), ("t4-metadata.json", "metadata")):
         jsonschema.validate(json.loads(files[name]), file_utils.output_file_schema(target)[1])
     environment = {**os.environ, **pocl_environment(Path(sys.prefix), os.environ)}

@@ -286,7 +286,7 @@ def test_a_tuned_kernel_that_does_not_build_or_fit_leaves_the_call_to_the_origin
 def test_the_device_decides_first_and_an_entry_may_name_a_size(here: str, tmp_path: Path) -> None:
     original = DISPATCH.original
     named = replace(original, launches=(replace(original.launches[0], entry="scale_{d}"),))
-    elsewhere = replace(DISPATCH, device="another device")
+    elsewhere = replace(DISPATCH, device="another device", entries=(*DISPATCH.tuned, named))
     own = replace(DISPATCH, device=here, entries=(DISPATCH.tuned[1], named))
     artefact = one_artefact((a_result(elsewhere), a_result(own)))
     operator = Operator(tmp_path, artefact)

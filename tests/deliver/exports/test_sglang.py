@@ -6,17 +6,21 @@ import os
 import shutil
 import sys
 import types
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.deliver.exports import operators, silu
 from tests.deliver.exports.test_tensor_call import INCLUDE
+from tests.frameworks import absent, need
 from tunesmith.deliver.exports import sglang
 
-tvm_ffi = pytest.importorskip("tvm_ffi")
-np = pytest.importorskip("numpy")
-if shutil.which("ninja") is None or INCLUDE is None:
-    pytest.skip("needs ninja and CUDA's headers", allow_module_level=True)
+tvm_ffi = need("tvm_ffi")
+# Of the extra `exports`, beside the interpreter.
+PATH = os.pathsep.join([os.environ.get("PATH", ""), str(Path(sys.executable).parent)])
+if shutil.which("ninja", path=PATH) is None or INCLUDE is None:
+    absent("nvcc", "there is no ninja here, or no headers of CUDA's")
 
 
 def loaded(folder, artefact, functions, cuda=False):
@@ -32,6 +36,7 @@ def loaded(folder, artefact, functions, cuda=False):
     kept = dict(os.environ)
     try:
         os.environ.pop("LIBRARY_PATH", None)  # what PoCL's linker needs, and this one must not have
+        os.environ["PATH"] = PATH
         return load_inline(
             f"tuned_{own}",
             **{"cuda_sources" if cuda else "cpp_sources": source},
@@ -69,7 +74,7 @@ def test_another_type_is_refused_in_words(module):
         module.tuned(on_host(16, 64, dtype="float32"), on_host(16, 128))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_workspaces_and_packed_types_build(tmp_path):
     """Its binding also tells how much scratch memory a call needs."""
     functions = ("tuned", "original", "prepare", "needed_arg_work", "needed_work_more")
@@ -81,7 +86,7 @@ def test_workspaces_and_packed_types_build(tmp_path):
         module.tuned(*tensors, 5, 2.0, 0, on_host(32, dtype="uint8"), on_host(32, dtype="uint8"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 def test_nvcc_builds_it_too(tmp_path, monkeypatch):
     monkeypatch.setenv("TVM_FFI_CUDA_ARCH_LIST", "9.0")
@@ -97,7 +102,7 @@ def test_nvcc_builds_it_too(tmp_path, monkeypatch):
 
 def imported(folder, artefact, monkeypatch, functions):
     """The exported module, with `load_jit` and `register_custom_op` of this test."""
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     calls = []
 
     def load_jit(name, *, cuda_files, cuda_wrappers):
@@ -134,7 +139,7 @@ def imported(folder, artefact, monkeypatch, functions):
 
 @pytest.mark.gpu
 def test_it_runs(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     major, minor = torch.cuda.get_device_capability()
     artefact = silu.artefact(silu.result(10 * major + minor))
     module = imported(tmp_path, artefact, monkeypatch, ("tuned", "original", "prepare"))
@@ -160,7 +165,7 @@ def test_it_runs(tmp_path, monkeypatch):
 
 @pytest.mark.gpu
 def test_workspaces_are_allocated_and_filled(tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch")
+    torch = need("torch")
     major, minor = torch.cuda.get_device_capability()
     artefact = operators.artefact(10 * major + minor)
     functions = ("tuned", "original", "prepare", "bytes_arg_work", "bytes_work_more")

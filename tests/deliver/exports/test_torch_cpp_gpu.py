@@ -13,15 +13,16 @@ from dataclasses import replace
 import pytest
 
 from tests.deliver.exports import operators, silu
+from tests.frameworks import absent, need
 from tunesmith.deliver.exports import native_torch, vllm
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
-torch = pytest.importorskip("torch")
+torch = need("torch")
 if not torch.cuda.is_available():
-    pytest.skip("PyTorch sees no CUDA device", allow_module_level=True)
-cpp_extension = pytest.importorskip("torch.utils.cpp_extension")
+    absent("torch", "it sees no CUDA device")
+cpp_extension = need("torch.utils.cpp_extension")
 if shutil.which("ninja") is None or shutil.which("g++") is None or cpp_extension.CUDA_HOME is None:
-    pytest.skip("needs ninja, g++ and a CUDA toolkit", allow_module_level=True)
+    absent("nvcc", "there is no ninja, no g++ or no CUDA toolkit here")
 
 
 def capability():

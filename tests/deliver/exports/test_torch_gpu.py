@@ -11,12 +11,13 @@ import warnings
 import pytest
 
 from tests.deliver.exports.silu import artefact, result, written
+from tests.frameworks import absent, need
 from tunesmith.deliver.exports import for_torch
 
 pytestmark = pytest.mark.gpu
-torch = pytest.importorskip("torch")
+torch = need("torch")
 if not torch.cuda.is_available():
-    pytest.skip("PyTorch sees no CUDA device", allow_module_level=True)
+    absent("torch", "it sees no CUDA device")
 
 
 def capability() -> int:
@@ -244,7 +245,7 @@ def test_a_second_device_is_used_where_the_arrays_lie(package):
 
 
 def test_cupys_arrays(tmp_path):
-    cupy = pytest.importorskip("cupy")
+    cupy = need("cupy")
     from tunesmith.deliver.exports import for_cupy
     from tunesmith.deliver.runtime.cupy_op import CupyCalls
     from tunesmith.deliver.runtime.operator import Operator, delivered_in
@@ -260,9 +261,9 @@ def test_cupys_arrays(tmp_path):
 
 
 def test_arrays_on_a_stream_of_cuda_core(tmp_path):
-    core = pytest.importorskip("cuda.core")
+    core = need("cuda.core")
     if not hasattr(core, "Device"):
-        pytest.skip("cuda.core before 0.5 is elsewhere")
+        absent("cuda.core", "before 0.5 it is elsewhere")
     from tunesmith.deliver.exports import for_cuda_core
     from tunesmith.deliver.runtime.cuda_core_op import CudaCoreCalls
     from tunesmith.deliver.runtime.operator import Operator, delivered_in

@@ -141,8 +141,13 @@ def read_flags(flags: Sequence[str], capability: int) -> Flags:
     own = [found for found in several if found is not None]
     if several and not own:
         raise _other_architecture("-gencode, all of them", capability)
-    suffix = max(suffixes.union(*own), key=("", "f", "a").index)  # of a GPU's own variants the fullest
+    suffix = _fullest(suffixes.union(*own))
     return Flags(f"sm_{capability}{suffix}", tuple(common), tuple(ptxas))
+
+
+def _fullest(suffixes: set[str]) -> str:
+    """Of a GPU's own variants."""
+    return max(suffixes, key=("", "f", "a").index)
 
 
 def _tokens(flags: Sequence[str]) -> list[str]:
@@ -222,3 +227,17 @@ def host_flags(flags: Sequence[str]) -> list[str]:
     # What two words come to is said once; what the user repeats, such as -gencode, has its reasons.
     known = set(words)
     return [said for word, said in spelled if said and (said == word or said not in known)]
+
+
+def architecture_apart(flags: Sequence[str], capability: int) -> tuple[list[str], str]:
+    """As `host_flags`, without those that name an architecture; and the suffix of the device's own: "a"."""
+    left: list[str] = []
+    suffixes = {""}
+    words = iter(host_flags(flags))
+    for word in words:
+        name, value = _name_of(word)
+        if name in (*_ARCHITECTURE, *_SEVERAL_ARCHITECTURES):
+            suffixes |= _own(next(words, "") if value is None else value, capability) or set()
+        else:
+            left.append(word)
+    return left, _fullest(suffixes)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 
 from tunesmith.deliver.c_code import identifier
 from tunesmith.errors import BadInput
-from tunesmith.problem.dispatch import Dispatch, DispatchEntry
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, headers_of
+from tunesmith.problem.problem import SizeRule
 from tunesmith.run.candidates import Templates
 from tunesmith.run.state import State
 
@@ -104,15 +106,57 @@ def missing_lines(
 
 def one_artefact(results: tuple[DeviceResult, ...]) -> Artefact:
     """The same operator on each device, no device twice."""
-    first = results[0].dispatch
-    for other in (result.dispatch for result in results[1:]):
-        same = (first.problem, first.language, first.arguments, first.sizes)
-        if (other.problem, other.language, other.arguments, other.sizes) != same:
-            one, two = (f"{d.problem} on {d.device}" for d in (other, first))
-            fault = f"{one} is not the same operator as {two}"
-            hint = "export runs of one problem file together: same arguments, sizes and language"
-            raise BadInput(fault, hint=hint)
+    first = results[0]
+    for other in results[1:]:
+        if differs := _difference(first, other):
+            names = f"{first.run} ({first.dispatch.device}) and {other.run} ({other.dispatch.device})"
+            fault = f"one export takes runs of one problem, {other.dispatch.problem} is not the same operator"
+            hint = "export each by itself, or tune the first run's problem there: tunesmith retune RUN"
+            raise BadInput(f"{fault} in {names}: {differs}", hint=hint)
     devices = [result.dispatch.architecture or result.dispatch.device for result in results]
     if twice := next((d for d in devices if devices.count(d) > 1), None):
-        raise BadInput(f"two runs are for {twice}", hint="name one run for each kind of device")
+        raise BadInput(
+            f"an export takes one run for each kind of device, two runs are for {twice}",
+            hint="name one of them",
+        )
     return Artefact(results)
+
+
+def _difference(one: DeviceResult, two: DeviceResult) -> str:
+    """What two runs of one problem have in common, and these have not. Grids, blocks and flags may differ, as
+    devices do, and so may the workloads; but one of the same name has the same sizes."""
+    a, b = one.dispatch, two.dispatch
+    if a.problem != b.problem:
+        return f"one is {a.problem}, the other {b.problem}"
+    if a.language != b.language:
+        return f"one is in {a.language}, the other in {b.language}"
+    if a.arguments != b.arguments:
+        return f"{_first_that_differs(a.arguments, b.arguments)} is another argument"
+    if a.sizes != b.sizes:
+        return f"the contract on {_first_that_differs(a.sizes, b.sizes)} is another"
+    if set(a.require) != set(b.require):
+        return f"the contract requires {min(set(a.require) ^ set(b.require))} in one of them"
+    if _text(one) != _text(two):
+        return f"the original kernel is another text, {a.original.file}"
+    if (launched := _launched(a)) != _launched(b):
+        return f"the original kernel is {launched} in one, {_launched(b)} in the other"
+    sizes = {workload.name: workload.sizes for workload in a.workloads}
+    resized = [w.name for w in b.workloads if sizes.get(w.name, w.sizes) != w.sizes]
+    return f"the workload {resized[0]} has other sizes" if resized else ""
+
+
+def _first_that_differs(
+    one: Sequence[DispatchArgument | SizeRule], two: Sequence[DispatchArgument | SizeRule]
+) -> str:
+    """The name of it; `two` is not the same as `one`."""
+    return next((x or y).name for x, y in zip_longest(one, two) if x != y)
+
+
+def _text(result: DeviceResult) -> tuple[str, object]:
+    """The user's own kernel, and its headers."""
+    own = result.dispatch.original
+    return result.source(own), headers_of(own, result.files)
+
+
+def _launched(dispatch: Dispatch) -> str:
+    return ", ".join(launch.entry for launch in dispatch.original.launches)

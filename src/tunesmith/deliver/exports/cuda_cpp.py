@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 
-from tunesmith.backends.cuda.flags import host_flags
+from tunesmith.csource.lex import directives as directives_in
 from tunesmith.deliver.c_code import C_TYPES, comment
 from tunesmith.deliver.cuda_api import DRIVER, RUNTIME, CudaApi
 from tunesmith.deliver.cuda_host import PREPARES, DispatchLine, HostProgram
 from tunesmith.deliver.cuda_names import unfit
 from tunesmith.deliver.cuda_source import Unfit
 from tunesmith.deliver.exports.artefact import Artefact, Export, Target, missing_lines
+from tunesmith.deliver.exports.cuda_cmake import (
+    CudaUnit,
+    cmake_for_embedded,
+    cmake_for_sources,
+    odd_option,
+    options_of,
+)
+from tunesmith.deliver.exports.terms import bytes_of
 from tunesmith.deliver.launch_cu import SourceUnit, SourceUnits
 from tunesmith.deliver.original_ptx import original_ptx
 from tunesmith.errors import BadInput
 from tunesmith.text import markdown
-
-_FLAG = re.compile(r"[\w=,.:+/@%-]+", re.ASCII)  # what CMake and a shell both take as it is
 
 
 @dataclass(frozen=True)
@@ -129,25 +136,19 @@ def _write_cubin(artefact: Artefact) -> Export:
     made, name = embedded_host(artefact), artefact.name
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
     files["example.cpp"] = _example(artefact, made.program, DRIVER).encode()
-    files["CMakeLists.txt"] = _cmake_embedded(name).encode()
-    files["README.md"] = _readme(
-        artefact, made, "g++ -O2 -c {name}.cpp -I CUDA/include; link with -lcuda"
-    ).encode()
+    files["CMakeLists.txt"] = cmake_for_embedded(name).encode()
+    build = [
+        "Build it with CMake, and the example:",
+        "",
+        "    cmake -B build && cmake --build build",
+        "    cmake --build build --target example",
+        "",
+        "or compile `{name}.cpp` with your program, and link with libcuda:",
+        "",
+        "    g++ -O2 -I CUDA/include -c {name}.cpp",
+    ]
+    files["README.md"] = _readme(artefact, made, build).encode()
     return Export(files, made.left_out, notes=made.notes)
-
-
-def _cmake_embedded(name: str) -> str:
-    return (
-        "cmake_minimum_required(VERSION 3.18)\n"
-        f"project({name}_tuned CXX)\n"
-        "find_package(CUDAToolkit REQUIRED)\n"
-        f"add_library({name}_tuned STATIC {name}.cpp)\n"
-        f"target_include_directories({name}_tuned PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
-        f"target_compile_features({name}_tuned PUBLIC cxx_std_14)\n"
-        f"target_link_libraries({name}_tuned PUBLIC CUDA::cuda_driver CUDA::toolkit)\n"
-        f"add_executable(example EXCLUDE_FROM_ALL example.cpp)\n"
-        f"target_link_libraries(example PRIVATE {name}_tuned)\n"
-    )
 
 
 # -- cpp ----------------------------------------------------------------------------------------------------
@@ -165,20 +166,35 @@ def _write_cpp(artefact: Artefact) -> Export:
     elsewhere = "On another device the original serves, where the build is for it (CMAKE_CUDA_ARCHITECTURES)."
     made = _host(artefact, program, text, about, elsewhere, declared)
     files = {f"{name}.h": made.header, f"{name}.cpp": made.source}
+    built: list[CudaUnit] = []
     for unit in units.units.values():
         file, first = f"kernels_{unit.namespace}.cu", owners[unit.namespace][0]
         head = comment([f"{unit.file}, in a namespace of its own."]) + unit.section.includes
         entry = "const void* {name}() {{ return {address}; }}\n"
-        files[file] = unit.written(head, outer, file, entry).encode()
+        files[file] = _unnamed_lines(unit.written(head, outer, file, entry)).encode()
+        verified = f"verified/{unit.namespace}.cubin"
         if (data := first.result.binary(first.entry)) is not None:
-            files[f"verified/{unit.namespace}.cubin"] = data
+            files[verified] = data
+        built.append(_cmake_unit(file, owners[unit.namespace], verified if data is not None else ""))
     files["check_code.py"] = (
         resources.files("tunesmith.deliver.runtime").joinpath("check_code.py").read_bytes()
     )
     files["example.cu"] = _example(artefact, program, RUNTIME).encode()
-    is_checked = any(file.startswith("verified/") for file in files)
-    files["CMakeLists.txt"] = _cmake_sources(artefact, owners, is_checked).encode()
-    build = "cmake -B build && cmake --build build"
+    devices = sorted({result.dispatch.capability for result in artefact.results} - {0})
+    files["CMakeLists.txt"] = cmake_for_sources(name, devices, built).encode()
+    build = [
+        "Build it with CMake, and the example:",
+        "",
+        "    cmake -B build && cmake --build build",
+        "    cmake --build build --target example",
+    ]
+    if any(unit.verified for unit in built):
+        build += [
+            "",
+            "At the end of a build `check_code.py` says of each kernel whether its machine code is what was",
+            "verified. nvcc and NVRTC, which most runs build with, need not agree: `--to cubin` exports the",
+            "machine code itself.",
+        ]
     files["README.md"] = _readme(artefact, made, build).encode()
     return Export(files, made.left_out, notes=made.notes)
 
@@ -186,7 +202,7 @@ def _write_cpp(artefact: Artefact) -> Export:
 def _compiled_line(
     units: SourceUnits, line: DispatchLine, owners: dict[str, list[DispatchLine]]
 ) -> DispatchLine:
-    if odd := next((flag for flag in line.entry.flags if not _FLAG.fullmatch(flag)), None):
+    if odd := odd_option(options_of(line.entry.flags, line.result.dispatch.capability)[0]):
         return replace(line, why=f"its flag {odd} cannot be written for CMake: use --to cubin")
     try:
         address, namespace = units.address(line.result, line.entry)
@@ -196,74 +212,38 @@ def _compiled_line(
     return replace(line, address=lambda name: f"{address(name)}()", label=f"kernels_{namespace}.cu")
 
 
+def _unnamed_lines(text: str) -> str:
+    """With #line as numbers alone, which asserts have in their code: a build takes a file that it names for
+    one that this is made from, and as it is not here would build everything again each time."""
+    done, pieces = 0, list[str]()
+    for directive in directives_in(text):
+        if directive.word == "line" and '"' in directive.rest:
+            pieces += [text[done : directive.start], "#line " + directive.rest.partition('"')[0].strip()]
+            done = directive.end
+    return "".join([*pieces, text[done:]])
+
+
+def _cmake_unit(file: str, lines: list[DispatchLine], verified: str) -> CudaUnit:
+    own = {
+        options_of(line.entry.flags, line.result.dispatch.capability)[1] for line in lines if line.is_tuned
+    }
+    first = lines[0]
+    options, device = options_of(first.entry.flags, first.result.dispatch.capability)
+    return CudaUnit(file, options, tuple(sorted(own - {""})), verified, device)
+
+
 def _declared(outer: str, unit: SourceUnit) -> str:
     functions = " ".join(f"const void* {constant}();" for constant in unit.entries.values())
     return f"namespace {outer} {{ namespace {unit.namespace} {{ {functions} }} }}\n"
-
-
-def _cmake_sources(artefact: Artefact, owners: dict[str, list[DispatchLine]], is_checked: bool) -> str:
-    """A winner is built for its own device alone: it serves no other, and need not compile for one."""
-    name = artefact.name
-    default = sorted({r.dispatch.capability for r in artefact.results} - {0})
-    # Architectures, none where they are as asked for -> sources.
-    built: dict[tuple[int, ...], list[str]] = {(): [f"{name}.cpp"]}
-    for namespace, lines in owners.items():
-        own = {line.result.dispatch.capability for line in lines if line.is_tuned}
-        built.setdefault(tuple(sorted(own - {0})), []).append(f"kernels_{namespace}.cu")
-    text = (
-        "cmake_minimum_required(VERSION 3.20)\n"
-        f"project({name}_tuned CXX CUDA)\n"
-        "find_package(CUDAToolkit REQUIRED)\n"
-        '# Name other devices to have the original there: -DCMAKE_CUDA_ARCHITECTURES="80;90"\n'
-        "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES OR CMAKE_CUDA_ARCHITECTURES_DEFAULT)\n"
-        f'  set(CMAKE_CUDA_ARCHITECTURES "{";".join(map(str, default)) or "native"}")\n'
-        "endif()\n"
-    )
-    objects = []
-    for architectures, sources in built.items():
-        if architectures:
-            part = "_".join([name, "sm", *map(str, architectures)])
-            objects.append(f"$<TARGET_OBJECTS:{part}>")
-            numbers = ";".join(map(str, architectures))
-            text += (
-                f"add_library({part} OBJECT {' '.join(sources)})\n"
-                f'set_target_properties({part} PROPERTIES CUDA_ARCHITECTURES "{numbers}")\n'
-                f"target_compile_features({part} PUBLIC cuda_std_17)\n"
-            )
-    text += (
-        f"add_library({name}_tuned STATIC {' '.join([*built[()], *objects])})\n"
-        f"target_include_directories({name}_tuned PUBLIC ${{CMAKE_CURRENT_SOURCE_DIR}})\n"
-        f"target_compile_features({name}_tuned PUBLIC cxx_std_17 cuda_std_17)\n"
-        f"target_link_libraries({name}_tuned PUBLIC CUDA::cudart)\n"
-        "# Each winner is built with the flags it was verified with.\n"
-    )
-    for namespace, lines in owners.items():
-        if options := ";".join(host_flags(lines[0].entry.flags)):
-            file = f"kernels_{namespace}.cu"
-            text += f'set_source_files_properties({file} PROPERTIES COMPILE_OPTIONS "{options}")\n'
-    text += (
-        "add_executable(example EXCLUDE_FROM_ALL example.cu)\n"
-        f"target_link_libraries(example PRIVATE {name}_tuned)\n"
-    )
-    if is_checked:
-        text += (
-            "# Says where this compiler makes other machine code of a kernel than was verified.\n"
-            "find_package(Python3 COMPONENTS Interpreter)\n"
-            "if(Python3_FOUND)\n"
-            f"  add_custom_command(TARGET {name}_tuned POST_BUILD COMMAND ${{Python3_EXECUTABLE}}\n"
-            f"    ${{CMAKE_CURRENT_SOURCE_DIR}}/check_code.py $<TARGET_FILE:{name}_tuned>\n"
-            "    ${CMAKE_CURRENT_SOURCE_DIR}/verified)\n"
-            "endif()\n"
-        )
-    return text
 
 
 # -- what both have -----------------------------------------------------------------------------------------
 
 
 def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
-    """The least that calls it: the first workload, on memory that nobody has filled."""
+    """The least that calls it: the first workload, on zeros."""
     workload = artefact.first.dispatch.workloads[0]
+    starts, total = _places(program, workload.sizes)
     given = []
     for parameter in program.parameters:
         if parameter.name == "stream":
@@ -272,50 +252,63 @@ def _example(artefact: Artefact, program: HostProgram, api: CudaApi) -> str:
             name = next(k for k, v in program.sizes.items() if v == parameter.name)
             given.append(str(workload.sizes[name]))
         elif parameter.type.endswith("*"):
-            given.append(f"({parameter.type})memory")
+            given.append(f"({parameter.type})(memory + {starts[parameter.name]})")
         else:
             own = next(a for a in program.dispatch.literals if f"arg_{a.name}" == parameter.name)
             given.append(str(own.value))
     call = f"{artefact.name}_tuned::launch({', '.join(given)})"
     if api is RUNTIME:
-        setup = "void* memory; cudaMalloc(&memory, size_t(1) << 30);"
+        setup = f"char* memory;\n    cudaMalloc((void**)&memory, {total}); cudaMemset(memory, 0, {total});"
         end = "cudaDeviceSynchronize()"
     else:
         setup = (
             "CUdevice device; CUcontext context; CUdeviceptr memory;\n"
             "    cuInit(0); cuDeviceGet(&device, 0); cuDevicePrimaryCtxRetain(&context, device);\n"
-            "    cuCtxSetCurrent(context); cuMemAlloc(&memory, size_t(1) << 30);"
+            f"    cuCtxSetCurrent(context); cuMemAlloc(&memory, {total}); cuMemsetD8(memory, 0, {total});"
         )
         end = "cuCtxSynchronize()"
     return (
         f'#include "{artefact.name}.h"\n\n'
-        + comment([f"Calls it at {workload.name}. One piece of memory stands for all arrays: they overlap,"])
-        + comment(["so the original serves. Give each its own, and the tuned kernel does."])
-        + f"int main() {{\n    {setup}\n    return (int){call} + (int){end};\n}}\n"
+        + comment([f"Calls it once, as at {workload.name}, on zeros. Its status is 0 where that went well."])
+        + f"int main() {{\n    {setup}\n    const int error = (int){call};\n"
+        + f"    return error != 0 ? error : (int){end};\n}}\n"
     )
 
 
-def _readme(artefact: Artefact, made: HostFiles, build: str) -> str:
+def _places(program: HostProgram, sizes: dict[str, int]) -> tuple[dict[str, int], int]:
+    """Where each array and workspace begins in one piece of memory, by its parameter, and all its bytes."""
+    wanted = [*program.dispatch.arrays, *(a for uses in program.workspaces.values() for _, a in uses)]
+    lengths: dict[str, int] = {}
+    for argument in wanted:
+        name = program.pointers[argument.name]
+        lengths[name] = max(lengths.get(name, 1), bytes_of(argument).evaluate(sizes))
+    step = max([256, *(argument.align for argument in wanted)])
+    starts, total = dict[str, int](), 0
+    for name, length in lengths.items():
+        starts[name] = total
+        total += -(-length // step) * step
+    return starts, total
+
+
+def _readme(artefact: Artefact, made: HostFiles, build: Sequence[str]) -> str:
     name = artefact.name
-    tuned = [line for line in made.program.lines if line.is_tuned]
-    have = sum(line.address is not None for line in tuned)
+    winners = sum(result.dispatch.winners for result in artefact.results)
     lines = [
         f"# {name}",
         "",
         f"Tuned by Tunesmith on {', '.join(markdown(r.dispatch.device) for r in artefact.results)}.",
-        f"Winners delivered: {have} of {len(tuned)}.",
+        f"Winners delivered: {len(artefact.tuned) - len(made.left_out)} of {winners}.",
         "",
-        "Build it:",
+        *(line.replace("{name}", name) for line in build),
         "",
-        f"    {build.format(name=name)}",
-        "",
-        f"Call `{name}_tuned::launch` ({name}.h says what it takes), or `{name}_launch` from C.",
-        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified the",
+        f"Call `{name}_tuned::launch` (`{name}.h` says what it takes), or `{name}_launch` from C.",
+        "It checks sizes, scalars, alignment and overlaps; where the tuned kernel was not verified, the",
         "original serves.",
         "",
-        f"{markdown(made.elsewhere)} Words on stderr say once how to tune there.",
+        f"{markdown(made.elsewhere)} A line on stderr says, once, how to tune there.",
     ]
-    told = [*(f"left out: {text}" for text in made.left_out), *made.notes]
+    earlier = (why for result in artefact.results for why in result.dispatch.left_out)
+    told = [*(f"left out: {text}" for text in (*earlier, *made.left_out)), *made.notes]
     lines += ["", *(f"- {markdown(text)}" for text in told)] if told else []
     return "\n".join(lines) + "\n"
 

@@ -342,7 +342,8 @@ def tune(name, chosen):
     )
     # Sides of the block that were added for Kernel Tuner are no part of the configuration.
     store_output_file(f"kernel-tuner-{FILE_NAMES[name]}", results, PARAMETERS)
-    print(f"{name}: {len(results)} configurations, written to kernel-tuner-{FILE_NAMES[name]}.json")
+    many = "" if len(results) == 1 else "s"
+    print(f"{name}: {len(results)} configuration{many}, written to kernel-tuner-{FILE_NAMES[name]}.json")
     print(f"{name}: the run's best is {BEST[name]}")
     return results, env
 

@@ -94,7 +94,8 @@ class _OpenclFile:
 
 
 def _told(entry: DispatchEntry, number: int) -> list[str]:
-    lines = [f"It serves where {entry.when}", "Launch, in this order:"]
+    order = ", in this order" if len(entry.launches) > 1 else ""
+    lines = [f"It serves where {entry.when}", f"Launch{order}:"]
     lines += [f"  {_launch(launch, number)}" for launch in entry.launches]
     for a in entry.workspace:
         filled = f", filled with {a.init:g} before each call" if a.init is not None else ""

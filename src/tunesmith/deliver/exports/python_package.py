@@ -28,7 +28,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _TAKEN = ("original", "prepare")  # names of the package's own
 _FALLBACK = """\
 The original serves where nothing was verified: on another device (with one warning), at sizes outside those
-above, with a scalar other than it was tuned with, where an array begins at an address that is not a multiple
+above, with other scalars than it was tuned with, where an array begins at an address that is not a multiple
 of its `align`, and where an array that is written overlaps another. An array of the wrong type, shape, layout
 or device raises an error that says what to do.
 """
@@ -204,8 +204,8 @@ def _result_line(result: DeviceResult) -> str:
     own = result.dispatch
     faster = [w for w in own.workloads if w.speedup is not None]
     gains = "; ".join(f"{_words(w.name)} {w.speedup:.2f}×" for w in faster)
-    place = f"{_words(own.device)} ({_words(own.architecture or 'by name')})"
-    return f"- {place}: {gains or 'no gains are recorded'}"
+    place = f"{_words(own.device)} ({_code(own.architecture) if own.architecture else 'by name'})"
+    return f"- {place}: {f'verified speed-ups: {gains}' if gains else 'no gains are recorded'}"
 
 
 def _code(text: str | None) -> str:

@@ -97,6 +97,8 @@ def opencl_readme(artefact: Artefact, taken: Sequence[str]) -> str:
     name = artefact.name
     lines = [
         *_head(artefact, artefact.problem),
+        "Speed-ups of the kernels alone, as they were verified:",
+        "",
         *(
             f"- {markdown(w.name)} on {markdown(r.dispatch.device)}: {w.speedup:.2f}×"
             for r in artefact.results
@@ -123,12 +125,12 @@ def opencl_readme(artefact: Artefact, taken: Sequence[str]) -> str:
         f"{name}_destroy(self);",
         "```",
         "",
-        f"`{name}.h` says what each of them is.",
+        f"`{name}.h` says what each argument is.",
         "",
         "## What serves a call",
         "",
         "A tuned kernel serves where it was verified: on the devices above, at sizes within the",
-        "contract, with scalars of the values it was tuned with, and with arrays that are aligned and",
+        "contract, with scalars as they were when it was tuned, and with arrays that are aligned and",
         "do not overlap where one of them is written. Everywhere else the original serves; on a device",
         "that no run was made on, tune there and export both runs together.",
         "",

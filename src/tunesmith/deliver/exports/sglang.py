@@ -312,7 +312,7 @@ It takes, in this order:
 
 {call.arrays_listed}
 
-What is written is passed in. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
+You allocate the outputs. It is registered as `torch.ops.sglang.{name}_tuned`, with what `torch.compile`
 needs, and runs on the current stream. `{name}_tuned_original` is the kernel as it was. Call `prepare()`
 before a CUDA graph is captured: SGLang builds the file at the first call.
 
@@ -333,7 +333,7 @@ The kernels are machine code, to the byte what was verified; nvcc compiles only 
 `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of the wrong type, shape, layout or
 device raises an error that says what to do.
 
-{words(call.host.elsewhere)} Words on stderr say once how to tune there.{left_out}
+{words(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
 """
 
 

@@ -133,12 +133,12 @@ It takes, in this order:
 
 {call.arrays_listed}
 
-What is written is passed in. It runs on the current stream, in `torch.compile` and in CUDA graphs.
+You allocate the outputs. It runs on the current stream, in `torch.compile` and in CUDA graphs.
 The kernels are machine code, to the byte what was verified; a C++ compiler builds only the code around them,
 and nothing is linked with libcuda. `csrc/tuned/{name}.h` says which kernel serves which sizes. A tensor of
 the wrong type, shape, layout or device raises an error that says what to do.
 
-{words(call.host.elsewhere)} Words on stderr say once how to tune there.{left_out}
+{words(call.host.elsewhere)} A line on stderr says, once, how to tune there.{left_out}
 """
 
 

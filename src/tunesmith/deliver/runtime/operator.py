@@ -165,6 +165,7 @@ class Operator:
         )
         self._calls: dict[Hashable, BoundCall] = {}
         self._warned: set[str] = set()
+        self.refused: dict[str, str] = {}  # tuned kernels that this machine does not take, by file, and why
 
     def result_for(self, architecture: str, device: str = "") -> tuple[Delivered, bool]:
         """By architecture (sm_90), or by name where a dispatch has none; any of them, for its original,
@@ -182,10 +183,9 @@ class Operator:
 
     def warn_refused(self, entry: Entry, why: object) -> None:
         """A tuned kernel that this machine does not take: once for each of them."""
-        if entry.file in self._warned:
+        if entry.file in self.refused:
             return
-        self._warned.add(entry.file)
-        words = " ".join(str(why).split())[:_WORDS]
+        words = self.refused[entry.file] = " ".join(str(why).split())[:_WORDS]
         warnings.warn(
             f"{self.name}: {entry.file} cannot be used here ({words}): its original serves. Update the "
             "driver to that of the run, or tune here and export again",

@@ -16,7 +16,8 @@ from tunesmith.expert.writing.plan import WritingPlan, loops_in, make_plan
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
 from tunesmith.problem.problem import Problem
-from tunesmith.space.expr import Node, parse, unparse
+from tunesmith.space.expr import Node, unparse
+from tunesmith.space.grammar import product_text
 
 Rule = tuple[Literal["require", "prefer"], str, str]
 _MOST_Y = 65535  # blocks in the grid's second dimension
@@ -180,10 +181,11 @@ def block(plan: WritingPlan) -> list[str]:
 
 
 def tasks_text(plan: WritingPlan) -> str:
-    texts = [task.size or plan.sizes.text(task.extent) for task in plan.tasks]
-    if any(text is None for text in texts):
+    found = [task.size or plan.sizes.text(task.extent) for task in plan.tasks]
+    texts = [text for text in found if text is not None]
+    if len(texts) < len(found):
         raise Unwritable("how many tasks there are is not told by the contract, so no grid can cover them")
-    return unparse(parse(" * ".join(f"({text})" for text in texts)).tree)
+    return product_text(texts)
 
 
 def shared_bytes(plan: WritingPlan) -> str | None:
