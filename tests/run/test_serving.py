@@ -13,12 +13,13 @@ from tunesmith.deliver.display import event_line
 from tunesmith.problem.dispatch import read_dispatch
 from tunesmith.problem.domain import Domain
 from tunesmith.problem.plan import Status
+from tunesmith.run.boundary import most_rounds
 from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.events import Event, Recorded, Served, ServedSize
 from tunesmith.run.outcome import Result
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.ports import Delivery, SizedCall
-from tunesmith.run.racing import Winners, failed_verification, most_rounds, unverified, verified_choice
+from tunesmith.run.racing import Winners, failed_verification, unverified, verified_choice
 from tunesmith.run.serving import ON_GPU, next_calls
 from tunesmith.run.state import State
 

@@ -400,6 +400,8 @@ class HostProgram:
         rows = zip(devices, conditions, targets, strict=True)
         table = [f"  {device + ': ' if device else ''}{when}  ->  {target}" for device, when, target in rows]
         workspace = "A workspace that the serving line does not need may be null." if self.workspaces else ""
+        no_device = self.api.no_device
+        context = [f"A CUDA context must be current, else it returns {no_device}."] if no_device else []
         return comment([
             *about,
             "",
@@ -409,6 +411,7 @@ class HostProgram:
             "",
             f"It returns at once, with the error of the launch, or {self.api.invalid} where nothing serves",
             f"or an expression has no value. Arrays are in device memory. {workspace}",
+            *context,
             *self._fixed(),
             "The first line that holds serves:",
             "",

@@ -14,12 +14,19 @@ from math import log
 
 import numpy as np
 
+from tunesmith.problem.device import Device
 from tunesmith.problem.domain import Bools, Ints
 from tunesmith.problem.problem import Problem
+from tunesmith.run.events import Served
+from tunesmith.run.outcome import Result, median
+from tunesmith.run.state import State
 from tunesmith.space.expr import parse
 from tunesmith.space.grammar import product_text
+from tunesmith.space.params import Config
 
 SLOWER = 0.99  # a median ratio below this is slower
+MARGINS = (1.0, 2.0, 4.0)  # the first time a boundary is learnt, and whenever that proved too wide
+LEAST_SERVED = 1 / 4  # of the sizes timed: a boundary around fewer is not worth further rounds
 MULTIPLES = (2, 4, 8, 16, 32, 64, 128)
 
 Sizes = tuple[tuple[str, int], ...]
@@ -246,3 +253,59 @@ def _ends(feature: _Feature, inside: Bools) -> Iterator[_Cut]:
         yield feature.at_most(int(values.max()))
     if feature.is_size and values.min() > feature.low:
         yield feature.at_least(int(values.min()))
+
+
+# -- of a run: sizes timed round by round, until none that is served is slower
+
+
+def most_rounds(device: Device) -> int:
+    """Of calls until a boundary holds."""
+    return 4 if device.is_host else 6
+
+
+def rounds_of(state: State, general: Config) -> tuple[Served, ...]:
+    return tuple(served for served in state.served if served.general == general)
+
+
+def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
+    """The sizes of no workload, and how the general configuration did there: cold or warm, at its worst."""
+    named = {w.name for w in problem.workloads}
+    found: dict[tuple[tuple[str, int], ...], list[float | None]] = {}
+    for call in served.calls:
+        if call.config == served.general and call.result.workload not in named:
+            found.setdefault(call.sizes, []).append(ratio_of(call.result))
+    return tuple(TimedSize(sizes, _worst(ratios)) for sizes, ratios in found.items())
+
+
+def boundary_of(
+    problem: Problem, state: State, general: Config, workloads: Sequence[TimedSize]
+) -> Boundary | None:
+    """Learnt from the workloads and the first sizes, and again whenever one inside it proves slower. Else it
+    stays as it was: what was confirmed is what is delivered. None where even the last round found slower
+    ones, or little is left."""
+    timed, learnt = [*workloads], 0
+    found: Boundary | None = None
+    for number, served in enumerate(rounds_of(state, general), 1):
+        fresh = probes_of(problem, served)
+        timed += fresh
+        inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
+        if number == 1 or any(not p.is_good for p in inside):
+            margin = MARGINS[min(learnt, len(MARGINS) - 1)]
+            found = learn(problem, timed, margin) if number < most_rounds(state.device) else None
+            learnt += 1
+            if found is not None and found.inside < LEAST_SERVED * len(timed):
+                return None
+        elif found is not None:
+            found = found.with_more(fresh)
+        if found is None:
+            return None
+    return found
+
+
+def ratio_of(result: Result) -> float | None:
+    return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
+
+
+def _worst(ratios: Sequence[float | None]) -> float | None:
+    known = [ratio for ratio in ratios if ratio is not None]
+    return min(known) if len(known) == len(ratios) else None

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
-from tunesmith.run.boundary import SLOWER, Boundary, TimedSize, learn
-from tunesmith.run.events import Served
+from tunesmith.run.boundary import SLOWER, TimedSize, boundary_of, probes_of, ratio_of, rounds_of
 from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
 from tunesmith.run.ports import Tried
 from tunesmith.run.scores import Yardstick, noise, score, scores
@@ -26,8 +24,6 @@ Finalists = dict[Config, dict[str, Result]]
 
 NOT_TIMED = "it was not timed at other sizes than the workloads"
 CLAIM = 1.01  # a speed-up is claimed only where its interval lies above this
-MARGINS = (1.0, 2.0, 4.0)  # of a boundary, the first time it is learnt and whenever that proved too wide
-LEAST_SERVED = 1 / 8  # of the sizes timed: a boundary around fewer is luck
 SPECIAL = 1.01  # a workload gets its own configuration only for at least this much over the general one
 
 
@@ -102,68 +98,15 @@ def verified_choice(problem: Problem, state: State) -> Winners:
     tested = tuple(f"{tidy(text)} <= {most}" for text, most in _reach(problem, state, choice.general))
     if not any(probes_of(problem, served) for served in rounds_of(state, choice.general)):
         return Winners(choice.general, tuple(picks), tested, NOT_TIMED)
-    boundary = boundary_of(problem, state, choice.general)
+    own = ((w.sizes, timing_of(state, choice.general, w.name)) for w in problem.workloads)
+    timed = [TimedSize(sizes, ratio_of(result)) for sizes, result in own if result is not None]
+    boundary = boundary_of(problem, state, choice.general, timed)
     if boundary is None:
         return Winners(None, tuple(picks))
     # Nothing was timed where nothing was verified: the boundary's own bounds are never wider.
     bounded = {text.rpartition(" ")[0] for text in boundary.conditions}
     where = (*(text for text in tested if text.rpartition(" ")[0] not in bounded), *boundary.conditions)
     return Winners(choice.general, tuple(picks), where, boundary.in_words, boundary.inside, boundary.least)
-
-
-def most_rounds(device: Device) -> int:
-    """Of calls until a boundary holds."""
-    return 4 if device.is_host else 6
-
-
-def rounds_of(state: State, general: Config) -> tuple[Served, ...]:
-    return tuple(served for served in state.served if served.general == general)
-
-
-def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
-    """The sizes of no workload, and how the general configuration did there: cold or warm, at its worst."""
-    named = {w.name for w in problem.workloads}
-    found: dict[tuple[tuple[str, int], ...], list[float | None]] = {}
-    for call in served.calls:
-        if call.config == served.general and call.result.workload not in named:
-            found.setdefault(call.sizes, []).append(_ratio(call.result))
-    return tuple(TimedSize(sizes, _worst(ratios)) for sizes, ratios in found.items())
-
-
-def boundary_of(problem: Problem, state: State, general: Config) -> Boundary | None:
-    """Learnt from the first sizes, and again whenever one inside it proves slower. Else it stays as it was:
-    what was confirmed is what is delivered. None where even the last round found slower ones."""
-    timed = [
-        TimedSize(w.sizes, _ratio(result))
-        for w in problem.workloads
-        if (result := timing_of(state, general, w.name)) is not None
-    ]
-    found: Boundary | None = None
-    learnt = 0
-    for number, served in enumerate(rounds_of(state, general), 1):
-        fresh = probes_of(problem, served)
-        timed += fresh
-        inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
-        if number == 1 or any(not p.is_good for p in inside):
-            margin = MARGINS[min(learnt, len(MARGINS) - 1)]
-            found = learn(problem, timed, margin) if number < most_rounds(state.device) else None
-            learnt += 1
-            if found is not None and found.inside < LEAST_SERVED * len(timed):
-                found = None
-        elif found is not None:
-            found = found.with_more(fresh)
-        if found is None:
-            return None
-    return found
-
-
-def _ratio(result: Result) -> float | None:
-    return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
-
-
-def _worst(ratios: Sequence[float | None]) -> float | None:
-    known = [ratio for ratio in ratios if ratio is not None]
-    return min(known) if len(known) == len(ratios) else None
 
 
 def _slower_when_served(state: State, pick: Pick) -> bool:
@@ -174,7 +117,7 @@ def _slower_when_served(state: State, pick: Pick) -> bool:
         for call in served.calls
         if call.config == pick.config and call.result.workload == pick.workload
     ]
-    ratio = _ratio(calls[-1]) if calls else None
+    ratio = ratio_of(calls[-1]) if calls else None
     return ratio is not None and ratio < SLOWER
 
 

@@ -9,8 +9,9 @@ from tunesmith.problem.domain import Domain, Sizes, domain_of
 from tunesmith.problem.probes import probe_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
+from tunesmith.run.boundary import most_rounds, probes_of, rounds_of
 from tunesmith.run.ports import Delivery, SizedCall
-from tunesmith.run.racing import Winners, most_rounds, probes_of, rounds_of
+from tunesmith.run.racing import Winners
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
 from tunesmith.text import seed_of

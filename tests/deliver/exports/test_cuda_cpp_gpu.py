@@ -22,6 +22,7 @@ NVCC = shutil.which("nvcc")
 if NVCC is None:
     absent("nvcc", "it is not on the PATH")
 
+NO_BINARY_FOR_GPU = 209
 SIZES = [(16, 64, 200), (40, 64, 100), (16, 63, 0)]  # tokens, d, and what the kernel that serves them adds
 
 
@@ -86,8 +87,8 @@ def test_what_is_not_aligned_gets_the_original(library):
 
 
 def test_a_graph_replays_it_with_new_inputs(library):
+    out, x = arrays(16, 64)  # and with them a context, which the driver's own interface asks for
     assert library.silu_and_mul_prepare() == 1
-    out, x = arrays(16, 64)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         assert launch(library, out, x) == 0
@@ -107,10 +108,10 @@ def test_on_a_device_that_no_run_was_made_on_the_driver_compiles_the_original(tm
     assert capfd.readouterr().err.count("its original serves") == 1
 
 
-def test_where_the_device_refuses_machine_code_the_original_is_compiled(tmp_path):
-    """The code of another device under this one's name."""
+def test_code_that_the_device_refuses_is_an_error(tmp_path):
+    """That of another device under this one's name."""
     made, own = silu.result(75), f"sm_{capability()}"
     library = built(CUBIN, replace(made, dispatch=replace(made.dispatch, architecture=own)), tmp_path)
     out, x = arrays(16, 64)
-    assert launch(library, out, x) == 0
-    check(out, x, 0)
+    assert launch(library, out, x) == NO_BINARY_FOR_GPU
+    assert not out.any()
