@@ -31,6 +31,7 @@ from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
 
 MOST_BYTES = 1_000_000
+ALL = "all"  # of [answers]: several to a line
 _ROOT = ("params", "default", "require", "prefer", "answers", "launch", "build", "defines", "workspace")
 
 _ABOUT_PARAMS = ("params", "default", "prefer", "answers")
@@ -233,19 +234,35 @@ def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str
 
 def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr], ...]:
     """Conditions over parameters alone: what a search looks at first must be known before any size."""
-    table = root.table_or_empty("answers", "[answers]")
+    whole = root.table_or_empty("answers", "[answers]")
     known = [remedy.value for remedy in Remedy]
-    table.only(known)
+    whole.only((*known, ALL))
+    lines = whole.data.get(ALL, [])
+    if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
+        rule = f"{ALL} must be a list of tables with remedies, got {show(lines)}"
+        whole.fault(
+            ALL, rule, f'write e.g. {ALL} = [{{ wide_access = "VEC >= 4", block_size = "BLOCK != 64" }}]'
+        )
+        lines = []
+    own = {name: value for name, value in whole.data.items() if name != ALL}
     found: list[tuple[Remedy, Expr]] = []
-    for name in table.data:
-        expr = table.expr(name, params) if name in known else None
-        if expr is None:
-            continue
-        if not expr.names:
-            rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
-            table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
-            continue
-        found.append((Remedy(name), expr))
+    for data in (own, *lines):
+        table = whole
+        if data is not own:
+            table = Table(data, (*whole.keys, ALL), "[answers]", root.faults)
+            table.only(known)
+        for name in data:
+            if any(name == remedy.value for remedy, _ in found):
+                table.fault(name, f"{name} has its condition already", "say once where it is")
+                continue
+            expr = table.expr(name, params) if name in known else None
+            if expr is None:
+                continue
+            if not expr.names:
+                rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
+                table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
+                continue
+            found.append((Remedy(name), expr))
     return tuple(found)
 
 

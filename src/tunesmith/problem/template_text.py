@@ -42,7 +42,8 @@ def declaration(
     """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out."""
     lines = ["/// tunesmith", *_table("params", [(param.name, param.text) for param in params])]
     for title, pairs in (*conditions, ("defines", defines)):
-        lines += _table(title, [(name, toml_string(text)) for name, text in pairs])
+        quoted = [(name, toml_string(text)) for name, text in pairs]
+        lines += _answers(quoted) if title == "answers" else _table(title, quoted)
     lines += _table("workspace", workspace)
     lines += ["[build]", f"flags = {_list(flags)}"] if flags else []
     return [f"// {line}".rstrip() for line in (*lines, *launch, "///")]
@@ -51,6 +52,20 @@ def declaration(
 def _table(title: str, pairs: Pairs) -> list[str]:
     width = max((len(name) for name, _ in pairs), default=0)
     return [f"[{title}]", *(f"{name:<{width}} = {text}" for name, text in pairs)] if pairs else []
+
+
+def _answers(pairs: Pairs) -> list[str]:
+    """Several to a line: they are many, and short."""
+    entries = [f"{name} = {text}" for name, text in pairs]
+    if len(entries) < 4:
+        return _table("answers", pairs)
+    rows: list[list[str]] = [[]]
+    for entry in entries:
+        if rows[-1] and len(", ".join([*rows[-1], entry])) > WIDTH - len("all = [{  }]"):
+            rows.append([])
+        rows[-1].append(entry)
+    tables = [f"{{ {', '.join(row)} }}" for row in rows]
+    return ["[answers]", *f"all = [{(',' + chr(10) + ' ' * 7).join(tables)}]".splitlines()]
 
 
 def _list(texts: Iterable[str]) -> str:
