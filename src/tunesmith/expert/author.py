@@ -146,9 +146,8 @@ def _without_effect(draft: TemplateDraft, text: str) -> tuple[str, ...]:
 def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
     """A move that was not asked for, at its default: what the writer needs, with nothing to search."""
 
-    def settled(field: str, choice: ParameterChoice) -> ParameterChoice:
-        is_new = getattr(before.schedule, field) is None
-        return replace(choice, values=(choice.default,)) if is_new else choice
+    def settled(role: str, choice: ParameterChoice) -> ParameterChoice:
+        return choice if role in before.schedule else replace(choice, values=(choice.default,))
 
     return replace(_with_choices(draft, settled), moves=before.moves)
 
@@ -156,11 +155,9 @@ def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
 def _with_choices(
     draft: TemplateDraft, change: Callable[[str, ParameterChoice], ParameterChoice]
 ) -> TemplateDraft:
-    """Each choice, with the field of the schedule that it is in, passed through `change`."""
-    found = {
-        field: change(field, choice) for field, choice in vars(draft.schedule).items() if choice is not None
-    }
-    return replace(draft, schedule=replace(draft.schedule, **found))
+    """Each choice, with its role, passed through `change`."""
+    found = {role: change(role, choice) for role, choice in draft.schedule.items()}
+    return replace(draft, schedule=draft.schedule.having(**found))
 
 
 def left_out(choice: ParameterChoice, without: tuple[tuple[str, int], ...]) -> ParameterChoice:

@@ -33,10 +33,8 @@ from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import parse
 
 
-def choice(draft: TemplateDraft, field: str) -> ParameterChoice:
-    found = getattr(draft.schedule, field)
-    assert isinstance(found, ParameterChoice)
-    return found
+def choice(draft: TemplateDraft, role: str) -> ParameterChoice:
+    return draft.schedule[role]
 
 
 def required(draft: TemplateDraft, given: Problem = PROBLEM) -> dict[str, str]:

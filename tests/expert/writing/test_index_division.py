@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing import structural_rules, write
 from tunesmith.problem.template import Template
 
-DIVIDING = replace(SCHEDULE, divide=models.choice("DIVIDE", 0, 1, 2))
+DIVIDING = SCHEDULE.having(divide=models.choice("DIVIDE", 0, 1, 2))
 
 
 def _template() -> Template:

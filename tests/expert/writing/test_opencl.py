@@ -22,7 +22,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
 from tunesmith.space.params import Config
 
-FLAT = Schedule(lanes=choice("LANES", 1, 16), vector=CPU.vector, items=CPU.items, fast=CPU.fast)
+FLAT = Schedule.of(lanes=choice("LANES", 1, 16), vector=CPU["vector"], items=CPU["items"], fast=CPU["fast"])
 
 
 def _silu_rows() -> tuple[KernelModel, Problem]:

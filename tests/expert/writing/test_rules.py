@@ -18,7 +18,7 @@ from tunesmith.expert.writing import Unwritable, structural_rules, write
 
 def test_rules_of_rows() -> None:
     kernel, problem = models.rmsnorm()
-    odd = replace(ROWS, lanes=choice("LANES", 12, 48, 64))
+    odd = ROWS.having(lanes=choice("LANES", 12, 48, 64))
     assert structural_rules(TemplateDraft(kernel, odd), problem) == [
         ("require", "block_fits", "LANES * TASKS <= device.max_threads"),
         ("require", "whole_warps", "LANES <= 32 or LANES % 32 == 0"),
@@ -39,13 +39,13 @@ def test_what_the_contract_grants_is_not_asked() -> None:
 def test_a_count_that_the_kernel_is_not_given_makes_the_grid_exact() -> None:
     kernel, problem = models.silu_and_mul()
     uncounted = replace(kernel, tasks=(Task("token", Name("gridDim.x"), "long long", "tokens"),))
-    schedule = replace(MAP, tasks=choice("TASKS", 1, 4))
+    schedule = MAP.having(tasks=choice("TASKS", 1, 4))
     template = read(write(TemplateDraft(uncounted, schedule), problem), problem)
     rules = {c.name: c.expr.text for c in template.space.constraints}
     assert rules["whole_blocks"] == "tokens % TASKS == 0"
     assert "gridDim.x * TASKS" in template.source.replace("(int)TASK_BLOCKS", "gridDim.x")
     with pytest.raises(Unwritable, match="not told how many tasks"):
-        write(TemplateDraft(uncounted, replace(schedule, persistent=choice("PERSIST", 0, 1))), problem)
+        write(TemplateDraft(uncounted, schedule.having(persistent=choice("PERSIST", 0, 1))), problem)
 
 
 def test_choices_that_change_nothing_are_left_out() -> None:

@@ -64,7 +64,9 @@ def bake(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if not Baked.of(plan).sizes:
         return "no length or stride of a row is an argument that follows from the problem's sizes"
     prefer = with_wide(draft, context, name)
-    if (divide := draft.schedule.divide) is not None:  # by a constant the compiler divides cheaply itself
+    if (
+        divide := draft.schedule.get("divide")
+    ) is not None:  # by a constant the compiler divides cheaply itself
         prefer.append(("bake_or_divide", f"{name} == 0 or {divide.name} == {divide.default}"))
     answers = [(Remedy.BAKE_SIZES, f"{name} == 1"), (Remedy.CHEAP_DIVISION, f"{name} == 1")]
     return extend(draft, "bake", choice, prefer, answers)
@@ -95,11 +97,11 @@ def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     if context.language != "cuda":
         return f"{context.language} has no bound on blocks to a compute unit"
     schedule = draft.schedule
-    threads = product(schedule.lanes, schedule.tasks)
+    threads = product(schedule, "lanes", "tasks")
     most = context.device.limits.threads_per_sm or 2048
     prefer = [("bounds_fit", f"{name} == 1 or {name} * {threads} <= {most}")]
-    if schedule.persistent is not None:
-        prefer.append(("bounds_persist", f"{name} == 1 or {schedule.persistent.name} == 0"))
+    if "persistent" in schedule:
+        prefer.append(("bounds_persist", f"{name} == 1 or {schedule['persistent'].name} == 0"))
     prefer += one_at_a_time(draft, context, name, 1)
     choice = ParameterChoice(name, (1, 2, 4), 1, "blocks that must fit on a multiprocessor at once")
     return extend(draft, "bounds", choice, prefer, [(Remedy.LAUNCH_BOUNDS, f"{name} > 1")])
@@ -108,7 +110,9 @@ def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
 @move("registers", (Remedy.REGISTER_CAP,), "REGS")
 def registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A cap on registers: more threads on a multiprocessor, at the risk of spills."""
-    return _with_flag(draft, context, "registers", register_cap(context, name), draft.schedule.persistent)
+    return _with_flag(
+        draft, context, "registers", register_cap(context, name), draft.schedule.get("persistent")
+    )
 
 
 @move("flags", (Remedy.COMPILER_FLAGS,), "LEVEL")

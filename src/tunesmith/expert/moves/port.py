@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 
 from tunesmith import backends
 from tunesmith.backends.port import TuningFlags
-from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -100,16 +100,16 @@ def extend(
     choices = {move: choice} if isinstance(choice, ParameterChoice) else choice
     return replace(
         draft,
-        schedule=replace(draft.schedule, **choices),
+        schedule=draft.schedule.having(**choices),
         prefer=distinct(draft.prefer, prefer),
         answers=either(draft.answers, answers),
         moves=(*draft.moves, move),
     )
 
 
-def product(*choices: ParameterChoice | None) -> str:
+def product(schedule: Schedule, *roles: str) -> str:
     """Of parameters, as text; what is no parameter counts as 1."""
-    return " * ".join(choice.name for choice in choices if choice is not None) or "1"
+    return " * ".join(schedule[role].name for role in roles if role in schedule) or "1"
 
 
 def alone(name: str, default: int, others: Iterable[ParameterChoice | None]) -> list[tuple[str, str]]:

@@ -52,7 +52,7 @@ def shape_of(draft: TemplateDraft, context: Context) -> Shape:
     nodes = [sizes.node(extent_of(loop)) for loop in loops(kernel)]
     known = tuple(dict.fromkeys(node for node in nodes if node is not None))
     extent = _longest(known)
-    if (beside := draft.schedule.beside) is not None:
+    if (beside := draft.schedule.get("beside")) is not None:
         runs = runs_of(kernel, context)
         together = [length_of_all(run) for run in runs]
         rest = [loop.stop for loop in loops(kernel) if not any(loop in run for run in runs)]

@@ -92,7 +92,7 @@ MOST_THREADS = 512  # larger blocks of many rows only wait for each other's end
 @move("tasks", (Remedy.ROWS_PER_BLOCK, Remedy.WARP_PER_ROW, Remedy.BLOCK_SIZE, Remedy.MORE_BLOCKS), "TASKS")
 def tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Several tasks to a block, side by side: rows too short for a block, or a warp for each row."""
-    kernel, lanes = draft.kernel, draft.schedule.lanes
+    kernel, lanes = draft.kernel, draft.schedule.get("lanes")
     if not kernel.tasks:
         return "the whole grid works on one task: there are none to put side by side"
     shape = shape_of(draft, context)
@@ -153,14 +153,14 @@ def split(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | 
         return f"a task has to stay in one block: {what} is known to its own threads alone"
     if not kernel.tasks or not loops(kernel):
         return "the loop is spread over the whole grid already"
-    if schedule.lanes is None:
+    if "lanes" not in schedule:
         return "a task is one thread's work"
     shape = shape_of(draft, context)
     prefer = []
-    if schedule.tasks is not None:
-        prefer.append(("split_rows_are_long", f"{name} == 0 or {schedule.tasks.name} == 1"))
+    if "tasks" in schedule:
+        prefer.append(("split_rows_are_long", f"{name} == 0 or {schedule['tasks'].name} == 1"))
     if shape.extent:
-        taken = product(schedule.lanes, schedule.vector, schedule.items)
+        taken = product(schedule, "lanes", "vector", "items")
         prefer += _worthwhile(name, taken, term(shape.extent), schedule)
     choice = ParameterChoice(name, (0, 1), 0, "1: a task's elements are spread over several blocks")
     answers = [(Remedy.SPLIT_ROWS, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")]
@@ -169,12 +169,12 @@ def split(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | 
 
 def _worthwhile(name: str, taken: str, whole: str, schedule: Schedule) -> list[tuple[str, str]]:
     """`taken`: elements that a block takes at once; `whole`: those of a task."""
-    beside = schedule.beside
+    beside = schedule.get("beside")
     if beside is None:
         return [("something_to_split", f"{name} == 0 or {taken} < {whole}")]
     # Loops apart leave blocks idle in the shorter one. As one they may also be one block's without any loop:
     # then loads that wait for nothing go ahead of those that do.
-    several = f" or {schedule.tasks.name} > 1" if schedule.tasks is not None else ""
+    several = f" or {schedule['tasks'].name} > 1" if "tasks" in schedule else ""
     return [
         ("split_as_one", f"{name} == 0 or {beside.name} == 1 and {taken} < 2 * {whole}"),
         ("no_loop_of_one_turn", f"{beside.name} == 0 or {name} == 1 or {taken} < {whole}{several}"),
@@ -193,14 +193,17 @@ def persistent(draft: TemplateDraft, context: Context, name: str) -> TemplateDra
     if any(word.startswith("gridDim") for task in draft.kernel.tasks for word in names_in(task.extent)):
         return "the kernel is not told how many tasks there are: no block could know when to stop"
     shape = shape_of(draft, context)
-    threads = product(schedule.lanes, schedule.tasks)
+    threads = product(schedule, "lanes", "tasks")
     most = context.device.limits.threads_per_sm or 2048
     room = f"{FEWEST_THREADS} <= {name} * {threads} <= {most}"
     prefer = [("room_to_persist", f"{name} == 0 or {room}")]
     if draft.kernel.tasks:
-        work, each = shape.tasks, product(schedule.tasks)
+        work, each = shape.tasks, product(schedule, "tasks")
     else:
-        work, each = shape.extent, product(schedule.lanes, schedule.vector, schedule.items)
+        work, each = (
+            shape.extent,
+            product(schedule, "lanes", "vector", "items"),
+        )
     if work:
         prefer.append(("many_to_go_on", f"{name} == 0 or {term(work)} >= 2 * {name} * {each} * device.sms"))
     note = "blocks to a multiprocessor that go on; 0: a block ends with its tasks"

@@ -34,7 +34,7 @@ def vector(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     most, plan = found
     values = tuple(v for v in (1, 2, 4, 8, 16) if v <= most)
     every = ParameterChoice(name, values, 1, "elements in one load or store")
-    given = replace(draft, schedule=replace(draft.schedule, vector=every))
+    given = replace(draft, schedule=draft.schedule.having(vector=every))
     rules = [parse(text) for text in _rules_of_sizes(given, context, every)]
     legal = {1} | {
         value
@@ -45,7 +45,7 @@ def vector(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     if legal == {1}:
         return "rows are no whole number of vectors at any workload, or start at odd places"
     widest = max(index_bytes(pack, plan) for pack in packs_in(plan))
-    lanes, extent = draft.schedule.lanes, shape_of(draft, context).extent
+    lanes, extent = draft.schedule.get("lanes"), shape_of(draft, context).extent
     prefer = []
     if lanes is not None and extent and not context.on_cpu:
         # In place of the weaker one, of lanes alone.
@@ -71,10 +71,10 @@ def items(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | 
         return "there is no loop of which several turns could be under way"
     shape = shape_of(draft, context)
     each, most = loaded_bytes(draft, context), MOST_ON_CPU if context.on_cpu else MOST_BYTES
-    taken = f"{product(schedule.vector)} * {name}"
+    taken = f"{product(schedule, 'vector')} * {name}"
     prefer = [("loads_under_way", f"{taken} * {each} <= {most}")] if each else []
-    reach = f"{product(schedule.lanes, schedule.vector)} * {name}"
-    if schedule.lanes is not None and shape.extent:
+    reach = f"{product(schedule, 'lanes', 'vector')} * {name}"
+    if "lanes" in schedule and shape.extent:
         prefer.append(("no_idle_items", f"{name} == 1 or {reach} < 2 * {term(shape.extent)}"))
     if context.on_cpu and has_sums(kernel) and shape.lanes > 1:
         # The longer a sum, the more roundings are in it. With half of the original's sums the oracle lets
@@ -102,26 +102,26 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     kernel, schedule = draft.kernel, draft.schedule
     if context.on_cpu:
         return "a CPU has too few registers for a row; its cache holds it as well"
-    if schedule.lanes is None:
+    if "lanes" not in schedule:
         return "no loop is shared among threads"
     choice = ParameterChoice(name, (0, *KEPT), 0, "vectors of its row a thread keeps in registers; 0: none")
     again = _kept_bytes(draft, context, choice)
     if isinstance(again, str):
         return again
-    lanes, extent = schedule.lanes.name, shape_of(draft, context).extent
-    vector = schedule.vector.name if schedule.vector else "1"
-    tasks = schedule.tasks.name if schedule.tasks else "1"
+    lanes, extent = schedule["lanes"].name, shape_of(draft, context).extent
+    vector = schedule["vector"].name if schedule.get("vector") else "1"
+    tasks = schedule["tasks"].name if schedule.get("tasks") else "1"
     per_thread = f"{name} * {vector} * {again} // 4 + {OTHERS}"
     registers = context.device.limits.registers_per_sm or REGISTERS
     prefer = [("registers", f"{lanes} * {tasks} * ({per_thread}) <= {registers}")]
     if extent:
         prefer.append(("no_idle_part", f"{name} <= 1 or {lanes} * {vector} * ({name} - 1) < {term(extent)}"))
-    if schedule.vector is not None and (widest := is_widest(draft, context)):
-        half = max(schedule.vector.values) // 2
+    if "vector" in schedule and (widest := is_widest(draft, context)):
+        half = max(schedule["vector"].values) // 2
         also = "" if f"{vector} >= {half}" in widest else f"{vector} == {half} or "
         prefer.append(("wide_if_kept", f"{name} == 0 or {also}{widest}"))
-    if schedule.tasks is not None:
-        prefer.append(("kept_if_several", f"{name} > 0 or {tasks} <= {schedule.tasks.default}"))
+    if "tasks" in schedule:
+        prefer.append(("kept_if_several", f"{name} > 0 or {tasks} <= {schedule['tasks'].default}"))
     answers = [(Remedy.ROW_IN_REGISTERS, f"{name} > 0"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
     if kernel.staged:
         answers.append((Remedy.LESS_SHARED, f"{name} > 0"))
@@ -188,7 +188,7 @@ POWERS = (16, 8, 4, 2)  # elements; the most that are tried first
 def planned(draft: TemplateDraft, context: Context, **choices: ParameterChoice) -> WritingPlan | str:
     """The writer's plan with these choices as well, or why it has none."""
     try:
-        return make_plan(replace(draft, schedule=replace(draft.schedule, **choices)), context.problem)
+        return make_plan(replace(draft, schedule=draft.schedule.having(**choices)), context.problem)
     except Unwritable as error:
         return error.reason
 
@@ -259,7 +259,7 @@ def is_widest(draft: TemplateDraft, context: Context) -> str:
 
     "" where there are no vectors to choose from.
     """
-    vector = draft.schedule.vector
+    vector = draft.schedule.get("vector")
     if vector is None or len(vector.values) == 1:
         return ""
     rules = [text for text in _rules_of_sizes(draft, context, vector) if vector.name in parse(text).names]
@@ -321,5 +321,10 @@ def with_wide(draft: TemplateDraft, context: Context, name: str, default: int = 
 def one_at_a_time(draft: TemplateDraft, context: Context, name: str, default: int) -> list[tuple[str, str]]:
     """What only steers the compiler is tried one by one: together such settings work against each other."""
     schedule = draft.schedule
-    settings = (schedule.unroll, schedule.bounds, schedule.registers, schedule.flags)
+    settings = (
+        schedule.get("unroll"),
+        schedule.get("bounds"),
+        schedule.get("registers"),
+        schedule.get("flags"),
+    )
     return with_wide(draft, context, name, default) + alone(name, default, settings)

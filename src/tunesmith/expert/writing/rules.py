@@ -157,7 +157,7 @@ def _grid(plan: WritingPlan) -> list[str]:
 
 def _pieces(plan: WritingPlan, chunk: str) -> str:
     length = _longest(plan, [loop.extent for loop in plan.all_loops])
-    beside = plan.draft.schedule.beside
+    beside = plan.draft.schedule.get("beside")
     if beside is not None and plan.beside:
         inside = {id(loop) for run in plan.beside for loop in run}
         lengths = [length_of_all(loop.each for loop in run) for run in plan.beside]
@@ -236,7 +236,7 @@ class Baked:
 
     @classmethod
     def of(cls, plan: WritingPlan) -> Baked:
-        choice = plan.draft.schedule.bake
+        choice = plan.draft.schedule.get("bake")
         if choice is None:
             return cls()
         counts = {name for task in plan.kernel.tasks for name in names_in(task.extent)}

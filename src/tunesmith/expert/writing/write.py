@@ -155,8 +155,8 @@ def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles:
     value = at.format("const ", "at")
     loads, stores = {"load": source}, {"store": f"{target} = {value}"}
     before = ""
-    if schedule.load_hint is not None:
-        hint = schedule.load_hint.name
+    if "load_hint" in schedule:
+        hint = schedule["load_hint"].name
         both = {"fetch_once": ".nc", "fetch_shared": ""}
         if hip:
             before += "".join(_part("hip load", HINT=hint, NAME=name) for name in both)
@@ -164,9 +164,9 @@ def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles:
             special = "".join(_part("load past L1", NAME=name, PATH=path) for name, path in both.items())
             before += _part("load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
         loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
-    if schedule.store_hint is not None:
+    if "store_hint" in schedule:
         store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
-        before += _part("store hint", HINT=schedule.store_hint.name, STORE=store)
+        before += _part("store hint", HINT=schedule["store_hint"].name, STORE=store)
         stores["store_once"] = f"put_once(&{target}, {value})"
     methods = [_method(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
     methods += [_method(name, "(T *to) const", text) for name, text in stores.items()]
@@ -276,10 +276,10 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
         found = [(name, parse(text).bind(values).text) for name, text in conditions]
         return tuple((name, text) for name, text in found if text != "1")
 
-    fields = {field: None for field, value in vars(draft.schedule).items() if value in idle}
+    gone = [role for role, choice in draft.schedule.items() if choice in idle]
     return replace(
         draft,
-        schedule=replace(draft.schedule, **fields),
+        schedule=draft.schedule.without(*gone),
         require=bound(draft.require),
         prefer=bound(draft.prefer),
         answers=bound(draft.answers),
@@ -288,7 +288,9 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 
 def fast_math(plan: WritingPlan) -> FastMath:
     schedule, source = plan.draft.schedule, plan.kernel.source
-    fast, reciprocal = (c.name if c is not None else "" for c in (schedule.fast, schedule.reciprocal))
+    fast, reciprocal = (
+        c.name if c is not None else "" for c in (schedule.get("fast"), schedule.get("reciprocal"))
+    )
     functions = tuple(f for f in source.functions if not f.template)
     return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
 
@@ -336,7 +338,7 @@ def used_defines(defines: Sequence[Stmt], code: Sequence[str]) -> tuple[Stmt, ..
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
-    convert = plan.draft.schedule.convert
+    convert = plan.draft.schedule.get("convert")
     switch = convert.name if convert is not None else ""
     hardware = dict(plan.draft.hardware)
     return [
