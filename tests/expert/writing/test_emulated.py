@@ -17,7 +17,7 @@ from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.moves.instructions import FORMATS
+from tunesmith.expert.passes.convert import FORMATS
 from tunesmith.expert.writing import write
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from tests.expert.moves.kernels import CPU
+from tests.expert.passes.kernels import CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import read
 from tests.expert.writing.models import MAP, ROWS, choice
 from tunesmith.csource.nodes import Name
 from tunesmith.expert.model.kernel import Task, TemplateDraft
-from tunesmith.expert.moves import Context, sharing
+from tunesmith.expert.passes import Context
+from tunesmith.expert.passes.rows import rows as by_rows
 from tunesmith.expert.writing import Unwritable, structural_rules, write
 
 
@@ -78,8 +79,8 @@ def test_helpers_come_along_and_names_do_not_clash() -> None:
 
 def test_a_flat_index_that_is_taken_apart_becomes_rows() -> None:
     kernel, problem = models.cl_silu_and_mul()
-    rows = sharing.rows.apply(TemplateDraft(kernel), Context(problem, CPU))
+    rows = by_rows.apply(TemplateDraft(kernel), Context(problem, CPU))
     assert isinstance(rows, TemplateDraft)
     assert [(t.extent, t.type) for t in rows.kernel.tasks] == [(Name("tokens"), "size_t")]
     kernel, problem = models.rmsnorm()
-    assert isinstance(sharing.rows.apply(TemplateDraft(kernel), Context(problem, CPU)), str)
+    assert isinstance(by_rows.apply(TemplateDraft(kernel), Context(problem, CPU)), str)

@@ -15,7 +15,7 @@ from typing import cast
 from tunesmith.csource.lex import lex, split_at, without_comments
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.port import Context, alone, either
+from tunesmith.expert.passes.port import Context, either
 from tunesmith.expert.reading.headers import Blanked, blank_source, read_headers
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.expert.writing.write import declaration, default_lines
@@ -237,10 +237,6 @@ def add(
         answers=either(draft.answers, answers),
         moves=(*draft.moves, move),
     )
-
-
-def one_at_a_time(draft: LocalDraft, name: str, default: int) -> list[tuple[str, str]]:
-    return alone(name, default, map(draft.choice, ("UNROLL", "BOUNDS", "REGS", "LEVEL")))
 
 
 # -- prints a local draft: a declaration, the parameters' defaults, and the original's text with its edits

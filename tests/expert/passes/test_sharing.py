@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.expert.moves.kernels import (
+from tests.expert.passes.kernels import (
     CPU,
     FLAT,
     FLAT_PROBLEM,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.expert.moves.kernels import (
+from tests.expert.passes.kernels import (
     CPU,
     FLAT,
     FLAT_PROBLEM,
@@ -24,8 +24,8 @@ from tests.expert.moves.kernels import (
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.model.kernel import Each
-from tunesmith.expert.moves import PARAMETERS, REMEDIES, Context
-from tunesmith.expert.moves.instructions import FORMATS, recognised, run
+from tunesmith.expert.passes import PARAMETERS, REMEDIES, Context
+from tunesmith.expert.passes.convert import FORMATS, recognised, run
 
 E4M3 = """
 __device__ unsigned char to_e4m3(float value)
