@@ -32,6 +32,7 @@ from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.kernel_text import KernelText, guard
+from tunesmith.expert.writing.merging import merged
 from tunesmith.expert.writing.naming import Knob, Names, Unwritable, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
@@ -61,7 +62,8 @@ def declaration(
     given = tuple(choices)
     lines = ["/// tunesmith", *table("params", [(choice.name, _domain(choice)) for choice in given])]
     lines += table("default", [(choice.name, str(choice.default)) for choice in given])
-    for title, pairs in conditions:
+    for title, stated in conditions:
+        pairs = merged(stated) if title == "prefer" else stated
         lines += table(title, [(name, json.dumps(text)) for name, text in pairs]) if pairs else []
     if defines:
         lines += ["[defines]", *(f"{macro} = {json.dumps(text)}" for macro, text in defines)]
