@@ -21,20 +21,17 @@ def test_rules_of_rows() -> None:
     kernel, problem = models.rmsnorm()
     odd = ROWS.having(lanes=choice("LANES", 12, 48, 64))
     assert structural_rules(TemplateDraft(kernel, odd), problem) == [
-        ("require", "block_fits", "LANES * TASKS <= device.max_threads"),
-        ("require", "whole_warps", "LANES <= 32 or LANES % 32 == 0"),
-        ("require", "even_teams", "LANES >= 32 or is_pow2(LANES)"),
-        ("require", "whole_vectors", "d % VEC == 0"),
-        ("require", "row_fits", "KEEP == 0 or LANES * VEC * KEEP >= d"),
-        ("prefer", "one_way_at_a_time", "KEEP == 0 or ITEMS == 1"),
+        ("block_fits", "LANES * TASKS <= device.max_threads"),
+        ("whole_warps", "LANES <= 32 or LANES % 32 == 0"),
+        ("even_teams", "LANES >= 32 or is_pow2(LANES)"),
+        ("whole_vectors", "d % VEC == 0"),
+        ("row_fits", "KEEP == 0 or LANES * VEC * KEEP >= d"),
     ]
 
 
 def test_what_the_contract_grants_is_not_asked() -> None:
     kernel, problem = models.group_quant()  # groups of 128
-    assert "whole_vectors" not in [
-        name for _, name, _ in structural_rules(TemplateDraft(kernel, ROWS), problem)
-    ]
+    assert "whole_vectors" not in [name for name, _ in structural_rules(TemplateDraft(kernel, ROWS), problem)]
 
 
 def test_a_count_that_the_kernel_is_not_given_makes_the_grid_exact() -> None:

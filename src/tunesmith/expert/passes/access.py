@@ -86,8 +86,7 @@ def widest_vector(draft: TemplateDraft, context: Context, name: str) -> tuple[in
 def rules_of_sizes(draft: TemplateDraft, context: Context, vector: ParameterChoice) -> list[str]:
     """What the written kernel requires of sizes and the vector alone."""
     known = {vector.name, *context.problem.size_names}
-    required = [text for kind, _, text in structural_rules(draft, context.problem) if kind == "require"]
-    return [text for text in required if parse(text).names <= known]
+    return [text for _, text in structural_rules(draft, context.problem) if parse(text).names <= known]
 
 
 def is_widest(draft: TemplateDraft, context: Context) -> str:

@@ -60,6 +60,8 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
         prefer.append(("wide_if_kept", f"{name} == 0 or {also}{widest}"))
     if "tasks" in schedule:
         prefer.append(("kept_if_several", f"{name} > 0 or {tasks} <= {schedule['tasks'].default}"))
+    if "items" in schedule:
+        prefer.append(("one_way_at_a_time", f"{name} == 0 or {schedule['items'].name} == 1"))
     answers = [(Remedy.ROW_IN_REGISTERS, f"{name} > 0"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
     if kernel.staged:
         answers.append((Remedy.LESS_SHARED, f"{name} > 0"))

@@ -105,15 +105,11 @@ def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoic
 
 
 def header(plan: WritingPlan, baked: Baked) -> list[str]:
-    schedule, structural = plan.draft.schedule, rules_of(plan)
-    given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
-    conditions = [
-        (title, distinct((), (*((name, text) for kind, name, text in structural if kind == title), *pairs)))
-        for title, pairs in given.items()
-    ]
+    draft = plan.draft
+    require = distinct((), (*rules_of(plan), *draft.require))
     return declaration(
-        schedule.choices,
-        [*conditions, ("answers", plan.draft.answers)],
+        draft.schedule.choices,
+        [("require", require), ("prefer", draft.prefer), ("answers", draft.answers)],
         baked.declared(),
         plan.draft.build_flags,
         _launch(plan),
