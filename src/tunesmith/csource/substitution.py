@@ -125,6 +125,8 @@ class _Scopes:
         match stmt:
             case c.Declare() | c.Evaluate():
                 return self._simple(stmt, values)
+            case c.Alternative():
+                return self._alternative(stmt, values, depth)
             case c.Verbatim(text=text, names=names) if any(name in values for name in names):
                 return replace(stmt, text=replace_words(text, values), names=_names_after(names, values))
             case _:
@@ -135,6 +137,21 @@ class _Scopes:
                     lambda body: self.block(body, dict(inner), depth),
                     lambda part: self._simple(part, inner),
                 )
+
+    def _alternative(self, stmt: c.Alternative, values: dict[str, c.Expr], depth: int) -> c.Stmt:
+        """Its branches are no scopes: what either declares hides a variable from there on."""
+        seen = [dict(values), dict(values)]
+        then, otherwise = (
+            self.block(part, own, depth) for part, own in zip((stmt.then, stmt.otherwise), seen, strict=True)
+        )
+        now = dict(seen[0].items() & seen[1].items())
+        if any(name not in values or values[name] != value for own in seen for name, value in own.items()):
+            raise c.Unreadable("a choice of the preprocessor declares a variable that must be renamed")
+        condition = _in_expr(stmt.condition, values)
+        values.clear()
+        values.update(now)
+        inside = self.block(stmt.inside, dict(now), depth)
+        return replace(stmt, condition=condition, then=then, otherwise=otherwise, inside=inside)
 
     def _simple(self, stmt: c.Declare | c.Evaluate, values: dict[str, c.Expr]) -> c.Declare | c.Evaluate:
         if isinstance(stmt, c.Declare):

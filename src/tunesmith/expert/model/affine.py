@@ -26,6 +26,22 @@ def is_same_integer(left: c.Type, right: c.Type) -> bool:
     )
 
 
+def is_narrow(type_: c.Type) -> bool:
+    """Whether arithmetic on it is done in a wider type."""
+    return not type_.is_pointer and INTEGERS.get(type_.base, (8, True))[0] < 4
+
+
+def wrapped(type_: c.Type, value: int) -> int:
+    """The number as a variable of the type holds it, if that is narrower than the arithmetic's."""
+    if not is_narrow(type_):
+        return value
+    size, signed = INTEGERS[type_.base]
+    if type_.base == "bool":
+        return int(value != 0)
+    value &= (1 << 8 * size) - 1
+    return value - (1 << 8 * size) if signed and value >> (8 * size - 1) else value
+
+
 # A product of factors, in the order of their text -> how often it is added.
 Terms = dict[tuple[c.Expr, ...], int]
 
@@ -234,8 +250,8 @@ def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
         return None
     if inner.step == 0:
         return inner
-    moved = affine(factor.left, index)
-    offset = [] if moved is None or moved[1] == number(0) else [moved[1]]
+    still = {key: n for key, n in terms(factor.left).items() if all(index not in names_in(f) for f in key)}
+    offset = [from_terms(still)] if still else []
     within = (*inner.within, factor.right, *offset)
     return Stride(0 if factor.op == "/" else 1, within)
 

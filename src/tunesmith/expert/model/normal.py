@@ -269,10 +269,22 @@ class _Normaliser:
         return False
 
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
+        for name in walk.assigned_in(expr) & {*env, *self._pointers}:
+            if name in self._types and self._types[name].is_pointer and not _only_addressed(expr, name):
+                raise OutOfReach.at(line, f"the pointer '{name}' moves")
         result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
         if sum(1 for _ in walk.nodes_in(result)) > _LARGEST:
             raise OutOfReach.at(line, "an expression grows too large with its names written out")
         return result
+
+
+def _only_addressed(expr: c.Expr, name: str) -> bool:
+    """Whether nothing is done to it but that its address is taken."""
+    return not any(
+        (isinstance(node, c.Assign) and node.target == c.Name(name))
+        or (isinstance(node, c.Unary) and node.op in ("++", "--") and node.operand == c.Name(name))
+        for node in walk.nodes_in(expr)
+    )
 
 
 def _loop_names(body: Sequence[c.Stmt]) -> frozenset[str]:

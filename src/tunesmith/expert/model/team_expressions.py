@@ -23,7 +23,7 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import is_integer
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
-from tunesmith.expert.model.affine import MIRROR, OPPOSITE
+from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
@@ -73,10 +73,11 @@ class Expressions:
 
     def cast(self, type_: c.Type, value: tv.Value) -> tv.Value:
         match value:
-            case tv.Int(expr=None) | tv.Int(expr=c.Number()) if is_integer(type_):
-                return value
-            case tv.Int(expr=expr) if is_integer(type_) and expr is not None:
-                return replace(value, expr=c.Cast(type_, expr))
+            case tv.Int(value=given, expr=expr) if is_integer(type_):
+                held = wrapped(type_, given)
+                if isinstance(expr, c.Number):
+                    return value if held == given else replace(value, value=held, expr=number(held))
+                return replace(value, value=held, expr=None if expr is None else c.Cast(type_, expr))
             case tv.Int(expr=expr) | tv.Sym(expr=expr) if expr is not None:
                 return tv.Sym(c.Cast(type_, expr))
             case tv.PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base == type_.base:

@@ -13,7 +13,7 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import declared_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import touches
-from tunesmith.expert.model.affine import Head, head_of, number
+from tunesmith.expert.model.affine import Head, head_of, is_narrow, number
 from tunesmith.expert.model.element_loops import element_body
 from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.geometry import THREAD, Layout, Strided, check_lanes
@@ -313,7 +313,8 @@ class LoopReader:
             before = old.at(thread)
             if isinstance(own, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
                 return self.expressions.join(update.operator, before, own, thread)
-            return self.expressions.binary(update.operator, before, own, thread)
+            joined = self.expressions.binary(update.operator, before, own, thread)
+            return self.expressions.cast(type_, joined) if is_narrow(type_) else joined
 
         self.memory.write(name, self.memory.vector(active, after), active)
         return total

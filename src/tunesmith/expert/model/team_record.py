@@ -24,7 +24,14 @@ from tunesmith.csource.types import integer_type, is_integer, type_of
 from tunesmith.csource.walk import map_expr, names_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
-from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
+from tunesmith.expert.model.affine import (
+    MIRROR,
+    is_same_integer,
+    number,
+    same_value,
+    without_casts,
+    wrapped,
+)
 from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
@@ -99,6 +106,9 @@ class TeamRecord:
         match value:
             case tv.Int(expr=expr) if not is_integer(type_) and expr is not None:
                 return tv.Sym(self.name_of(type_, hint, expr))
+            case tv.Int(value=given, expr=expr) if (held := wrapped(type_, given)) != given:
+                said = c.Cast(c.Type(type_.base), expr) if expr is not None else None
+                return replace(value, value=held, expr=number(held) if isinstance(expr, c.Number) else said)
             case tv.Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
                 found = integer_type(expr, self.memory.types)
                 if found is None or not is_same_integer(found, type_):

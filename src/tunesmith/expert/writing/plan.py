@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
+from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Number, Type
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in
+from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in, statements_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import (
     Each,
@@ -23,7 +24,7 @@ from tunesmith.expert.model.kernel import (
     names_in_steps,
     own_parts,
 )
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, dialect
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
@@ -77,6 +78,12 @@ class WritingPlan:
     def language(self) -> str:
         return self.kernel.source.language
 
+    @cached_property
+    def lines(self) -> Mapping[str, int]:
+        """Where the kernel's variables are declared."""
+        declares = [s for s in statements_in(self.kernel.function.body) if isinstance(s, Declare)]
+        return {declare.name: declare.line for declare in reversed(declares)}
+
     @property
     def is_flat(self) -> bool:
         return not self.kernel.tasks
@@ -119,7 +126,7 @@ class WritingPlan:
     def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
         reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
-        return "int" if self.sizes.fits_int(*reach) else dialect(self.language).wide
+        return "int" if self.sizes.fits_int(*reach) else wide(self.language)
 
     @property
     def has_totals(self) -> bool:
@@ -129,6 +136,12 @@ class WritingPlan:
     def keeps(self) -> tuple[Group, ...]:
         """Groups with something to keep, where the schedule may keep it."""
         return tuple(self.groups) if self.knobs.keep.most > 0 else ()
+
+    @property
+    def keeps_staged(self) -> bool:
+        """Whether nothing is left in shared memory once rows are kept."""
+        kept = {key[0] for group in self.keeps for key in group.shared}
+        return bool(self.keeps) and all(staged.name in kept for staged in self.kernel.staged)
 
     def loop(self, each: Each) -> LoopPlan:
         return self.loops[id(each)]
@@ -175,7 +188,10 @@ def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
 
 def _share(group: Group, plan: WritingPlan) -> None:
     staged = {staged.name for staged in plan.kernel.staged}
-    touched = _outside(group, plan)
+    elsewhere = _outside(group, plan)
+    if staged & elsewhere & {name for loop in group.loops for name in names_in(loop.each.body)}:
+        return  # a loop in a branch reads what this group would have kept in registers alone
+    touched = elsewhere & plan.written
     uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
     for loop in group.loops:
         for pack in loop.packs:
@@ -228,10 +244,10 @@ def _in_turn(each: Each, plan: WritingPlan) -> set[str]:
 
 
 def _outside(group: Group, plan: WritingPlan) -> set[str]:
-    """Arrays that the kernel writes and that steps other than the group's loops touch."""
+    """Names in steps other than the group's loops."""
     own = {id(loop.each) for loop in group.loops}
     others = [step for step in all_steps(plan.kernel.steps) if id(step) not in own]
-    return {name for step in others for part in own_parts(step) for name in names_in(part) & plan.written}
+    return {name for step in others for part in own_parts(step) for name in names_in(part)}
 
 
 def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
