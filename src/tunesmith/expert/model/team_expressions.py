@@ -25,7 +25,7 @@ from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, wraps_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
 
 _SHUFFLES = {
@@ -264,7 +264,10 @@ class Expressions:
                     return self.combine("<", self.eval(left, active), up, active)
                 return self.combine("<", self.eval(left, active), self.eval(expr.right, active), active)
             case c.Binary(op=op, left=left, right=right):
-                return self.combine(op, self.eval(left, active), self.eval(right, active), active)
+                parts = self.eval(left, active), self.eval(right, active)
+                if wraps_below_zero(expr, parts, active, self.memory.types):
+                    raise self.memory.refusal(f"an unsigned number below zero in '{print_expr(expr)}'")
+                return self.combine(op, *parts, active)
             case c.Ternary():
                 return self.ternary(expr, active)
             case c.Call():
