@@ -462,3 +462,12 @@ def test_a_narrow_total_that_starts_somewhere_wraps() -> None:
     once = kernel.steps[-1]
     assert isinstance(once, Once)
     assert "(signed char)(100 + s)" in print_statements(once.body)
+
+
+def test_a_sum_that_starts_at_zero_is_still_cut_at_zero() -> None:
+    body = _EACH_ROW + (
+        "float s = 0.0f; for (int j = 0; j < d; j++) s += x[i * d + j];\nout[i * d] = fmaxf(s, 0.0f);"
+    )
+    once = lifted(row_problem(body, grid=("ceildiv(rows, 64)",), block=("64",))).steps[-1]
+    assert isinstance(once, Once)
+    assert "fmaxf(s, 0.0f)" in print_statements(once.body)

@@ -346,6 +346,9 @@ _FOUND: Mapping[str, Trap] = {
         + _LOOP
         + "out[i] = -kept[i];\n}"
     ),
+    "a sum that is at least zero": _block(
+        _SUM + _TREE + "s = fmaxf(room[0], 0.0f);\n" + _LOOP + "out[i] = x[i] + s;"
+    ),
     "a narrow number of a thread": _block(
         "const unsigned char t = (unsigned char)(threadIdx.x * 16);\nif (t == 240) aux[0] = 1;\n"
         + _LOOP

@@ -142,7 +142,8 @@ class Expressions:
         total = self.memory.totals.get(value.name) if isinstance(value, c.Name) else None
         if total is None and not isinstance(value, c.Number):
             return False
-        return tv.is_neutral(operator, tv.Sym(other), None if total is None else total.start)
+        start = total.start if total is not None and total.operator == operator else None
+        return tv.is_neutral(operator, tv.Sym(other), start)
 
     def join(self, operator: Operator, left: tv.Value, right: tv.Value, thread: int) -> tv.Value:
         """Two values combined by a total's operator, at least one of them a part (or a complete total)."""
