@@ -50,7 +50,7 @@ def test_a_kernel_with_local_moves_alone_starts_with_its_block() -> None:
     local = tuple(move.name for move in LOCAL_MOVES)
     found = next_round((), (), local)
     assert isinstance(found, tuple)
-    assert set(found) == {"block", "restrict", "fast", "unroll"}
+    assert set(found) == {"block", "knobs", "restrict", "fast", "unroll"}
 
 
 def test_the_first_round_follows_the_diagnosis() -> None:

@@ -15,9 +15,9 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.errors import BadInput
 from tunesmith.expert.model.kernel import Each, KernelModel, NotReadable, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.model.words import explain_lines
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context
-from tunesmith.expert.moves.local_draft import find_site, start, template_text
+from tunesmith.expert.model.words import explain_lines, fact_lines
+from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, is_of
+from tunesmith.expert.moves.local_draft import find_site, start, template_text, whole_text
 from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
 from tunesmith.expert.moves.vectors import packs_in, planned, widest_vector
 from tunesmith.expert.writing import Unwritable, write
@@ -31,6 +31,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
+OWN_TEXT = ("knobs",)  # asked for alone: the text's own choices, of a kernel that can be read as well
 _Refusals = list[tuple[str, str]]
 _Page = tuple[str, TemplateDraft, _Refusals]  # the template written, and moves that did not apply
 
@@ -44,6 +45,8 @@ class ExpertAuthor:
         reading = read(problem)
         if isinstance(reading, str):
             return _local(task, context, reading)
+        if task.moves == OWN_TEXT:
+            return _local(task, context)
         return _template(task, context, reading)
 
     def available(
@@ -167,29 +170,35 @@ def left_out(choice: ParameterChoice, without: tuple[tuple[str, int], ...]) -> P
     return replace(choice, values=values, default=choice.default if choice.default in values else values[0])
 
 
-def _local(task: Refactoring, context: Context, why: str) -> Written | Declined:
-    """The original's own text with local choices; `why` says what kept the expert from more."""
+def _local(task: Refactoring, context: Context, why: str = "") -> Written | Declined:
+    """The original's own text with local choices; `why` says what kept the expert from more, if anything."""
     problem = context.problem
     notes = (
-        f"{problem.kernel.path} is beyond the expert: {why}. Its own text is kept, with local moves only",
+        f"{problem.kernel.path} is beyond the expert: {why}. Its own text is kept, with local moves only"
+        if why
+        else f"{problem.kernel.path} keeps its own text, with its own choices open",
     )
     site = find_site(problem)
-    if isinstance(site, str):
-        return Declined(f"{notes[0]}; and {site}")
-    draft, refused = start(site, problem), list[tuple[str, str]]()
+    draft = start(whole_text(problem) if isinstance(site, str) else site, problem)
+    refused = list[tuple[str, str]]()
     for move in LOCAL_MOVES:
         if move.name in task.moves:
-            result = move.apply(draft, context)
+            # Where kernels are several, or not to be seen, only what needs none in particular is done.
+            result = (
+                site if isinstance(site, str) and move.name not in OWN_TEXT else move.apply(draft, context)
+            )
             if isinstance(result, str):
                 refused.append((move.name, result))
             else:
                 draft = result
     refused += _not_here(task, [move.name for move in LOCAL_MOVES], f"the kernel keeps its own text: {why}")
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
+    if not draft.choices and isinstance(site, str):
+        return Declined(f"{notes[0]}; and {site}")
     if not draft.choices:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refused)
         return Declined(f"{notes[0]}, and none applies ({reasons})")
-    return Written(template_text(draft, context), draft.moves, _listed(refused), notes)
+    return Written(template_text(draft, context), draft.moves, _listed(refused), (*notes, *draft.notes))
 
 
 def _listed(refused: _Refusals) -> tuple[tuple[str, str], ...]:
@@ -305,7 +314,7 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
             name,
             about[name],
             places.get(name, ""),
-            tuple(line for own, line in parameters if own.rstrip("_") in PARAMETERS[name]),
+            tuple(line for own, line in parameters if is_of(name, own)),
             tuple(str(remedy) for remedy in REMEDIES[name]),
         )
         for name in written.moves
@@ -318,6 +327,11 @@ def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...
     if isinstance(kernel, str):
         return (f"{problem.kernel.path} is beyond the expert: {kernel}",)
     return tuple(explain_lines(kernel))
+
+
+def rests_on(kernel: KernelModel | str) -> tuple[str, ...]:
+    """What that reading relies on, and why it may."""
+    return () if isinstance(kernel, str) else tuple(fact_lines(kernel))
 
 
 def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from tunesmith.expert.moves import PARAMETERS, REMEDIES
+from tunesmith.expert.moves import PARAMETERS, REMEDIES, is_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
@@ -40,7 +40,7 @@ AT_ONCE = 4  # moves that join a later round
 MOST_ROUNDS = 12  # rejected ones included, which cost a check each
 
 # Values of these hang together: searched one after the other they would mislead.
-SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "block")
+SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "block", "knobs")
 ALWAYS = ("lanes", "block")  # stay open in every round
 # With nothing else known: what seldom applies and pays where it does, then what may pay anywhere, last what
 # costs a build for every size or only guides the compiler.
@@ -114,8 +114,7 @@ def idle_moves(
     """
     found = []
     for move in moves:
-        stems = PARAMETERS.get(move, ())
-        own = [name for name in default.as_dict() if name.rstrip("_") in stems]
+        own = [name for name in default.as_dict() if is_of(move, name)]
         unused = all(winner[name] == default[name] for winner in winners for name in own)
         open_still = move in ALWAYS or any(_may_be_faster(e, own) for e in explanations)
         if own and winners and unused and not open_still:

@@ -121,12 +121,14 @@ def template_of(given: Problem, *moves: str) -> Template:
 def test_all_of_them_make_one_template_of_a_plain_kernel() -> None:
     template = template_of(problem())
     names = [param.name for param in template.space.params]
-    assert names == ["BLOCK", "RESTRICT", "UNROLL", "FAST", "BOUNDS", "REGS", "LEVEL"]
+    assert names == ["BLOCK", "KNOB_UNROLL", "RESTRICT", "UNROLL", "FAST", "BOUNDS", "REGS", "LEVEL"]
     assert template.default.as_dict() == {
-        "BLOCK": 128, "RESTRICT": 0, "UNROLL": 0, "FAST": 0, "BOUNDS": 0, "REGS": 255, "LEVEL": 5,
+        "BLOCK": 128, "KNOB_UNROLL": 2, "RESTRICT": 0, "UNROLL": 0, "FAST": 0, "BOUNDS": 0, "REGS": 255,
+        "LEVEL": 5,
     }  # fmt: skip
     assert {remedy.value: expr.text for remedy, expr in template.answers} == {
-        "block_size": "BLOCK != 128", "hoist_invariants": "RESTRICT == 1", "unroll": "UNROLL > 1",
+        "block_size": "BLOCK != 128", "hoist_invariants": "RESTRICT == 1",
+        "unroll": "KNOB_UNROLL > 1 or UNROLL > 1",
         "items_in_flight": "UNROLL > 1", "fast_intrinsics": "FAST == 1", "launch_bounds": "BOUNDS > 0",
         "register_cap": "REGS < 255", "compiler_flags": "LEVEL != 5",
     }  # fmt: skip
@@ -146,6 +148,7 @@ def test_edits_leave_the_rest_of_the_text_as_it_is() -> None:
     assert "        \n#if UNROLL\n#pragma unroll UNROLL\n#endif\nfor (int half = 0;" in text
     assert text.count("#pragma unroll UNROLL") == 1  # not the outer loop, not the one with its own pragma
     taken_out = text.replace(" LAUNCH_BOUNDS void", " void").replace("NO_ALIAS ", "")
+    taken_out = taken_out.replace("#pragma unroll KNOB_UNROLL", "#pragma unroll 2")
     taken_out = taken_out.replace("\n#if UNROLL\n#pragma unroll UNROLL\n#endif\n", "")
     assert taken_out.replace("#if FAST\n#define expf __expf\n#endif\n", "").endswith(KERNEL)
 
@@ -182,6 +185,9 @@ def test_restrict_respects_what_the_contract_says_of_overlap() -> None:
         ("float sum = 0.0f;", "float sum = threadIdx.x;", "threadIdx.x is used outside"),
         ("float sum = 0.0f;", "float sum = blockDim.x;", "blockDim.x is used outside"),
         ("float sum = 0.0f;", "float sum = blockIdx.x;", "blockIdx.x is used outside"),
+        ("float sum = 0.0f;", "float sum = __lane_id();", "__lane_id is used"),
+        ("float sum = 0.0f;", "float sum = __builtin_amdgcn_workitem_id_x();", "_workitem_id_x is used"),
+        ("float sum = 0.0f;", "float sum = __clusterIdx().x;", "__clusterIdx is used"),
         ("template <", "#define LANE threadIdx.x\ntemplate <", "threadIdx.x is used outside"),
         ("template <", "__device__ void wait() { __syncthreads(); }\ntemplate <", "__syncthreads is used"),
         ("__global__ void blur", "__global__ void __launch_bounds__(128) blur", "fixed by launch bounds"),

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.fold import COMPARISONS, binary, int_value, unary
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import is_integer
@@ -369,11 +370,16 @@ class Expressions:
         if name in _GROUP_TOTALS or name in _WARP_TOTALS:
             span = self.memory.threads if name in _GROUP_TOTALS else self.memory.warp
             operator = _GROUP_TOTALS.get(name) or _WARP_TOTALS[name]
+            if name.endswith("_sync"):
+                self.memory.check_mask(self.eval(args[0], active), active)
             return self.group_total(operator, self.eval(args[-1], active), span, active)
         if name in MAXIMA | MINIMA and len(args) == 2:
             kind: Operator = "max" if name in MAXIMA else "min"
             left, right = self.eval(args[0], active), self.eval(args[1], active)
             return self.memory.apply(lambda a, b, t: self.extreme(name, kind, a, b, t), left, right, active)
+        effects = function_effects(name) if is_function(name) else Effects.NONE
+        if not effects.may_repeat and not effects & Effects.ASSIGNS:
+            raise self.memory.refusal(f"the call of '{name}' inside an expression is not followed")
         parts = [self.eval(arg, active) for arg in args]
         return self.built(lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active)
 

@@ -7,11 +7,12 @@ from typing import Any
 
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.moves import instructions, local_moves, sharing, vectors
+from tunesmith.expert.moves.knobs import knobs
 from tunesmith.expert.moves.local_draft import LocalDraft
 from tunesmith.expert.moves.port import Context, Move
 from tunesmith.problem.template import Remedy
 
-__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move"]
+__all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "is_of"]
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
@@ -23,7 +24,7 @@ MOVES: tuple[Move[TemplateDraft], ...] = (
     *(instructions.registers, instructions.flags),
 )
 LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (
-    *(local_moves.block, local_moves.restrict, local_moves.unroll, local_moves.fast),
+    *(local_moves.block, knobs, local_moves.restrict, local_moves.unroll, local_moves.fast),
     *(local_moves.bounds, local_moves.registers, local_moves.flags),
 )
 _EVERY: tuple[Move[Any], ...] = (*MOVES, *LOCAL_MOVES)
@@ -34,3 +35,9 @@ REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
     name: tuple(dict.fromkeys(remedy for move in _EVERY if move.name == name for remedy in move.remedies))
     for name in PARAMETERS
 }
+
+
+def is_of(move: str, parameter: str) -> bool:
+    """Whether a parameter of a template is the move's; those of knobs end with names of the source."""
+    own = PARAMETERS.get(move, ())
+    return parameter.rstrip("_") in own or (move == knobs.name and parameter.startswith(f"{own[0]}_"))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from tunesmith.csource.lex import lex, split_at
+from tunesmith.csource.lex import lex, split_at, without_comments
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.port import Context, alone, either
@@ -21,6 +21,7 @@ from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.expert.writing.write import declaration, default_lines
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import PLACEHOLDER
+from tunesmith.problem.template_source import defines
 
 # -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
 
@@ -94,6 +95,13 @@ def find_site(problem: Problem) -> EditSite | str:
     )
 
 
+def whole_text(problem: Problem) -> EditSite:
+    """The text without a kernel of its own: for moves that look at nothing else."""
+    kernel = problem.kernel
+    source = blank_source(kernel.text, cast("Language", kernel.language))
+    return EditSite(kernel.text, kernel.path, 0, 0, _after_includes(kernel.text, source), False, (), ())
+
+
 def _after_includes(text: str, source: Blanked) -> int:
     places = [m.end() for m in _INCLUDE.finditer(text)]
     place = places[-1] if places else 0
@@ -160,10 +168,12 @@ def _end_of_loop(plain: str, place: int, end: int) -> int:
 
 @dataclass(frozen=True)
 class Edit:
-    """Text to be inserted before a place of the original; edits of one place follow each other."""
+    """Text to be inserted before a place of the original, or in place of some characters there; edits of one
+    place follow each other."""
 
     offset: int
     text: str
+    length: int = 0  # characters of the original that go
 
 
 @dataclass(frozen=True)
@@ -190,6 +200,7 @@ class LocalDraft:
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
     moves: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # for the reader of the report
 
     def choice(self, name: str) -> ParameterChoice | None:
         return next((c for c in self.choices if c.name.rstrip("_") == name), None)
@@ -244,12 +255,22 @@ def template_text(draft: LocalDraft, context: Context) -> str:
     defaults = [line for choice in draft.choices for line in default_lines(choice.name, choice.default)]
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
     text = draft.site.text
-    inserted = [(edit.offset, place, edit.text) for place, edit in enumerate(draft.edits)]
+    changed = [(edit.offset, place, edit.text, edit.length) for place, edit in enumerate(draft.edits)]
     if draft.after_includes:
-        inserted.append((draft.site.after_includes, -1, "\n".join(draft.after_includes) + "\n"))
-    for offset, _, addition in sorted(inserted, reverse=True):
-        text = text[:offset] + addition + text[offset:]
-    return "\n".join([*header, "//", about, *defaults, *draft.preamble]) + "\n" + text
+        changed.append((draft.site.after_includes, -1, "\n".join(draft.after_includes) + "\n", 0))
+    for offset, _, addition, length in sorted(changed, reverse=True):
+        text = text[:offset] + addition + text[offset + length :]
+    return "\n".join([*header, "//", about, *defaults, *draft.preamble]) + "\n" + _no_parameters(text)
+
+
+def _no_parameters(text: str) -> str:
+    """Defaults of the original's own, `#ifndef N` and `#define N 4`, in a form that declares no parameter."""
+    for define in defines(without_comments(text)):
+        if define.is_default:
+            behind = r"(?=[ \t]*(?:/[/*][^\n]*)?\r?\n\s*#[ \t]*define[ \t])"
+            form = rf"^([ \t]*#[ \t]*)ifndef[ \t]+{define.name}{behind}"
+            text = re.sub(form, rf"\1if !defined({define.name})", text, flags=re.MULTILINE)
+    return text
 
 
 def _with_sizes(

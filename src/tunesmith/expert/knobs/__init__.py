@@ -1,0 +1,1 @@
+"""The kernel's own knobs: numbers of its text and its launch that somebody chose, made parameters."""
