@@ -266,10 +266,10 @@ class Expressions:
                     return self.combine("<", self.eval(left, active), up, active)
                 return self.combine("<", self.eval(left, active), self.eval(expr.right, active), active)
             case c.Binary(op=op, left=left, right=right):
-                parts = self.eval(left, active), self.eval(right, active)
-                if wraps_below_zero(expr, parts, active, self.memory.types):
+                sides = self.eval(left, active), self.eval(right, active)
+                if wraps_below_zero(expr, sides, active, self.memory.types):
                     raise self.memory.refusal(f"an unsigned number below zero in '{print_expr(expr)}'")
-                return self.combine(op, *parts, active)
+                return self.combine(op, *sides, active)
             case c.Ternary():
                 return self.ternary(expr, active)
             case c.Call():
