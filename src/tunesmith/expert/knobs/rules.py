@@ -15,6 +15,7 @@ from tunesmith.space.grammar import Arithmetic, Compare, Node, Not, Num, childre
 
 _ASSERTS = ("static_assert", "_Static_assert")
 _HALVING = frozenset({">>=", "<<=", "/=", "*="})
+_HEAD = 60  # words of a declaration
 UNKNOWN_BYTES = 4  # of an element whose type only the compiler knows
 
 
@@ -161,7 +162,7 @@ def arrays(
         for at, token in enumerate(tokens):
             if token.text in (";", "{", "}"):
                 start = at + 1
-            elif token.text == "[" and at - start >= 2 and tokens[at - 1].kind == "word":
+            elif token.text == "[" and 2 <= at - start < _HEAD and tokens[at - 1].kind == "word":
                 head = [t.text for t in tokens[start : at - 1]]
                 dims = _extents(tokens, at, constants, resolve)
                 if not dims or not all(word.isidentifier() or word in ("::", "<", ">", "*") for word in head):
