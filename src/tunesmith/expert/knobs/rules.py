@@ -16,6 +16,7 @@ from tunesmith.space.grammar import Arithmetic, Compare, Node, Not, Num, childre
 _ASSERTS = ("static_assert", "_Static_assert")
 _HALVING = frozenset({">>=", "<<=", "/=", "*="})
 _HEAD = 60  # words of a declaration
+_GROUP = 400  # words in parentheses
 UNKNOWN_BYTES = 4  # of an element whose type only the compiler knows
 
 
@@ -47,7 +48,7 @@ def asserted(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -
 def _group(tokens: Sequence[Token], at: int) -> list[Token]:
     """Inside the parentheses that open there."""
     depth = 0
-    for end in range(at, len(tokens)):
+    for end in range(at, min(at + _GROUP, len(tokens))):
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         if depth == 0:
             return list(tokens[at + 1 : end])
