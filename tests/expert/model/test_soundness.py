@@ -101,6 +101,20 @@ OUT_OF_SIGHT = {
         "__device__ float pair(float a) { return a + __shfl_xor_sync(~0u, a, 1); }\n"
         "template <float (*F)(float)> __device__ float by(float a) { return F(a); }",
         "by<pair>(x[i])", "calls __shfl_xor_sync"),
+    "an operator by its sign": (
+        "struct V { float a; __device__ float operator+(V b) const { return a + threadIdx.x; } };\n"
+        "__device__ float sum(float a) { V v; v.a = a; return v + v; }",
+        "sum(x[i])", "a structure of the file uses threadIdx"),
+    "a free operator": (
+        "struct V { float a; };\n__device__ float operator+(V a, V b) { return a.a + clock(); }\n"
+        "__device__ float sum(float a) { V v; v.a = a; return v + v; }",
+        "sum(x[i])", "an operator of the file uses clock"),
+    "a conversion": (
+        "struct V { float a; __device__ operator float() const { return a * threadIdx.x; } };",
+        "(float)V{x[i]}", "a structure of the file uses threadIdx"),
+    "a parameter's default": (
+        "__device__ float scaled(float a, int k = threadIdx.x) { return a * k; }",
+        "scaled(x[i])", "its head uses threadIdx"),
     "assembly in a function": (
         '__device__ unsigned lane() { unsigned l; asm("mov.u32 %0, %%laneid;" : "=r"(l)); return l; }',
         "x[i] * lane()", "'asm"),
