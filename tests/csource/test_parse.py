@@ -56,6 +56,19 @@ _ZERO = Number("0", 0)
         ("static_cast<float>(x)", Cast(Type("float"), Name("x"))),
         ("reinterpret_cast<const uint4 *>(p)", Cast(Type("uint4", 1, const=True), Name("p"))),
         ("(const uint4 *)p", Cast(Type("uint4", 1, const=True), Name("p"))),
+        ("(p[i]) && x", Binary("&&", Index(Name("p"), Name("i")), Name("x"))),
+        (
+            "(int)(p[i]) && (float)(x) > y",
+            Binary(
+                "&&",
+                Cast(Type("int"), Index(Name("p"), Name("i"))),
+                Binary(">", Cast(Type("float"), Name("x")), Name("y")),
+            ),
+        ),
+        (
+            "x < (y) && i > 3",
+            Binary("&&", Binary("<", Name("x"), Name("y")), Binary(">", Name("i"), Number("3", 3))),
+        ),
         ("float(x)", Cast(Type("float"), Name("x"))),
         ("__half(x)", Cast(Type("__half"), Name("x"))),
         ("half(x)", Cast(Type("__half"), Name("x"))),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.effects import is_pure
 from tunesmith.csource.lex import is_unsigned
 from tunesmith.csource.types import INTEGERS, byte_size, size_of
 from tunesmith.csource.walk import map_expr, map_statements, nodes_in
@@ -73,16 +74,6 @@ def _decided(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
         case c.For(condition=c.Number(value=0), init=init) if all(is_pure(part) for part in init):
             return ()
     return stmt
-
-
-def is_pure(part: c.Expr | c.Stmt) -> bool:
-    """Whether evaluating it changes nothing and may be left out: no assignment, no call, no memory."""
-    return all(
-        isinstance(node, c.Number | c.Name | c.Binary | c.Ternary | c.Cast | c.SizeOf | c.Declare)
-        or (isinstance(node, c.Unary) and node.op not in ("++", "--", "*"))
-        or (isinstance(node, c.Member) and not node.arrow)
-        for node in nodes_in(part)
-    )
 
 
 def _fold_one(node: c.Expr) -> c.Expr:

@@ -8,13 +8,13 @@ qualifiers they do not know go, and where each word came to stand is kept: text 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.lex import Token, closing_angle, layout, squeeze
-from tunesmith.csource.nodes import INDICES, Language, Unreadable
+from tunesmith.csource.nodes import INDICES, Comment, Unreadable
 from tunesmith.csource.types import PRIMITIVE, is_builtin_type
 
 if TYPE_CHECKING:
@@ -59,6 +59,12 @@ class GrammarText:
     def words(self, start: int, end: int) -> tuple[Token, ...]:
         """The tokens whose place here lies in start .. end."""
         return self.tokens[bisect_left(self.starts, start) : bisect_left(self.starts, end)]
+
+    def comments(self, start: int, end: int) -> tuple[Comment, ...]:
+        """Those of the words there; only what closes the last one's line is still behind it."""
+        words = self.words(start, end)
+        found = [(said, said.behind and word is words[-1]) for word in words for said in word.comments]
+        return tuple(replace(said, behind=behind) for said, behind in found)
 
     def at(self, offset: int) -> int:
         """The index of the token at or before an offset."""
@@ -186,6 +192,7 @@ class _Writer:
         self._inserted: set[int] = set()
         self._less: set[int] = set()
         self._cast_ends: set[int] = set()  # tokens that close a cast: what follows it is no call
+        self._doubled: set[int] = set()  # tokens that close a group which must not be taken for a cast
 
     def run(self) -> GrammarText:
         at = 0
@@ -253,6 +260,10 @@ class _Writer:
             self._place("(")
             self._inserted.add(self._length)
             self._write("const ")
+        elif text == "(" and self._is_operand(at):
+            self._place("((")
+        elif at in self._doubled:
+            self._place("))")
         elif self._begins_template_declaration(at):
             self._inserted.add(self._length)
             self._write("const ")
@@ -299,9 +310,7 @@ class _Writer:
 
     def _cast_end(self, at: int) -> int | None:
         """Where `(const uint4 *)` ends: words and stars around a type, and no function's name before it."""
-        before = self._tokens[at - 1] if at else None
-        is_call = before is not None and (before.kind in ("word", "number") or before.text in (")", "]", ">"))
-        if is_call and self._text(at - 1) not in _BEFORE_CAST and at - 1 not in self._cast_ends:
+        if self._is_behind_operand(at):
             return None
         named = False
         for end in range(at + 1, min(at + 12, len(self._tokens))):
@@ -315,6 +324,23 @@ class _Writer:
             if plain and self._text(end + 1) != "::":
                 return None
         return None
+
+    def _is_behind_operand(self, at: int) -> bool:
+        before = self._tokens[at - 1] if at else None
+        is_call = before is not None and (before.kind in ("word", "number") or before.text in (")", "]", ">"))
+        return is_call and self._text(at - 1) not in _BEFORE_CAST and at - 1 not in self._cast_ends
+
+    def _is_operand(self, at: int) -> bool:
+        """`(x[i]) && y`, where x is no type: the grammar may take it for the cast of an address."""
+        if self._is_behind_operand(at):
+            return False
+        end = self._group_end(at) - 1
+        # One word alone may be a header's type, but nobody casts the address of a label.
+        followed = {"&&"} if end == at + 2 else {"&&", "&", "*", "-", "+"}
+        if end <= at or end in self._cast_ends or self._text(end + 1) not in followed:
+            return False
+        self._doubled.add(end)
+        return True
 
     def _is_type(self, name: str) -> bool:
         return self._known.is_type(name, self._language)
@@ -367,64 +393,3 @@ class _Writer:
                 if inner[:4] in (["(", "(", "aligned", "("], ["(", "(", "__aligned__", "("]):
                     found[start] = inner[4]
         return found
-
-
-def syntax_tree(text: str, language: Language) -> Node:
-    # Imported here: loading the grammars would double the start-up time of every command.
-    from tree_sitter import Language as Grammar
-    from tree_sitter import Parser
-
-    if language == "opencl":
-        import tree_sitter_c
-
-        grammar = Grammar(tree_sitter_c.language())
-    else:
-        import tree_sitter_cuda
-
-        grammar = Grammar(tree_sitter_cuda.language())
-    return Parser(grammar).parse(encoded(text)).root_node
-
-
-def encoded(text: str) -> bytes:
-    return text.encode("utf-8", "replace")
-
-
-def text_of(node: Node | None) -> str:
-    if node is None or node.text is None:
-        return ""
-    return " ".join(node.text.decode("utf-8", "replace").split())
-
-
-def syntax_nodes(node: Node) -> Iterator[Node]:
-    """Every node below and with `node`, in the order of the text; no recursion, nesting has no limit."""
-    pending = [node]
-    while pending:
-        current = pending.pop()
-        yield current
-        pending.extend(reversed(current.children))
-
-
-def is_field(parent: Node, name: str, child: Node) -> bool:
-    return parent.child_by_field_name(name) == child
-
-
-def callee(call: Node) -> str | None:
-    """The plain name a call goes to, without namespace and template arguments; None for anything else."""
-    function = call.child_by_field_name("function")
-    while function is not None and function.type in ("qualified_identifier", "template_function"):
-        function = function.child_by_field_name("name")
-    if function is not None and function.type in ("identifier", "primitive_type"):
-        return text_of(function)
-    return None
-
-
-def declared_name(declarator: Node | None) -> Node | None:
-    """The identifier inside `*name`, `&name`, `name[3]`, `name(...)`."""
-    for _ in range(32):
-        if declarator is None or declarator.type == "identifier":
-            return declarator
-        inner = declarator.child_by_field_name("declarator")
-        if inner is None and declarator.type == "reference_declarator" and declarator.named_children:
-            inner = declarator.named_children[-1]
-        declarator = inner
-    return None

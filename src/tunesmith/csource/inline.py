@@ -5,12 +5,12 @@ Functions that only compute a value from values stay calls.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.fold import fold_statements, is_pure
+from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
+from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.specialise import complete_arguments, file_meaning, specialise, template_meaning
 from tunesmith.csource.substitution import Placed, Placer
 from tunesmith.csource.types import Types, declared_types, type_of
@@ -193,25 +193,6 @@ def _sometimes_evaluated(expr: c.Expr) -> frozenset[str]:
     return frozenset(found)
 
 
-COLLECTIVE = (
-    "__shfl", "__syncthreads", "__syncwarp", "__ballot", "__any", "__all", "__match", "__activemask",
-    "__reduce", "atomic", "atom_", "__threadfence", "barrier", "mem_fence", "sub_group", "work_group",
-    "get_", "__ld", "__st", "vload", "vstore", "async_work_group", "__pipeline", "__nanosleep",
-)  # fmt: skip
-
-
-# Instructions that make values of values: no memory, no other thread, no special register.
-_ARITHMETIC = frozenset({
-    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos",
-    "cvt", "div", "dp2a", "dp4a", "ex2", "fma", "lg2", "lop3", "mad", "max", "min", "mov", "mul", "mul24",
-    "mad24", "neg", "not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf",
-    "shl", "shr", "sin", "slct", "sqrt", "sub", "szext", "tanh", "testp", "xor",
-})  # fmt: skip
-
-
-_ASSEMBLY = re.compile(r'\s*(?:__)?asm(?:__)?\s*(?:__)?(?:volatile)?(?:__)?\s*\(((?:\s*"(?:[^"\\]|\\.)*")+)')
-
-
 def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     """The file's functions a call may mean, by name and number of arguments."""
     return [
@@ -224,50 +205,12 @@ def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
 
 
 def side_effect(function: c.Function, source: c.Source) -> str:
-    """What a function does besides computing a value from values, in words; "" for a pure one."""
-    pending, seen = [function], {function.name}
-    while pending:
-        current = pending.pop()
-        reason = _own_side_effect(current)
-        if reason:
-            return reason
-        for call in walk.calls_in(current.body):
-            for called in own_functions(call, source):
-                if called.name not in seen:
-                    seen.add(called.name)
-                    pending.append(called)
-    return ""
+    """What a function does besides computing a value from values, in words; "" for a pure one.
 
-
-def _own_side_effect(function: c.Function) -> str:
-    for parameter in function.parameters:
-        if parameter.type.is_pointer:
-            return f"takes the pointer {parameter.name}"
-        if parameter.type.reference and not parameter.type.const:
-            return f"writes to its argument {parameter.name}"
-    local = {node.name for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)}
-    if any(name not in local for name in walk.stored_in(function.body)):
-        return "writes to memory"
-    for node in walk.nodes_in(function.body):
-        if isinstance(node, c.Name) and node.name.partition(".")[0] in c.INDICES:
-            return f"asks for {node.name}"
-        if isinstance(node, c.Call) and node.function.startswith(COLLECTIVE):
-            return f"calls {node.function}"
-        if isinstance(node, c.Declare) and "shared" in node.storage:
-            return f"uses the shared memory {node.name}"
-        if isinstance(node, c.Verbatim) and node.names & {"asm", "__asm__"} and not _only_computes(node.text):
-            return "contains assembly"
-    return ""
-
-
-def _only_computes(assembly: str) -> bool:
-    """Whether every instruction of an `asm` statement is arithmetic on its operands."""
-    found = _ASSEMBLY.match(assembly)
-    if found is None or "%%" in found[1]:
-        return False
-    text = re.sub(r"\\[nt]", ";", "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1])))
-    lines = [re.sub(r"^@!?\w+\s+", "", line.strip(" {}")) for line in text.split(";")]
-    return all(line.startswith(".reg") or line.split(".")[0] in _ARITHMETIC for line in lines if line)
+    That it may stop the kernel does not count: a kernel that keeps its contract never comes to that.
+    """
+    found = function_causes(function, Program.of(source))
+    return next((cause.what for cause in found if cause.effects != Effects.STOPS), "")
 
 
 def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, TypeVar
+
+from tunesmith.csource.nodes import Comment
 
 Kind = Literal["word", "number", "string", "mark", "directive"]
 
@@ -52,13 +54,17 @@ DEPTHS = {"(": 1, "[": 1, "{": 1, "<": 1, ")": -1, "]": -1, "}": -1, ">": -1, ">
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`space`: the blanks before it on its line. A directive's text is the whole of it after the #."""
+    """`space`: the blanks before it on its line. A directive's text is the whole of it after the #.
+
+    `comments`: those that stand between it and the word before, and one behind it at the end of its line.
+    """
 
     kind: Kind
     text: str
     line: int
     space: str = ""
     offset: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return self.text
@@ -100,6 +106,13 @@ def _elements(text: str) -> Iterator[tuple[str, int, int]]:
 def lex(text: str, line: int = 1) -> list[Token]:
     found: list[Token] = []
     space = ""
+    ahead: list[Comment] = []  # of the word to come
+
+    def add(kind: Kind, word: str, start: int) -> None:
+        nonlocal space, ahead
+        found.append(Token(kind, word, line, space, start, tuple(ahead)))
+        space, ahead = "", []
+
     for kind, start, end in _elements(text):
         whole = text[start:end]
         match kind:
@@ -109,25 +122,52 @@ def lex(text: str, line: int = 1) -> list[Token]:
                 space = whole.rpartition("\n")[2] if "\n" in whole else space + whole
             case "comment":
                 space = "" if "\n" in whole else f"{space} "
+                behind = _is_behind(found, line, text, end)
+                comment = read_comment(whole, line, behind)
+                if comment is not None and behind:
+                    found[-1] = replace(found[-1], comments=(*found[-1].comments, comment))
+                elif comment is not None:
+                    ahead.append(comment)
             case "directive":
-                found.append(Token("directive", _one_line(whole[1:]), line, space, start))
+                add("directive", _one_line(whole[1:]), start)
             case "string":
-                found.append(Token("string", whole, line, space, start))
-                space = ""
+                add("string", whole, start)
             case _:
                 for word in _CODE.finditer(text, start, end):
                     if word.lastgroup == "space":
                         space = word.group()
-                        continue
-                    found.append(
-                        Token(_KINDS[word.lastgroup or "mark"], word.group(), line, space, word.start())
-                    )
-                    space = ""
+                    else:
+                        add(_KINDS[word.lastgroup or "mark"], word.group(), word.start())
         line += whole.count("\n")
     return found
 
 
 _KINDS: dict[str, Kind] = {"word": "word", "number": "number", "mark": "mark"}
+
+
+def _is_behind(found: Sequence[Token], line: int, text: str, end: int) -> bool:
+    """Whether a comment that ends at `end` closes the line of the last word."""
+    if not found or found[-1].kind == "directive" or found[-1].line + found[-1].text.count("\n") != line:
+        return False
+    return _LINE_END.match(text, end) is not None
+
+
+_LINE_END = re.compile(r"[ \t\f\v\r]*(?:\n|\Z)")
+_STARTS = re.compile(r"(?:[/*]{1,4}[!<]+|[/*\s])+")
+_ENDS = re.compile(r"(?:[\\\s]|\?\?/)+\Z")
+_MAX_LINES, _MAX_WIDTH = 20, 160
+
+
+def read_comment(text: str, line: int, behind: bool = False) -> Comment | None:
+    """Its words, as far as they can stand in any comment; None where it has none."""
+    inner = text[2:].removesuffix("*/") if text.startswith("/*") else text
+    lines: list[str] = []
+    for part in inner.split("\n", _MAX_LINES)[:_MAX_LINES]:
+        shown = "".join(sign if sign.isprintable() else " " for sign in part[:_MAX_WIDTH])
+        opening = _STARTS.match(shown)
+        words = _ENDS.sub("", shown[opening.end() :] if opening else shown)
+        lines += [words] if any(sign.isalnum() for sign in words) else []
+    return Comment("\n".join(lines), line, behind) if lines else None
 
 
 def directives(text: str) -> Iterator[Directive]:
@@ -275,12 +315,22 @@ def closing_angle(tokens: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def layout(tokens: Iterable[Token], first_line: int | None = None) -> str:
-    """The words as text, each on its own line number counted from `first_line` (or the first word's)."""
+def layout(tokens: Iterable[Token], first_line: int | None = None, *, with_comments: bool = False) -> str:
+    """The words as text, each on its own line number counted from `first_line` (or the first word's).
+
+    Comments stand on lines of their own or end one, whatever stood behind them.
+    """
     pieces: list[str] = []
     line = first_line
     previous: Token | None = None
     for token in tokens:
+        said = token.comments if with_comments else ()
+        for comment in (comment for comment in said if not comment.behind and comment.line < token.line):
+            line = comment.line if line is None else line
+            fresh = not pieces or pieces[-1].endswith("\n")
+            pieces.append("\n" * max(comment.line - line, 0 if fresh else 1))
+            pieces += [f"{token.space}// {words}\n" for words in comment.lines]
+            line = max(comment.line, line) + len(comment.lines)
         line = token.line if line is None else line
         breaks = max(token.line - line, 0)
         if token.kind == "directive":
@@ -292,6 +342,9 @@ def layout(tokens: Iterable[Token], first_line: int | None = None) -> str:
                 space = " "
             pieces.append("\n" * breaks + space + token.text)
             line = max(token.line, line) + token.text.count("\n")
+        for comment in (comment for comment in said if comment.behind and len(comment.lines) == 1):
+            pieces.append(f"  // {comment.text}\n")
+            line += 1
         previous = token
     return "".join(pieces)
 

@@ -1,7 +1,7 @@
 """The tree of a kernel's source: types, expressions, statements, functions. Plain frozen values.
 
 Only what kernels use. What the reader does not know becomes `Opaque`: text that is kept, never interpreted.
-Operators are spelled as in C. Every statement knows its line in the user's file; printing ignores it.
+Operators are spelled as in C. Every statement knows its line in the user's file, and the comments there.
 """
 
 from __future__ import annotations
@@ -85,11 +85,15 @@ class Ternary:
 
 @dataclass(frozen=True)
 class Call:
-    """Of a function by its name; casts are `Cast`, also those written as functions or static_cast."""
+    """Of a function by its name; casts are `Cast`, also those written as functions or static_cast.
+
+    `of`: the object whose method it is. That is never read, only made: what is read is `Opaque`.
+    """
 
     function: str
     args: tuple[Expr, ...] = ()
     template_args: tuple[str, ...] = ()
+    of: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,32 @@ Expr = (
 
 # -- statements -------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class Comment:
+    """Words about a statement: lines of plain text, without the signs that make a comment of them.
+
+    Somebody else may have written them, so a line that would be more than a comment is none: one that goes on
+    with the next (`??/` is a backslash to old compilers), or that opens the declaration of a template.
+    """
+
+    text: str
+    line: int = 0  # in the user's file; 0: ours
+    behind: bool = False  # at the end of the statement's first line, not on lines before it
+
+    def __post_init__(self) -> None:
+        for words in self.text.split("\n"):
+            if words.endswith(("\\", "??/")) or words.startswith("/") or not words.isprintable():
+                raise ValueError(f"no line of a comment: {words!r}")
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+
+BLANK = Comment("")  # an empty line
+
+
 Storage = Literal["", "shared", "dynamic shared", "constexpr", "static"]
 
 
@@ -157,6 +187,7 @@ class Declare:
     storage: Storage = ""
     align: Expr | None = None
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
     @property
     def is_array(self) -> bool:
@@ -169,6 +200,7 @@ class Evaluate:
 
     expr: Expr
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -178,18 +210,21 @@ class If:
     otherwise: tuple[Stmt, ...] = ()
     constexpr: bool = False
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class For:
-    """`init`: one declaration or assignment each; `unroll` is what a pragma says: None, 0 (full), a count."""
+    """`init`: one declaration or assignment each; `unroll` is what a pragma says: None, 0 (full), a count, or
+    a macro that has it."""
 
     init: tuple[Declare | Evaluate, ...]
     condition: Expr | None
     step: tuple[Expr, ...]
     body: tuple[Stmt, ...]
-    unroll: int | None = None
+    unroll: int | str | None = None
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -198,18 +233,21 @@ class While:
     body: tuple[Stmt, ...]
     after: bool = False  # do { } while ()
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Return:
     value: Expr | None = None
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Jump:
     word: Literal["break", "continue"]
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -218,6 +256,7 @@ class Scope:
 
     body: tuple[Stmt, ...]
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -227,9 +266,42 @@ class Verbatim:
     text: str
     names: frozenset[str] = frozenset()
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
-Stmt = Declare | Evaluate | If | For | While | Return | Jump | Scope | Verbatim
+@dataclass(frozen=True)
+class Alternative:
+    """A choice of the preprocessor, over macros: `#if` ... `#else` ... `#endif`, in a function or a file.
+
+    Another choice alone in `otherwise` is an `#elif`. `inside`: the last statement of either branch is a loop
+    or a block, and this follows in it, so that two heads have one body. Never read, only made.
+    """
+
+    condition: Expr
+    then: tuple[Stmt, ...]
+    otherwise: tuple[Stmt, ...] = ()
+    inside: tuple[Stmt, ...] = ()
+    line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class MacroDefinition:
+    """`#define name(parameters) value`; without parameters an object-like macro. Never read, only made.
+
+    In the value a parameter is a name like any other: it is printed so that any argument may take its place.
+    """
+
+    name: str
+    value: Expr
+    parameters: tuple[str, ...] = ()
+    line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
+
+
+Stmt = (
+    Declare | Evaluate | If | For | While | Return | Jump | Scope | Verbatim | Alternative | MacroDefinition
+)  # fmt: skip
 
 # -- functions --------------------------------------------------------------------------------------
 
@@ -260,7 +332,9 @@ class Function:
     template: tuple[TemplateParameter, ...] = ()
     specialises: tuple[str, ...] = ()  # template<> f<float>: the arguments it is written for
     text: str = ""  # as it stands in the source, with its qualifiers
+    commented: str = field(default="", compare=False)  # the same with its comments, from those before it on
     line: int = field(default=0, compare=False)
+    comments: tuple[Comment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

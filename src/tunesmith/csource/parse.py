@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import integer, of_type
-from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names, syntax_nodes, syntax_tree
+from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names
 from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
 from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader
 from tunesmith.csource.preprocess import preprocess
+from tunesmith.csource.syntax import syntax_nodes, syntax_tree
 from tunesmith.csource.types import canonical
 
 if TYPE_CHECKING:
@@ -87,7 +88,11 @@ def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[To
         if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
             at += 4
         elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
-            kept += [replace(follower, space=tokens[at].space) for follower in tokens[at + 2 : at + 3]]
+            space, comments = tokens[at].space, tokens[at].comments
+            kept += [
+                replace(follower, space=space, comments=(*comments, *follower.comments))
+                for follower in tokens[at + 2 : at + 3]
+            ]
             at += 3
         else:
             kept.append(tokens[at])
@@ -269,11 +274,13 @@ class _FileReader:
             if inner.has_error:
                 self._unread(inner, f"{self.reader.function_name(inner)} could not be read, it stumbles here")
                 return
-            text = layout(self.place.tokens[start:end])
+            tokens = self.place.tokens[start:end]
+            text, commented = layout(tokens), layout(tokens, with_comments=True).strip()
             found = self.reader.function(inner, template, words, text)
             if found is None:
                 self.found.preamble.append(text.strip())
             else:
+                found = replace(found, commented=commented, comments=tokens[0].comments)
                 self.found.functions.append(found)
         except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)

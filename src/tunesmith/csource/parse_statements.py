@@ -10,7 +10,7 @@ from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import read_number
 from tunesmith.csource.parse_expressions import Declarator, ExpressionReader, Specifiers, plain_value
 from tunesmith.csource.types import canonical
-from tunesmith.csource.walk import statements_in
+from tunesmith.csource.walk import commented, statements_in
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,6 +30,11 @@ class StatementReader(ExpressionReader):
         return tuple(done)
 
     def statement(self, node: Node, depth: int) -> tuple[c.Stmt, ...]:
+        """With the comments before it and on its lines; those of a block's statements are their own."""
+        done = self._statement(node, depth)
+        return commented(done, self.place.comments(node.start_byte, _head_end(node)))
+
+    def _statement(self, node: Node, depth: int) -> tuple[c.Stmt, ...]:
         line = self.place.line(node)
         if depth > c.MAX_DEPTH:
             raise c.TooDeep(line)
@@ -96,13 +101,16 @@ class StatementReader(ExpressionReader):
         condition = node.child_by_field_name("condition")
         if _declares(condition):
             return self._verbatim(node, line)
-        otherwise = node.child_by_field_name("alternative")
+        then, otherwise = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
+        about_rest: tuple[c.Comment, ...] = ()
         if otherwise is not None and otherwise.type == "else_clause":
-            otherwise = next(reversed(_parts(otherwise)), None)
+            start, otherwise = otherwise.start_byte, next(reversed(_parts(otherwise)), None)
+            if otherwise is not None and otherwise.type == "compound_statement":
+                about_rest = self.place.comments(start, otherwise.start_byte + 1)
         return c.If(
             self.expr(condition),
-            self.block(node.child_by_field_name("consequence"), d),
-            self.block(otherwise, d),
+            self.block(then, d),
+            commented(self.block(otherwise, d), tuple(replace(said, behind=False) for said in about_rest)),
             constexpr=any(child.type == "constexpr" for child in node.children),
             line=line,
         )
@@ -178,6 +186,17 @@ class StatementReader(ExpressionReader):
         if not items:
             raise c.Unreadable("a function is declared inside a function")
         return _construction(found, tuple(items))
+
+
+def _head_end(node: Node) -> int:
+    """Where the statement's own words end: with a block's opening brace, before another statement."""
+    if node.type == "attributed_statement":
+        return node.named_children[-1].start_byte
+    body = node.child_by_field_name("consequence" if node.type == "if_statement" else "body")
+    body = node if node.type == "compound_statement" else body
+    if body is None:
+        return node.end_byte
+    return body.start_byte + (body.type == "compound_statement")
 
 
 def _construction(found: Declarator, args: tuple[c.Expr, ...]) -> c.Expr:

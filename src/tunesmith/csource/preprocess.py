@@ -266,9 +266,9 @@ class _Expansion:
                 new = new[1:]
             for number, part in enumerate(new):
                 spaced = part.space if number else token.space
-                done.append(replace(part, line=use.line, space=" " if spaced else ""))
+                done.append(replace(part, line=use.line, space=" " if spaced else "", comments=()))
         if done:
-            done[0] = replace(done[0], space=use.space)
+            done[0] = replace(done[0], space=use.space, comments=use.comments)
         return done
 
 

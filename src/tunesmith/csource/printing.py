@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.types import PRIMITIVE
@@ -26,7 +27,7 @@ _OPENCL_INDICES = {
     for opencl, cuda in c.OPENCL_INDICES.items()
     for number, axis in enumerate("xyz")
 }
-_INDENT = "    "
+_INDENT, _WIDTH, _WIDEST_HEAD = "    ", 122, 108
 
 
 def print_expr(expr: c.Expr, language: str = "cuda") -> str:
@@ -69,9 +70,27 @@ def print_function(function: c.Function, language: str = "cuda", head: str = "")
     return f"{line}\n{{\n{print_statements(function.body, 1, language)}}}\n"
 
 
+def print_kernel(kernel: c.Function, head: str, language: str = "cuda") -> str:
+    """With its comments; what stands before its name has a line of its own, parameters what they need."""
+    start = f"{kernel.name}("
+    parameters = [print_parameter(p, language) for p in kernel.parameters]
+    lines = [*_comment_lines(kernel.comments, 0), head, start]
+    for number, text in enumerate(parameters):
+        piece = text + (", " if number < len(parameters) - 1 else ")")
+        if number and len(lines[-1]) + len(piece.rstrip()) > _WIDEST_HEAD:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(" " * len(start))
+        lines[-1] += piece
+    lines[-1] += "" if parameters else ")"
+    return "\n".join([*lines, "{", f"{print_statements(kernel.body, 1, language)}}}", ""])
+
+
 class _Printer:
-    def __init__(self, language: str) -> None:
+    """`parameters`: of the macro whose value is printed."""
+
+    def __init__(self, language: str, parameters: frozenset[str] = frozenset()) -> None:
         self._opencl, self._language = language == "opencl", language
+        self._parameters = parameters
 
     # -- expressions --------------------------------------------------------------------------------
 
@@ -86,6 +105,8 @@ class _Printer:
         match expr:
             case c.Number(text=text):
                 return text, _UNARY if text.startswith("-") else _PRIMARY
+            case c.Name(name=name) if name in self._parameters:
+                return f"({name})", _PRIMARY
             case c.Name(name=name):
                 return (_OPENCL_INDICES.get(name, name) if self._opencl else name), _PRIMARY
             case c.Unary(op=op, operand=operand, postfix=True):
@@ -130,11 +151,16 @@ class _Printer:
         return f"{sides[0]}, {sides[1]}" if op == "," else f"{sides[0]} {op} {sides[1]}"
 
     def _call(self, call: c.Call, d: int) -> str:
-        args = ", ".join([self.expr(arg, _ASSIGN, d) for arg in call.args])
+        args = ", ".join([self._argument(arg, d) for arg in call.args])
         if self._opencl and call.function == "__syncthreads":
             return f"barrier({args or 'CLK_LOCAL_MEM_FENCE'})"
         template = f"<{', '.join(call.template_args)}>" if call.template_args else ""
-        return f"{call.function}{template}({args})"
+        method = "" if call.of is None else f"{self.expr(call.of, _POSTFIX, d)}."
+        return f"{method}{call.function}{template}({args})"
+
+    def _argument(self, arg: c.Expr, d: int) -> str:
+        is_parameter = isinstance(arg, c.Name) and arg.name in self._parameters  # commas end it either way
+        return arg.name if is_parameter and isinstance(arg, c.Name) else self.expr(arg, _ASSIGN, d)
 
     def _braces(self, items: tuple[c.Expr, ...], type_: c.Type | None, d: int) -> str:
         inner = ", ".join([self.expr(item, _ASSIGN, d) for item in items])
@@ -162,8 +188,26 @@ class _Printer:
         return text if declare.init is None else f"{text} = {self.expr(declare.init, _ASSIGN, 0)}"
 
     def statement(self, stmt: c.Stmt, indent: int, lines: list[str], depth: int) -> None:
+        """With its comments: those before it, and one behind its first line where that stays short."""
         if depth > c.MAX_DEPTH:
             raise c.TooDeep
+        before = [said for said in stmt.comments if not said.behind]
+        if c.BLANK in before and lines and lines[-1]:
+            lines.append("")
+        lines += _comment_lines(before, indent)
+        start = len(lines)
+        self._uncommented(stmt, indent, lines, depth)
+        behind = [said for said in stmt.comments if said.behind]
+        if not behind:
+            return
+        first = next((at for at in range(start, len(lines)) if not lines[at].startswith("#pragma")), start)
+        text = "; ".join(said.text for said in behind)
+        if "\n" in text or len(lines[first]) + len(text) > _WIDTH or isinstance(stmt, c.Verbatim):
+            lines[start:start] = _comment_lines(behind, indent)
+        else:
+            lines[first] += f"  // {text}"
+
+    def _uncommented(self, stmt: c.Stmt, indent: int, lines: list[str], depth: int) -> None:
         pad = _INDENT * indent
         match stmt:
             case c.Declare():
@@ -189,6 +233,44 @@ class _Printer:
                 self._braced(f"{pad}", body, indent, lines, depth)
             case c.Verbatim(text=text):
                 lines.extend(pad + line.rstrip() for line in text.split("\n"))
+            case c.Alternative():
+                self._alternative(stmt, indent, lines, depth)
+            case c.MacroDefinition(name=name, value=value, parameters=parameters):
+                head = f"{name}({', '.join(parameters)})" if parameters else name
+                text = _Printer(self._language, frozenset(parameters)).expr(value, _POSTFIX, 0)
+                lines.append(f"#define {head} {text}")
+
+    def _alternative(self, stmt: c.Alternative, indent: int, lines: list[str], depth: int) -> None:
+        word, branch = "if", stmt
+        while True:
+            said = [said.text for said in branch.comments if said.behind] if word == "elif" else []
+            lines.append("  // ".join([f"#{word} {self.expr(branch.condition, 0, 0)}", *said]))
+            self._branch(branch.then, stmt.inside, indent, lines, depth)
+            rest = branch.otherwise
+            if len(rest) != 1 or not isinstance(rest[0], c.Alternative) or rest[0].inside:
+                break
+            word, branch = "elif", rest[0]
+        if rest or stmt.inside:
+            lines.append("#else")
+            self._branch(rest, stmt.inside, indent, lines, depth)
+        lines.append("#endif")
+        for part in stmt.inside:
+            self.statement(part, indent + 1, lines, depth + 1)
+        lines += [_INDENT * indent + "}"] if stmt.inside else []
+
+    def _branch(
+        self, stmts: tuple[c.Stmt, ...], inside: tuple[c.Stmt, ...], indent: int, lines: list[str], depth: int
+    ) -> None:
+        """The last block stays open where more follows in it."""
+        for stmt in stmts[:-1] if inside else stmts:
+            self.statement(stmt, indent, lines, depth + 1)
+        if inside:
+            last = stmts[-1] if stmts else None
+            if not isinstance(last, c.For | c.Scope):
+                raise ValueError("a branch with something to follow in it ends with a loop or a block")
+            head = self._for_head(last) if isinstance(last, c.For) else ""
+            self._braced(_INDENT * indent + head, last.body, indent, lines, depth)
+            lines.pop()
 
     def _if(self, stmt: c.If, indent: int, lines: list[str], depth: int) -> None:
         pad = _INDENT * indent
@@ -206,6 +288,10 @@ class _Printer:
                 lines.pop()
                 head = f"{pad}}} else "
             branch = rest[0] if len(rest) == 1 and isinstance(rest[0], c.If) else None
+            if branch is not None and branch.then:  # between `else` and `if` is no place for comments
+                said = tuple(replace(said, behind=False) for said in branch.comments)
+                first = replace(branch.then[0], comments=(*said, *branch.then[0].comments))
+                branch = replace(branch, then=(first, *branch.then[1:]))
         self._body(head.rstrip(), rest, indent, lines, depth)
 
     def _for_head(self, stmt: c.For) -> str:
@@ -234,10 +320,9 @@ class _Printer:
         keep_braces: bool = False,
     ) -> None:
         """One simple statement goes without braces; anything in which an `else` could go astray does not."""
-        simple = len(body) == 1 and isinstance(body[0], c.Evaluate | c.Return | c.Jump)
-        plain_loop = (
-            len(body) == 1 and isinstance(body[0], c.For) and body[0].unroll is None and not keep_braces
-        )
+        alone = body[0] if len(body) == 1 and all(said.behind for said in body[0].comments) else None
+        simple = isinstance(alone, c.Evaluate | c.Return | c.Jump)
+        plain_loop = isinstance(alone, c.For) and alone.unroll is None and not keep_braces
         if simple or plain_loop:
             lines.append(head)
             self.statement(body[0], indent + 1, lines, depth + 1)
@@ -249,6 +334,10 @@ class _Printer:
         for stmt in body:
             self.statement(stmt, indent + 1, lines, depth + 1)
         lines.append(_INDENT * indent + "}")
+
+
+def _comment_lines(comments: Iterable[c.Comment], indent: int) -> list[str]:
+    return [f"{_INDENT * indent}// {line}" for said in comments for line in said.lines if said.text]
 
 
 def _is_grouped(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import overload
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.fold import is_pure
+from tunesmith.csource.effects import effects_of, is_pure
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import Types, declared_types, type_of
 
@@ -125,6 +125,8 @@ class _Scopes:
         match stmt:
             case c.Declare() | c.Evaluate():
                 return self._simple(stmt, values)
+            case c.Alternative():
+                return self._alternative(stmt, values, depth)
             case c.Verbatim(text=text, names=names) if any(name in values for name in names):
                 return replace(stmt, text=replace_words(text, values), names=_names_after(names, values))
             case _:
@@ -135,6 +137,21 @@ class _Scopes:
                     lambda body: self.block(body, dict(inner), depth),
                     lambda part: self._simple(part, inner),
                 )
+
+    def _alternative(self, stmt: c.Alternative, values: dict[str, c.Expr], depth: int) -> c.Stmt:
+        """Its branches are no scopes: what either declares hides a variable from there on."""
+        seen = [dict(values), dict(values)]
+        then, otherwise = (
+            self.block(part, own, depth) for part, own in zip((stmt.then, stmt.otherwise), seen, strict=True)
+        )
+        now = dict(seen[0].items() & seen[1].items())
+        if any(name not in values or values[name] != value for own in seen for name, value in own.items()):
+            raise c.Unreadable("a choice of the preprocessor declares a variable that must be renamed")
+        condition = _in_expr(stmt.condition, values)
+        values.clear()
+        values.update(now)
+        inside = self.block(stmt.inside, dict(now), depth)
+        return replace(stmt, condition=condition, then=then, otherwise=otherwise, inside=inside)
 
     def _simple(self, stmt: c.Declare | c.Evaluate, values: dict[str, c.Expr]) -> c.Declare | c.Evaluate:
         if isinstance(stmt, c.Declare):
@@ -174,12 +191,18 @@ class Placer:
         if function.result.base == "auto" or function.result.reference:
             return None
         values: dict[str, c.Expr] = {}
+        sometimes = any(
+            isinstance(node, c.Ternary) or (isinstance(node, c.Binary) and node.op in ("&&", "||"))
+            for node in walk.nodes_in(last.value)
+        )
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
             if (uses > 1 and not _is_cheap(arg)) or parameter.name in walk.assigned_in(last.value):
                 return None
             if uses == 0 and not is_pure(arg):
                 return None
+            if sometimes and not effects_of(arg).may_drop:
+                return None  # it may then never be evaluated
             values[parameter.name] = self._as_type(arg, parameter.type)
         value = substitute(last.value, values)
         return self._as_type(value, function.result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -210,43 +209,6 @@ SAME_AS: dict[str, int] = {
 _OF_ALL = frozenset({
     "min", "max", "fmax", "fmin", "fma", "mad", "pow", "clamp", "mix", "native_divide",
 })  # fmt: skip
-# C's mathematics, in the spellings of all floating-point types, and what OpenCL adds to it.
-_MATH = _REAL | {
-    "abs", "acosh", "acospi", "add_sat", "all", "any", "asinh", "asinpi", "atan2pi", "atanh", "atanpi",
-    "bitselect", "clamp", "clz", "cospi", "cross", "ctz", "cyl_bessel_i0", "cyl_bessel_i1", "degrees",
-    "distance", "divide", "dot", "erfcinv", "erfcx", "erfinv", "fast_distance", "fast_length",
-    "fast_normalize", "fdim", "ffs", "fract", "frexp", "hadd", "ilogb", "isequal", "isfinite", "isgreater",
-    "isgreaterequal", "isinf", "isless", "islessequal", "isnan", "isnormal", "isnotequal", "j0", "j1",
-    "labs", "length", "lgamma", "llabs", "llmax", "llmin", "llrint", "llround", "logb", "lrint", "lround",
-    "mad", "mad24", "mad_hi", "mad_sat", "max", "maxmag", "min", "minmag", "mix", "modf", "mul24", "mul_hi",
-    "nan", "nextafter", "norm", "norm3d", "norm4d", "normalize", "normcdfinv", "popcount", "powi", "pown",
-    "powr", "radians", "rcbrt", "recip", "remainder", "remquo", "rhadd", "rhypot", "rnorm", "rnorm3d",
-    "rnorm4d", "rootn", "rotate", "scalbln", "scalbn", "select", "shuffle", "shuffle2", "sign", "signbit",
-    "sincos", "sincospi", "sinpi", "smoothstep", "step", "sub_sat", "swap", "tanpi", "tgamma", "ullmax",
-    "ullmin", "umax", "umin", "upsample", "y0", "y1",
-}  # fmt: skip
-_HALF = frozenset({
-    "ceil", "cos", "exp", "exp10", "exp2", "floor", "log", "log10", "log2", "rcp", "rint", "rsqrt", "sin",
-    "sqrt", "tanh", "trunc",
-})  # fmt: skip
-_PREFIXES = (
-    "make_", "convert_", "as_", "native_", "half_", "vload", "vstore", "atomic", "atom_", "get_", "barrier",
-    "mem_fence", "read_mem_fence", "write_mem_fence", "work_group_", "sub_group_", "prefetch", "assert",
-    "printf",
-)  # fmt: skip
-
-
-def is_known(name: str) -> bool:
-    """Whether the languages or their libraries have the function: nothing is hidden in a call of it.
-
-    Names with two underscores in front are the compiler's own.
-    """
-    name = re.sub(r"^(::)?(cuda::)?(std::)?", "", name)
-    if name.startswith(("__", "numeric_limits<", *_PREFIXES)):
-        return True
-    plain = name.removesuffix("f").removesuffix("l")
-    return name in _MATH or plain in _MATH or name.removeprefix("h2").removeprefix("h") in _HALF
-
 
 Types = Mapping[str, c.Type]
 

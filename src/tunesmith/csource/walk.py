@@ -12,7 +12,10 @@ from tunesmith.csource import nodes as c
 Part: TypeAlias = c.Expr | c.Stmt | Iterable[c.Stmt]  # what the questions below may be asked of
 Block: TypeAlias = Callable[[tuple[c.Stmt, ...]], tuple[c.Stmt, ...]]  # what is done with a block
 
-_STATEMENTS = (c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim)
+_STATEMENTS = (
+    c.Declare, c.Evaluate, c.If, c.For, c.While, c.Return, c.Jump, c.Scope, c.Verbatim, c.Alternative,
+    c.MacroDefinition,
+)  # fmt: skip
 _LEAVES = (c.Name, c.Number, c.SizeOf, c.Opaque)
 _UNREAD = (c.Opaque, c.Verbatim)
 # Of every kind of node: its fields, and whether expressions or statements are in them.
@@ -174,7 +177,7 @@ def map_expr(expr: c.Expr, fn: Callable[[c.Expr], c.Expr], _depth: int = 0) -> c
         part = getattr(expr, name)
         if is_below and isinstance(part, tuple):
             part = tuple([map_expr(each, fn, _depth + 1) for each in part])
-        elif is_below:
+        elif is_below and part is not None:
             part = map_expr(part, fn, _depth + 1)
         parts.append(part)
     return fn(type(expr)(*parts))
@@ -249,6 +252,12 @@ def map_parts(
             return stmt if value is None else replace(stmt, value=on_expr(value))
         case c.Scope():
             return replace(stmt, body=on_body(stmt.body))
+        case c.Alternative(condition=condition, then=then, otherwise=otherwise):
+            then, otherwise, inside = on_body(then), on_body(otherwise), on_body(stmt.inside)
+            condition = on_expr(condition)
+            return replace(stmt, condition=condition, then=then, otherwise=otherwise, inside=inside)
+        case c.MacroDefinition(value=value):
+            return replace(stmt, value=on_expr(value))
     return stmt
 
 
@@ -265,6 +274,14 @@ def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]
         dims=tuple([on_expr(dim) for dim in stmt.dims]),
         align=None if stmt.align is None else on_expr(stmt.align),
     )
+
+
+def commented(stmts: Iterable[c.Stmt], comments: Iterable[c.Comment]) -> tuple[c.Stmt, ...]:
+    """The first of the statements with these comments, ahead of its own."""
+    found = tuple(stmts)
+    if not found:
+        return ()
+    return replace(found[0], comments=(*comments, *found[0].comments)), *found[1:]
 
 
 def map_types(stmts: Iterable[c.Stmt], fn: Callable[[c.Type], c.Type]) -> tuple[c.Stmt, ...]:

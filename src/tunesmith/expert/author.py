@@ -15,7 +15,7 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.errors import BadInput
 from tunesmith.expert.model.kernel import Each, KernelModel, NotReadable, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.model.words import explain_lines
+from tunesmith.expert.model.words import explain_lines, fact_lines
 from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, is_of
 from tunesmith.expert.moves.local_draft import find_site, start, template_text, whole_text
 from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
@@ -327,6 +327,11 @@ def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...
     if isinstance(kernel, str):
         return (f"{problem.kernel.path} is beyond the expert: {kernel}",)
     return tuple(explain_lines(kernel))
+
+
+def rests_on(kernel: KernelModel | str) -> tuple[str, ...]:
+    """What that reading relies on, and why it may."""
+    return () if isinstance(kernel, str) else tuple(fact_lines(kernel))
 
 
 def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:

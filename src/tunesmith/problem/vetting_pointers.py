@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import GrammarText, syntax_nodes, text_of
+from tunesmith.csource.grammar import GrammarText
 from tunesmith.csource.lex import Token
+from tunesmith.csource.syntax import syntax_nodes, text_of
 from tunesmith.csource.types import is_builtin_type
 from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.vetting_types import (

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import (
-    GrammarText,
-    Known,
-    declared_name,
-    grammar_text,
-    syntax_nodes,
-    syntax_tree,
-    text_of,
-)
+from tunesmith.csource.grammar import GrammarText, Known, grammar_text
 from tunesmith.csource.lex import Token
 from tunesmith.csource.nodes import Language
 from tunesmith.csource.parse import top_level_items
+from tunesmith.csource.syntax import declared_name, syntax_nodes, syntax_tree, text_of
 from tunesmith.csource.types import INTEGERS, is_builtin_type
 from tunesmith.problem.device_words import DeviceWords, Refusal, UserWords, listed
 from tunesmith.problem.vetting_pointers import PointerJudge

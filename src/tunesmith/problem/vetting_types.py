@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import declared_name, syntax_nodes, text_of
+from tunesmith.csource.syntax import declared_name, syntax_nodes, text_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

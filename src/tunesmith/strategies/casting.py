@@ -86,12 +86,13 @@ def move_author(problem: Problem) -> MoveAuthor:
 
 
 def reading_of(problem: Problem) -> tuple[str, ...]:
-    """What the expert makes of a kernel, in words."""
+    """What the expert makes of a kernel, in words, and what that rests on."""
     if (own := _own_author(problem)) is not None:
         return own.reading
-    from tunesmith.expert.author import read, reading_lines
+    from tunesmith.expert.author import read, reading_lines, rests_on
 
-    return reading_lines(problem, read(problem))
+    kernel = read(problem)
+    return (*reading_lines(problem, kernel), *rests_on(kernel))
 
 
 def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ def test_simplified_keeps_what_it_cannot_add() -> None:
         ("i / d * 2 * d + i % d", 1, ("d",)),
         ("i / (d / 8) % heads", 0, ("d / 8",)),
         ("i >> 5", 0, ("32",)),
+        ("(i + row) % 16", 1, ("16", "row")),
+        ("(i % 8 - row) & 15", 1, ("8", "16", "-row")),
         ("row * d", 0, ()),
     ],
 )

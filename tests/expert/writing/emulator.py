@@ -23,13 +23,13 @@ from tunesmith.problem.template import Variant
 
 Array = NDArray[Any]
 HEADER = Path(__file__).with_name("emulator.h")
-_INCLUDE = Path(sysconfig.get_paths()["purelib"]) / "nvidia/cu13/include"
+INCLUDE = Path(sysconfig.get_paths()["purelib"]) / "nvidia/cu13/include"
 needs_emulator = pytest.mark.skipif(
-    shutil.which("g++") is None or not (_INCLUDE / "cuda_fp16.h").exists(),
+    shutil.which("g++") is None or not (INCLUDE / "cuda_fp16.h").exists(),
     reason="there is no g++, or no CUDA headers",
 )
 _GUARD = 256  # bytes before and behind every array
-_COMPILE = ("g++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", f"-I{_INCLUDE}")
+_COMPILE = ("g++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", f"-I{INCLUDE}")
 
 
 class Stray(AssertionError):
@@ -87,7 +87,7 @@ def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
     for place, name in enumerate(launch.args):
         kind = scalars.get(name)
         call.append(
-            f"pass{{arguments[{place}]}}" if kind is None else f"*({_c_type(kind.type)} *)arguments[{place}]"
+            f"pass{{arguments[{place}]}}" if kind is None else f"*({c_type(kind.type)} *)arguments[{place}]"
         )
     wrapper = f"""
 struct pass {{ void *p; template <typename T> operator T *() const {{ return (T *)p; }} }};
@@ -116,7 +116,7 @@ def _compile(*words: object) -> None:
         raise AssertionError(f"g++ refuses {' '.join(map(str, words))}")
 
 
-def _c_type(name: str) -> str:
+def c_type(name: str) -> str:
     kind = element_type(name)
     if kind.kind == "float":
         return {4: "float", 8: "double"}[kind.bytes]

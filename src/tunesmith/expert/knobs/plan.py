@@ -14,7 +14,7 @@ from tunesmith.expert.knobs.evidence import LaunchEvidence, evidence_of
 from tunesmith.expert.knobs.find import ConstantTable, entry_parts, find_constants
 from tunesmith.expert.knobs.follow import Followed, LaunchTrees, follow
 from tunesmith.expert.knobs.text import AXES, KnobText, read_text
-from tunesmith.expert.knobs.uses import Uses, find_uses, why_not, words_of
+from tunesmith.expert.knobs.uses import KnobUses, find_uses, why_not, words_of
 from tunesmith.expert.knobs.written import fixed_numbers, name_numbers
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -166,7 +166,7 @@ def _sentence(constants: ConstantTable, key: str, reason: str) -> str:
 
 def _dials(
     constants: ConstantTable,
-    uses: Mapping[str, Uses],
+    uses: Mapping[str, KnobUses],
     open_keys: Iterable[str],
     followed: Followed,
     room: _Room,

@@ -37,7 +37,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 @dataclass(frozen=True)
-class Uses:
+class KnobUses:
     """Of a constant, with what is derived from it."""
 
     kinds: frozenset[str]  # array shared loop geometry template launch unroll switch index
@@ -48,7 +48,7 @@ def words_of(name: str) -> frozenset[str]:
     return frozenset(word.lower() for part in name.split("_") for word in _WORDS.findall(part))
 
 
-def why_not(constant: KnobConstant, uses: Uses, problem: Problem) -> str:
+def why_not(constant: KnobConstant, uses: KnobUses, problem: Problem) -> str:
     """Why a constant is no choice; empty where it is one."""
     if isinstance(constant.place, str):
         return constant.place
@@ -77,7 +77,7 @@ def why_not(constant: KnobConstant, uses: Uses, problem: Problem) -> str:
     return ""
 
 
-def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Mapping[str, Uses]:
+def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -> Mapping[str, KnobUses]:
     """By key. What is derived from a constant counts for it."""
     kinds: dict[str, set[str]] = {key: set() for key in constants.every}
     against: dict[str, str] = {}
@@ -112,10 +112,10 @@ def _keys(node: Node) -> Iterable[str]:
     return Expr("", node).names
 
 
-def _of(key: str, basis: Mapping[str, set[str]], kinds: Mapping[str, set[str]], against: str) -> Uses:
+def _of(key: str, basis: Mapping[str, set[str]], kinds: Mapping[str, set[str]], against: str) -> KnobUses:
     # What is derived counts as a use; only the constant's own uses speak against it.
     every = [key, *(other for other, names in basis.items() if key in names)]
-    return Uses(frozenset(kind for name in every for kind in kinds[name]), against)
+    return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against)
 
 
 def _basis(constants: ConstantTable) -> dict[str, set[str]]:

@@ -11,24 +11,20 @@ expert may rely on:
 `__ldg(p)`, `__ldcs(p)` and their like become plain accesses: how to cache is the schedule's to say. So does
 `__stcs(p, v)`. `&a[i]` as a pointer is `a + i`. A cast to the type that the pointer has anyway is dropped.
 
-How loops and steps touch arrays: what depends on each other, what is stored again or handed over. An element
-that a loop stores may be read or stored again by a later loop only where the same turn does it: the same
-range, the same place. Anything else needs a barrier between the loops, and is refused.
+How loops touch arrays: what depends on each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.printing import print_expr
-from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import declared_in, map_expr, names_in, nodes_in
-from tunesmith.expert.model.affine import affine, number, same_value, simplified, stride, terms
-from tunesmith.expert.model.kernel import ArrayAccess, Each, Let, Once, OutOfReach, Step, all_steps, parts_of
+from tunesmith.csource.walk import Part, assigned_in, declared_in, map_expr, names_in, nodes_in
+from tunesmith.expert.model.affine import affine, number, same_value, terms
 
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
 _STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})
@@ -202,7 +198,7 @@ class Touch:
     atomic: bool = False
 
 
-def touches(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> tuple[Touch, ...]:
+def touches(body: Part, arrays: Mapping[str, c.Type]) -> tuple[Touch, ...]:
     """Every access to these arrays, in the order of the text."""
     found: list[Touch] = []
     written: dict[int, bool] = {}  # id of the target -> whether it is read as well
@@ -212,11 +208,17 @@ def touches(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> tuple[Touch
             written[id(without_members(node.target))] = node.op != "="
         elif isinstance(node, c.Unary) and node.op in ("++", "--"):
             written[id(node.operand)] = True
-        elif isinstance(node, c.Call) and "atomic" in node.function.lower() and node.args:
+        elif isinstance(node, c.Call) and is_atomic(node.function) and node.args:
             first = node.args[0]
             if isinstance(first, c.Unary) and first.op == "&":
                 written[id(first.operand)] = True
                 atomic.add(id(first.operand))
+            elif (place := pointed_at(first)) is not None and place.array in arrays:
+                element = c.Index(c.Name(place.array), place.index)
+                found.append(Touch(place, element, writes=True, reads=True, atomic=True))
+        elif isinstance(node, c.Call):
+            moved = _vector_access(node)
+            found += [moved] if moved is not None and moved.place.array in arrays else []
     for node in nodes_in(body):
         if isinstance(node, c.Index):
             place, key = place_of(node), id(node)
@@ -224,6 +226,46 @@ def touches(body: Sequence[c.Stmt], arrays: Mapping[str, c.Type]) -> tuple[Touch
                 reads = written.get(key, True)
                 found.append(Touch(place, node, key in written, reads, key in atomic))
     return tuple(found)
+
+
+def is_atomic(function: str) -> bool:
+    return is_function(function) and bool(function_effects(function) & Effects.ATOMIC)
+
+
+def pointed_at(pointer: c.Expr) -> ArrayPlace | None:
+    """The element that `a + i`, `(T *)(a + i)` or `&a[i]` points at; None for any other pointer."""
+    match pointer:
+        case c.Name(name=name):
+            return ArrayPlace(name, number(0))
+        case c.Binary(op="+", left=c.Name(name=name), right=offset):
+            return ArrayPlace(name, offset)
+        case c.Binary(op="+" | "-" as op, left=left, right=right):
+            inner = pointed_at(left)
+            return None if inner is None else replace(inner, index=c.Binary(op, inner.index, right))
+        case c.Unary(op="&", operand=operand):
+            return place_of(without_members(operand))
+        case c.Cast(type=type_, value=value) if type_.is_pointer:
+            inner = pointed_at(value)
+            if inner is None or inner.as_type is not None:
+                return None
+            return ArrayPlace(inner.array, number(0), inner.index, _pointee(type_))
+    return None
+
+
+def _vector_access(call: c.Call) -> Touch | None:
+    """`vload4(i, p)` and `vstore4(v, i, p)` of OpenCL as the accesses they are."""
+    if not is_function(call.function) or not call.function.startswith(("vload", "vstore")):
+        return None
+    writes = call.function.startswith("vstore")
+    args = call.args[1:] if writes else call.args
+    place = pointed_at(args[1]) if len(args) > 1 else None
+    if place is None:
+        return None
+    digits = "".join(sign for sign in call.function if sign.isdigit())
+    kind = "halves" if "half" in call.function else "elements"
+    wide = c.Type(f"{digits or 1} {kind} by vload and vstore")  # like no other: equal to itself alone
+    place = ArrayPlace(place.array, args[0], place.index, wide)
+    return Touch(place, c.Index(c.Name(place.array), args[0]), writes, not writes)
 
 
 def clash(
@@ -239,6 +281,7 @@ def clash(
     only reading what another turn writes is looked for.
     """
     by_array: dict[str, list[Touch]] = {}
+    turns = _Turns.of(body, index)
     for touch in touches(body, arrays):
         by_array.setdefault(aliases.get(touch.place.array, touch.place.array), []).append(touch)
     for array, found in by_array.items():
@@ -248,12 +291,10 @@ def clash(
         for touch in found:
             if touch.atomic:
                 return f"'{array}' is written both plainly and by atomics"
-            if any(_same_place(touch.place, store.place) for store in stores):
-                continue
-            if parallel and touch.writes:
-                continue
-            if not any(_apart(touch.place, store.place, index) for store in stores):
-                here, there = print_expr(stores[0].node), print_expr(touch.node)
+            meets = [s for s in stores if s is not touch and not turns.is_safe(touch.place, s.place)]
+            # On different threads a turn that reads what another writes has no value to rely on today.
+            if meets and (not parallel or (len(meets) == len(stores) and not touch.writes)):
+                here, there = print_expr(meets[0].node), print_expr(touch.node)
                 return f"'{array}' is written at '{here}' and touched at '{there}'"
         if not parallel:
             inner = declared_in(body)
@@ -264,21 +305,53 @@ def clash(
     return None
 
 
+@dataclass(frozen=True)
+class _Turns:
+    """What may differ within a turn, and from turn to turn."""
+
+    index: str
+    moving: frozenset[str]  # variables that a turn changes, but for the counters of its inner loops
+    own: frozenset[str]  # all that it declares
+
+    @classmethod
+    def of(cls, body: Sequence[c.Stmt], index: str) -> _Turns:
+        heads = {
+            part.name
+            for node in nodes_in(body)
+            if isinstance(node, c.For)
+            for part in node.init
+            if isinstance(part, c.Declare) and part.name not in assigned_in(node.body)
+        }
+        return cls(index, assigned_in(body) - heads, frozenset(declared_in(body)))
+
+    def is_safe(self, left: ArrayPlace, right: ArrayPlace) -> bool:
+        """Whether two places are the same in every turn, or never meet in different turns."""
+        if (names_in(_flat(left)) | names_in(_flat(right))) & self.moving:
+            return False
+        return same_place(left, right) or _apart(left, right, self.index, self.own)
+
+
 def _flat(place: ArrayPlace) -> c.Expr:
     return place.index if place.offset is None else c.Binary("+", place.index, place.offset)
 
 
-def _same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
+def same_place(left: ArrayPlace, right: ArrayPlace) -> bool:
     if (left.as_type.base if left.as_type else "") != (right.as_type.base if right.as_type else ""):
         return False
     offsets = left.offset or number(0), right.offset or number(0)
     return same_value(left.index, right.index) and same_value(*offsets)
 
 
-def _apart(left: ArrayPlace, right: ArrayPlace, index: str) -> bool:
-    """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c."""
+def _apart(left: ArrayPlace, right: ArrayPlace, index: str, own: frozenset[str]) -> bool:
+    """Whether c * i + r and c * j + s never meet for i != j: their distance is no multiple of c.
+
+    `own`: what every turn has a value of its own of.
+    """
     a, b = affine(_flat(left), index), affine(_flat(right), index)
     if a is None or b is None or left.as_type != right.as_type or not same_value(a[0], b[0]):
+        return False
+    offsets = left.offset or number(0), right.offset or number(0)
+    if (names_in(a[1]) | names_in(b[1])) & own or (left.as_type is not None and not same_value(*offsets)):
         return False
     distance = terms(c.Binary("-", a[1], b[1]))
     every = a[0].value if isinstance(a[0], c.Number) else None
@@ -292,158 +365,13 @@ def _repeats(store: Touch, index: str, inner: Sequence[str]) -> str | None:
     found = affine(_flat(store.place), index)
     if found is not None and found[0] == number(0):
         return f"'{print_expr(store.node)}' is the same element in every turn"
-    if found is None or names_in(found[1]) & set(inner):
+    if found is None or names_in(found[1]) & set(inner) or not _is_positive(found[0]):
         return f"'{print_expr(store.node)}' may be the same element in different turns"
     return None
 
 
-# -- how the steps of a kernel touch its arrays, and which loops store what was stored before -------
-
-
-def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[ArrayAccess, ...]:
-    """Each way once, in the order of the steps."""
-    found: dict[ArrayAccess, None] = {}
-    for step in all_steps(steps):
-        index = step.index if isinstance(step, Each) else ""
-        for stmt in step.body if isinstance(step, Each | Let | Once) else ():
-            for touch in touches((stmt,), arrays):
-                found[_access(touch, index, arrays, stmt.line or step.line)] = None
-    return tuple(found)
-
-
-def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> ArrayAccess:
-    place = touch.place
-    own = arrays[place.array]
-    type_ = place.as_type or c.Type(own.base, own.pointers - 1, own.const)
-    kind: Literal["load", "store", "update", "atomic"] = "load"
-    if touch.atomic:
-        kind = "atomic"
-    elif touch.writes:
-        kind = "update" if touch.reads else "store"
-    moved = stride(place.index, index) if index else None
-    step = moved.step if moved is not None else None
-    within = moved.within if moved is not None else ()
-    if index and place.offset is not None and step is not None:
-        by_offset = stride(place.offset, index)
-        mine, theirs = byte_size(own.base), byte_size(type_.base)
-        if by_offset is None or not mine or not theirs or by_offset.step * mine % theirs:
-            step = None
-        else:
-            step += by_offset.step * mine // theirs
-            within = (*within, *by_offset.within)
-    return ArrayAccess(
-        place.array, kind, type_, place.index, step, index, tuple(dict.fromkeys(within)), place.offset, line
-    )
-
-
-def marked_again(
-    steps: Sequence[Step], arrays: Mapping[str, c.Type], multiples: Mapping[str, int]
-) -> tuple[Step, ...]:
-    """Loops marked whose stores an earlier loop has made already, all of them.
-
-    An earlier loop that stores every place from `low` to `high` in an array covers a later one that stays
-    within; of the top level only, where both surely run. `multiples`: what the contract promises of
-    parameters.
-    """
-    covered: list[tuple[str, c.Expr, c.Expr, c.Expr]] = []  # array, base, first, last + 1
-    done: list[Step] = []
-    for step in steps:
-        if isinstance(step, Each):
-            stores = [t for t in touches(step.body, arrays) if t.writes]
-            read = {t.place.array for t in touches(step.body, arrays) if t.reads}
-            plain = not step.totals and all(not t.atomic and t.place.array not in read for t in stores)
-            ranges = [_range(t, step, arrays, multiples) for t in stores]
-            inside = [r is not None and any(_holds(one, r) for one in covered) for r in ranges]
-            if stores and plain and all(inside):
-                step = replace(step, again=True)
-            unconditional = {id(t.node) for stmt in step.body for t in touches((stmt,), arrays)
-                             if not isinstance(stmt, c.If | c.For | c.While)}  # fmt: skip
-            covered += [r for t, r in zip(stores, ranges, strict=True) if r and id(t.node) in unconditional]
-        done.append(step)
-    return tuple(done)
-
-
-def _range(
-    touch: Touch, step: Each, arrays: Mapping[str, c.Type], multiples: Mapping[str, int]
-) -> tuple[str, c.Expr, c.Expr, c.Expr] | None:
-    """The places a store covers, from the loop's first to its last turn, in the array's own elements."""
-    place = touch.place
-    own = byte_size(arrays[place.array].base)
-    wide = byte_size(place.as_type.base) if place.as_type is not None else own
-    found = affine(place.index, step.index)
-    if own is None or wide is None or wide % own or found is None or found[0] != number(1):
-        return None
-    ratio = number(wide // own)
-    base = c.Binary("*", found[1], ratio)
-    if place.offset is not None:
-        base = c.Binary("+", base, place.offset)
-    first = simplified(c.Binary("*", step.start, ratio))
-    last = c.Binary("*", step.stop, ratio)
-    return place.array, simplified(base), first, _whole(last, multiples)
-
-
-def _whole(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
-    """`d / 8 * 8` is d where the contract says that 8 divides d."""
-    match expr:
-        case c.Binary("*", c.Binary("/", c.Name(name), c.Number(value=int(a))), c.Number(value=b)) if a == b:
-            return c.Name(name) if multiples.get(name, 1) % a == 0 else simplified(expr)
-    return simplified(expr)
-
-
-def _holds(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]) -> bool:
-    """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
-    array, base, first, end = outer
-    same = array == inner[0] and same_value(base, inner[1]) and same_value(end, inner[3])
-    return same and first == number(0)
-
-
-@dataclass(frozen=True)
-class _Seen:
-    touch: Touch
-    step: Step
-
-
-def check_exchange(
-    steps: Sequence[Step], arrays: Mapping[str, c.Type], aliases: Mapping[str, str], has_barriers: bool
-) -> None:
-    seen: dict[str, list[_Seen]] = {}
-    for step in all_steps(steps):
-        if getattr(step, "then", None) is not None:
-            continue  # its parts are met on their own
-        found = [
-            touch for part in parts_of(step) if isinstance(part, tuple) for touch in touches(part, arrays)
-        ]
-        now = [(aliases.get(t.place.array, t.place.array), _Seen(t, step)) for t in found]
-        for array, later in now:
-            for earlier in seen.get(array, []):
-                _check(earlier, later, array, has_barriers)
-        for array, later in now:
-            seen.setdefault(array, []).append(later)
-
-
-def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
-    if not (earlier.touch.writes or later.touch.writes) or (earlier.touch.atomic and later.touch.atomic):
-        return
-    a, b = earlier.step, later.step
-    same_thread = _same_thread(earlier, later)
-    if same_thread and isinstance(a, Each) and isinstance(b, Each) and same_value(a.stop, b.stop):
-        return  # the same turn
-    both_store = earlier.touch.writes and later.touch.writes
-    only_store = both_store and not (earlier.touch.reads or later.touch.reads)
-    if only_store and not has_barriers and not same_thread:
-        return  # the kernel itself leaves the order open
-    raise OutOfReach.at(
-        b.line,
-        f"'{print_expr(later.touch.node)}' is touched here by other threads than in line "
-        f"{a.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
-    )
-
-
-def _same_thread(earlier: _Seen, later: _Seen) -> bool:
-    """Whether the same thread of the original comes to an element in both: its order is no accident."""
-    a, b = earlier.step, later.step
-    if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.start, b.start):
-        return False
-    one, names = earlier.touch.place, {a.index: c.Name(b.index)}
-    offset = None if one.offset is None else substitute(one.offset, names)
-    return _same_place(replace(one, index=substitute(one.index, names), offset=offset), later.touch.place)
+def _is_positive(coefficient: c.Expr) -> bool:
+    """Whether it is more than 0 where sizes are: a sum of products of names, none of them taken away."""
+    found = terms(coefficient)
+    plain = all(isinstance(factor, c.Name) for key in found for factor in key)
+    return bool(found) and plain and all(count > 0 for count in found.values())

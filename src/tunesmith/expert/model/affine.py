@@ -1,7 +1,8 @@
 """Integers in kernels: types of values, index arithmetic, the heads of loops.
 
-Conversions between integer types are looked through: an index is taken to stay within the type that the
-source chose for it. Division and remainder round as for non-negative numbers, which indices are.
+Conversions to integers of 32 bits and more are looked through: an index is taken to stay within the type that
+the source chose for it. Narrower ones cut off what they do not hold, so they are left alone. Division and
+remainder round as for non-negative numbers, which indices are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import INTEGERS, is_integer
-from tunesmith.csource.walk import map_expr, names_in
+from tunesmith.csource.walk import assigned_in, map_expr, names_in
 
 BUILTINS = tuple(f"{name}.{axis}" for name in c.INDICES for axis in "xyz")
 
@@ -23,6 +24,22 @@ def is_same_integer(left: c.Type, right: c.Type) -> bool:
         and not right.is_pointer
         and INTEGERS.get(left.base) == INTEGERS.get(right.base) is not None
     )
+
+
+def is_narrow(type_: c.Type) -> bool:
+    """Whether arithmetic on it is done in a wider type."""
+    return not type_.is_pointer and INTEGERS.get(type_.base, (8, True))[0] < 4
+
+
+def wrapped(type_: c.Type, value: int) -> int:
+    """The number as a variable of the type holds it, if that is narrower than the arithmetic's."""
+    if not is_narrow(type_):
+        return value
+    size, signed = INTEGERS[type_.base]
+    if type_.base == "bool":
+        return int(value != 0)
+    value &= (1 << 8 * size) - 1
+    return value - (1 << 8 * size) if signed and value >> (8 * size - 1) else value
 
 
 # A product of factors, in the order of their text -> how often it is added.
@@ -36,8 +53,12 @@ def number(value: int) -> c.Number:
 
 
 def without_casts(expr: c.Expr) -> c.Expr:
-    """The expression with conversions between integer types taken away."""
-    return map_expr(expr, lambda n: n.value if isinstance(n, c.Cast) and is_integer(n.type) else n)
+    """The expression with conversions to integers of 32 bits and more taken away."""
+    return map_expr(expr, lambda n: n.value if isinstance(n, c.Cast) and _is_wide(n.type) else n)
+
+
+def _is_wide(type_: c.Type) -> bool:
+    return is_integer(type_) and INTEGERS[type_.base][0] >= 4
 
 
 def terms(expr: c.Expr) -> Terms:
@@ -229,8 +250,8 @@ def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
         return None
     if inner.step == 0:
         return inner
-    moved = affine(factor.left, index)
-    offset = [] if moved is None or moved[1] == number(0) else [moved[1]]
+    still = {key: n for key, n in terms(factor.left).items() if all(index not in names_in(f) for f in key)}
+    offset = [from_terms(still)] if still else []
     within = (*inner.within, factor.right, *offset)
     return Stride(0 if factor.op == "/" else 1, within)
 
@@ -269,7 +290,8 @@ class Head:
 
 
 def head_of(loop: c.For) -> Head | None:
-    """None for loops that count otherwise: downwards, by halves, by several indices."""
+    """None for loops that count otherwise: downwards, by halves, by several indices, or by a body that
+    changes the index or where it ends."""
     if len(loop.init) != 1 or len(loop.step) != 1 or loop.condition is None:
         return None
     declare = loop.init[0]
@@ -278,6 +300,8 @@ def head_of(loop: c.For) -> Head | None:
     stop = _stop(loop.condition, declare.name)
     step = _step(loop.step[0], declare.name)
     if stop is None or step is None or declare.name in names_in(step) | names_in(stop):
+        return None
+    if {declare.name, *names_in(step), *names_in(stop)} & assigned_in(loop.body):
         return None
     return Head(declare.name, declare.type.base, declare.init, stop, step)
 

@@ -19,16 +19,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.csource import walk
-from tunesmith.csource.nodes import Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
+from tunesmith.csource.nodes import Assign, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import byte_size
+from tunesmith.csource.types import byte_size, is_integer, type_of
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import ArrayPlace, clash, place_of
 from tunesmith.expert.model.affine import Head, coefficient_of, number, same_value
 from tunesmith.expert.model.kernel import ElementArray
 from tunesmith.expert.model.team_expressions import Expressions
-from tunesmith.expert.model.tidy import structured
+from tunesmith.expert.model.tidy import check_no_return, structured
 from tunesmith.expert.model.totals import Update, carried, cooperates, is_set_first, update_in
 
 
@@ -54,6 +54,7 @@ def element_body(
     call = cooperates(loop.body)
     if call is not None:
         raise memory.refusal(f"{call.function} inside a loop over elements")
+    check_no_return(loop.body)
     body = structured(loop.body)
     for node in walk.nodes_in(body):
         if isinstance(node, Verbatim):
@@ -85,6 +86,7 @@ def _carried(
             raise memory.refusal(f"'{name}' is changed in a loop over elements")
         update = update_in(body, name)
         if update is not None:
+            _check_exact(memory, body, name)
             updates[name] = update
         elif is_set_first(body, name):
             locals_.append(Declare(Type(memory.types[name].base), name, line=memory.line))
@@ -96,6 +98,18 @@ def _carried(
                 "maximum or minimum"
             )
     return (*locals_, *body), updates, frozenset(declare.name for declare in locals_)
+
+
+def _check_exact(memory: tv.BlockMemory, body: Sequence[Stmt], name: str) -> None:
+    """An integer that floats are added to is cut off in every turn: their order would matter."""
+    if not is_integer(memory.types[name]):
+        return
+    own = {n.name: n.type for n in walk.nodes_in(body) if isinstance(n, Declare)}
+    for node in walk.nodes_in(body):
+        if isinstance(node, Assign) and node.target == Name(name):
+            found = type_of(node.value, {**memory.types, **own}, memory.functions)
+            if found is None or not is_integer(found):
+                raise memory.refusal(f"'{name}', an integer, adds up what are no integers: the order matters")
 
 
 def _known(

@@ -13,7 +13,15 @@ from dataclasses import dataclass, field, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import assigned_in, declared_in, fresh_name, map_expr, names_in, nodes_in
+from tunesmith.csource.walk import (
+    assigned_in,
+    declared_in,
+    fresh_name,
+    map_expr,
+    names_in,
+    nodes_in,
+    stored_in,
+)
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import (
     BUILTINS,
@@ -35,7 +43,7 @@ from tunesmith.expert.model.geometry import (
     is_straight,
 )
 from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
-from tunesmith.expert.model.tidy import structured
+from tunesmith.expert.model.tidy import check_no_return, structured
 from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
 
 
@@ -107,6 +115,8 @@ class FlatReader:
 
     def read(self) -> Flat:
         peeled = Guards(self._kernel).peel()
+        if peeled.loops:
+            check_no_return(peeled.body)
         body = structured(peeled.body)
         if not body:
             raise OutOfReach("the kernel does nothing")
@@ -332,6 +342,7 @@ class Guards:
     def __init__(self, kernel: LaunchedKernel) -> None:
         self._normal, self._loops, self._scenarios = kernel.normal, kernel.loops, kernel.scenarios
         self._definitions = kernel.normal.definitions
+        self._computed = set(declared_in(kernel.normal.body))
 
     def peel(self) -> Peeled:
         """Takes guards and grid-stride loops off, down to what is done for one element."""
@@ -357,7 +368,8 @@ class Guards:
                 head = head_of(stmt)
                 role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
                 if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
-                    for name in sorted(assigned_in(stmt.body) & set(declared_in(before))):
+                    changed = assigned_in(stmt.body) | stored_in(stmt.body)
+                    for name in sorted(changed & set(declared_in(before))):
                         raise OutOfReach.at(stmt.line, f"'{name}' is carried from one element to the next")
                     found.loops[head.index] = substitute(head.start, self._definitions)
                     found.bounds[head.index] = head.stop
@@ -390,7 +402,8 @@ class Guards:
         name = self._name(left)
         if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
             return None
-        if not names_in(right) <= set(self._normal.types) | set(BUILTINS):
+        # What the body itself computes is not known where the loop ends.
+        if not names_in(right) <= (set(self._normal.types) | set(BUILTINS)) - self._computed:
             return None
         return [(name, right if op in ("<", ">=") else c.Binary("+", right, number(1)))]
 

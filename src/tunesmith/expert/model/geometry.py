@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.csource.fold import int_value
+from tunesmith.csource.fold import COMPARISONS, int_value
 from tunesmith.csource.nodes import Binary, Call, Expr, For, Ternary
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in, nodes_in
@@ -201,6 +201,15 @@ def is_straight(expr: Expr) -> bool:
     return True
 
 
+def chooses_by_size(expr: Expr) -> bool:
+    """Whether it tests a size on the way: what it is at some sizes says nothing of others."""
+    for node in nodes_in(expr):
+        tests = isinstance(node, Ternary | Call) or (isinstance(node, Binary) and node.op in COMPARISONS)
+        if tests and not names_in(node) <= set(BUILTINS):
+            return True
+    return False
+
+
 Role = Literal["element", "task", "grid", "sequential"]
 
 
@@ -259,7 +268,7 @@ def strided_loops(normal: Normal, scenario: Scenario) -> dict[str, Strided]:
 
 def _role(start: Expr, step: Expr, scenario: Scenario) -> tuple[Role, int]:
     names = names_in(start)
-    if not names & (THREAD | BLOCK):
+    if not names & (THREAD | BLOCK) or chooses_by_size(start) or chooses_by_size(step):
         return "sequential", 1
     form = form_of(start, scenario)
     if form is None:

@@ -26,6 +26,7 @@ from typing import Literal
 from tunesmith.csource.nodes import Declare, Expr, Function, Name, Source, Stmt, Type, Unreadable
 from tunesmith.csource.substitution import rename, substitute
 from tunesmith.csource.walk import names_in, nodes_in
+from tunesmith.expert.model.facts import Fact
 
 
 class OutOfReach(Unreadable):
@@ -105,6 +106,8 @@ class Each:
     # Whether leaving it out is right is the oracle's to say.
     again: bool = False
     line: int = field(default=0, compare=False)
+    # That its turns may come in any order, and what that rests on; None: the word of whoever made the model.
+    order: Fact | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,7 @@ class KernelModel:
     # Where the indices of the launch end: work is done within all of these bounds alone. Of several loops
     # over the whole grid each has its own.
     reach: tuple[tuple[Reach, ...], ...] = ()
+    facts: tuple[Fact, ...] = ()  # what the reading rests on
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,22 @@
-"""From a problem's kernel to what it computes: `lift`.
-
-What a kernel does where the reader cannot see it (in calls that stayed, in methods, lambdas and assembly) is
-refused: threads may cooperate there, or ask for their own number, and nothing read of the rest would hold.
-"""
+"""From a problem's kernel to what it computes: `lift`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.fold import fold_statements, int_value
-from tunesmith.csource.inline import COLLECTIVE, Inlined, inline, side_effect
+from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.specialise import bind
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import is_known
 from tunesmith.expert.model import geometry
-from tunesmith.expert.model.accesses import accesses, check_exchange, clash, is_pointer, marked_again, touches
+from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
+from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
+from tunesmith.expert.model.facts import facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.kernel import (
     Each,
@@ -34,11 +30,12 @@ from tunesmith.expert.model.kernel import (
     map_own_parts,
     map_steps,
     names_in_steps,
-    parts_of,
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
+from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
+from tunesmith.expert.model.sight import check_in_sight
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
@@ -67,14 +64,15 @@ def looks_like_rows(flat: Flat, normal: Normal) -> bool:
 
 def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
     for node in walk.nodes_in(flat.each.body):
-        if isinstance(node, c.Verbatim) and node.names & set(normal.arrays):
+        if isinstance(node, c.Verbatim):
             line = node.line
             raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
     trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
     if trouble is not None:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
     notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
-    return KernelReading(flat.tasks, (flat.each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
+    each = replace(flat.each, order=order_free(flat.each.line, shared=True))
+    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
 
 
 def _counted(
@@ -97,9 +95,13 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
     by_name = {a.name: a for a in problem.arguments}
     ordered = [by_name[name] for name in problem.launches[0].args if name in by_name]
     names = {a.name: p.name for a, p in zip(ordered, function.parameters, strict=False)}
-    return {
+    found = {
         names[a.name]: names.get(a.alias, a.alias) for a in ordered if a.alias is not None and a.name in names
     }
+    for name in found:  # of one that stands for another in turn
+        for _ in found:
+            found[name] = found.get(found[name], found[name])
+    return found
 
 
 def check_own_memory(normal: Normal) -> None:
@@ -128,18 +130,6 @@ def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
         for name, node in launch.parameters.items()
         if isinstance(node, size.Variable)
     }
-
-
-def _check_pointers(steps: Sequence[Step], normal: Normal) -> None:
-    """Arrays may only be touched by indexing: a pointer handed to a function is out of sight."""
-    for step in all_steps(steps):
-        for part in parts_of(step):
-            for call in walk.calls_in(part):
-                if call.function.lower().startswith(("atomic", "vload", "vstore")):
-                    continue
-                for arg in (arg for arg in call.args if is_pointer(arg, normal.arrays)):
-                    for array in sorted(walk.names_in(arg) & set(normal.arrays)):
-                        raise OutOfReach.at(step.line, f"'{array}' is handed to {call.function} as a pointer")
 
 
 def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -> None:
@@ -208,7 +198,6 @@ class _Lifting:
     def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
         normal = launched.normal
         steps = marked_again(reading.steps, normal.arrays, launched.multiples)
-        _check_pointers(steps, normal)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
         tasks, steps = _counted(reading.tasks, steps, normal)
         notes = [
@@ -229,6 +218,12 @@ class _Lifting:
             reading.barriers,
             (*reading.notes, *notes),
             reading.apart or (reading.reach,),
+            facts_of(
+                [step for step in all_steps(steps) if isinstance(step, Each)],
+                self._source,
+                launched.aliases,
+                tuple(normal.arrays),
+            ),
         )
 
     def _normal(self) -> tuple[Normal, LaunchTerms]:
@@ -241,7 +236,9 @@ class _Lifting:
         launch = launch_terms(self._problem, names)
         body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
+        normal = replace(normal, functions=self._source.functions)
         check_own_memory(normal)
+        check_pointers(normal, self._source)
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
 
@@ -312,113 +309,3 @@ def in_opencl_words(kernel: KernelModel) -> KernelModel:
         return step
 
     return replace(kernel, steps=map_steps(kernel.steps, one))
-
-
-# -- what is out of sight ----------------------------------------------------------------------------
-
-
-_THREADS = frozenset({*c.INDICES, "cooperative_groups", "asm", "__asm__"})
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_CALLED = re.compile(r"(?<![\w.>])([A-Za-z_][\w:]*)\s*(?:<[\w\s,:*]*>)?\s*\(")
-_METHOD = re.compile(r"(?:\.|->)\s*[A-Za-z_]\w*\s*\(|[)}\]]\s*\(")  # v.go(), R{}(), f()()
-_SYNTAX = frozenset({
-    "if", "for", "while", "switch", "return", "sizeof", "decltype", "operator", "alignof", "constexpr",
-    "static_assert", "__attribute__", "static_cast", "reinterpret_cast", "const_cast", "dynamic_cast",
-})  # fmt: skip
-_PLAIN_TYPE = re.compile(
-    r"(unsigned|signed|u?int|u?char|u?short|u?long|float|double|half|bool|size_t|dim)\d*(_t)?"
-)
-_NO_TEXT = "whose text is not in the file"
-
-
-def check_in_sight(inlined: Inlined, source: c.Source) -> None:
-    """Raises Unreadable, with the line, where something hidden may depend on threads."""
-    look = _Look(inlined, source)
-    for stmt in walk.statements_in(inlined.function.body):
-        reason = look.of_text(stmt.text) if isinstance(stmt, c.Verbatim) else ""
-        for part in walk.children(stmt):
-            for node in walk.expressions_in(part) if isinstance(part, c.Expr) else ():
-                if isinstance(node, c.Call):
-                    reason = reason or look.of_call(node)
-                elif isinstance(node, c.Opaque):
-                    reason = reason or look.of_text(node.text)
-        if reason:
-            raise c.Unreadable(f"line {stmt.line}: {reason}", stmt.line)
-
-
-class _Look:
-    def __init__(self, inlined: Inlined, source: c.Source) -> None:
-        self._source = source
-        self._variables = frozenset(walk.declared_in(inlined.function.body))
-        self._notes: dict[str, str] = {}
-        for note in inlined.notes:  # "line 5: f stays a call: why"
-            said = note.partition(": ")[2]
-            self._notes.setdefault(said.split(" ", 1)[0], said)
-        self._seen: dict[int, str] = {}
-        self._types = {alias for alias, _ in source.aliases}
-        self._types |= {p.name for f in source.functions for p in f.template}
-
-    def of_call(self, call: c.Call) -> str:
-        reason = self._of_name(call.function)
-        for word in (word for text in call.template_args for word in _WORD.findall(text)):
-            reason = reason or next((self._of_function(f) for f in self._own(word)), "")
-        return reason
-
-    def _own(self, name: str) -> list[c.Function]:
-        return [f for f in self._source.functions if f.name == name and not f.is_kernel]
-
-    def _of_name(self, name: str) -> str:
-        own = self._own(name)
-        for function in own:
-            reason = self._of_function(function)
-            if reason:
-                return reason
-        if name in self._variables:
-            return f"{name}, a variable, is called"
-        if own or is_known(name) or self._is_type(name):
-            return ""
-        unread = next((why for why in self._source.unread if "function" in why), "")
-        return f"{name} is called, {_NO_TEXT}" + (f" ({unread})" if unread else "")
-
-    def _of_function(self, function: c.Function) -> str:
-        if id(function) not in self._seen:
-            self._seen[id(function)] = ""  # functions that call each other
-            what = side_effect(function, self._source)
-            reason = f"{function.name} stays a call, and it {what}" if what else ""
-            if what and function.name in self._notes:
-                reason = self._notes[function.name]
-            for node in walk.nodes_in(function.body):
-                if isinstance(node, c.Opaque):
-                    reason = reason or self.of_text(node.text)
-            for call in walk.calls_in(function.body):
-                reason = reason or self.of_call(call)
-            self._seen[id(function)] = reason
-        return self._seen[id(function)]
-
-    def of_text(self, text: str) -> str:
-        shown = " ".join(text.split())
-        shown = f"'{shown if len(shown) <= 60 else shown[:57] + '...'}' is not understood, and"
-        touching = _touching(text)
-        if touching:
-            return f"{shown} it uses {touching}"
-        for name in dict.fromkeys(_CALLED.findall(text)):
-            reason = "" if name in _SYNTAX else self._of_name(name.split("::")[-1]) and self._of_name(name)
-            if reason:
-                return f"{shown} {reason}"
-        if _METHOD.search(text):  # its text stands in some structure of the file
-            touching = next((word for part in self._source.preamble if (word := _touching(part))), "")
-            return f"{shown} a structure of the file uses {touching}" if touching else ""
-        return ""
-
-    def _is_type(self, name: str) -> bool:
-        """Types are called to convert: `T(0)`, `float(x)`, `__half(y)`."""
-        base = name.split("<")[0].split("::")[-1]
-        if base in self._types or _PLAIN_TYPE.fullmatch(base):
-            return True
-        named = re.compile(rf"\b(struct|class|union|enum)\b[^;{{]*\b{re.escape(base)}\b")
-        return any(named.search(text) for text in self._source.preamble)
-
-
-def _touching(text: str) -> str:
-    words = _WORD.findall(text)
-    return next((word for word in words if word in _THREADS or word.startswith(COLLECTIVE)), "")

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.effects import function_effects
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, integer_type, is_integer
 from tunesmith.expert.model.accesses import folded, is_pointer, place_of
@@ -29,7 +30,10 @@ from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer,
 from tunesmith.expert.model.kernel import OutOfReach
 
 _LARGEST = 600  # nodes of one expression, written out
-_PURE_CALLS = frozenset({"min", "max", "abs", "__umulhi", "__mulhi", "umin", "umax"})
+_INTEGER_CALLS = frozenset(
+    {"min", "max", "abs", "__umulhi", "__mulhi", "umin", "umax"}
+)  # of integers, integers
+assert all(function_effects(name).any_thread for name in _INTEGER_CALLS)
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,7 @@ class Normal:
     arrays: Mapping[str, c.Type]  # pointer parameters -> pointer type
     shared: Mapping[str, c.Declare]  # arrays and scalars in shared memory
     ids: Mapping[str, Id] = field(default_factory=dict)
+    functions: tuple[c.Function, ...] = ()  # of the file
 
     @property
     def definitions(self) -> dict[str, c.Expr]:
@@ -260,14 +265,26 @@ class _Normaliser:
             case c.Cast(type=type_, value=value):
                 return is_integer(type_) and self.is_index_arithmetic(value)
             case c.Call(function=function, args=args):
-                return function in _PURE_CALLS and all(self.is_index_arithmetic(arg) for arg in args)
+                return function in _INTEGER_CALLS and all(self.is_index_arithmetic(arg) for arg in args)
         return False
 
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
+        for name in walk.assigned_in(expr) & {*env, *self._pointers}:
+            if name in self._types and self._types[name].is_pointer and not _only_addressed(expr, name):
+                raise OutOfReach.at(line, f"the pointer '{name}' moves")
         result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
         if sum(1 for _ in walk.nodes_in(result)) > _LARGEST:
             raise OutOfReach.at(line, "an expression grows too large with its names written out")
         return result
+
+
+def _only_addressed(expr: c.Expr, name: str) -> bool:
+    """Whether nothing is done to it but that its address is taken."""
+    return not any(
+        (isinstance(node, c.Assign) and node.target == c.Name(name))
+        or (isinstance(node, c.Unary) and node.op in ("++", "--") and node.operand == c.Name(name))
+        for node in walk.nodes_in(expr)
+    )
 
 
 def _loop_names(body: Sequence[c.Stmt]) -> frozenset[str]:

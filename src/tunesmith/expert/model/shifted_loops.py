@@ -28,7 +28,7 @@ from tunesmith.csource.fold import int_value
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer_type
 from tunesmith.expert.model import affine
-from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, form_of
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, chooses_by_size, form_of
 from tunesmith.expert.model.kernel import Reach
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.translate import product
@@ -112,6 +112,8 @@ class _Shifting:
         self, head: affine.Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
     ) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
+        if any(chooses_by_size(substitute(part, self._definitions)) for part in (head.stop, each, rest)):
+            return False
         form = form_of(substitute(rest, self._definitions), scenario)
         parts = [int_value(part, scenario.numbers) for part in (head.stop, each, guarded.stop)]
         known = [part for part in parts if part is not None]

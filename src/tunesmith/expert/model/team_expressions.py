@@ -17,12 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.fold import COMPARISONS, binary, int_value, unary
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import is_integer
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
-from tunesmith.expert.model.affine import MIRROR, OPPOSITE
+from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
@@ -72,10 +73,11 @@ class Expressions:
 
     def cast(self, type_: c.Type, value: tv.Value) -> tv.Value:
         match value:
-            case tv.Int(expr=None) | tv.Int(expr=c.Number()) if is_integer(type_):
-                return value
-            case tv.Int(expr=expr) if is_integer(type_) and expr is not None:
-                return replace(value, expr=c.Cast(type_, expr))
+            case tv.Int(value=given, expr=expr) if is_integer(type_):
+                held = wrapped(type_, given)
+                if isinstance(expr, c.Number):
+                    return value if held == given else replace(value, value=held, expr=number(held))
+                return replace(value, value=held, expr=None if expr is None else c.Cast(type_, expr))
             case tv.Int(expr=expr) | tv.Sym(expr=expr) if expr is not None:
                 return tv.Sym(c.Cast(type_, expr))
             case tv.PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base == type_.base:
@@ -364,11 +366,16 @@ class Expressions:
         if name in _GROUP_TOTALS or name in _WARP_TOTALS:
             span = self.memory.threads if name in _GROUP_TOTALS else self.memory.warp
             operator = _GROUP_TOTALS.get(name) or _WARP_TOTALS[name]
+            if name.endswith("_sync"):
+                self.memory.check_mask(self.eval(args[0], active), active)
             return self.group_total(operator, self.eval(args[-1], active), span, active)
         if name in MAXIMA | MINIMA and len(args) == 2:
             kind: Operator = "max" if name in MAXIMA else "min"
             left, right = self.eval(args[0], active), self.eval(args[1], active)
             return self.memory.apply(lambda a, b, t: self.extreme(name, kind, a, b, t), left, right, active)
+        effects = function_effects(name) if is_function(name) else Effects.NONE
+        if not effects.may_repeat and not effects & Effects.ASSIGNS:
+            raise self.memory.refusal(f"the call of '{name}' inside an expression is not followed")
         parts = [self.eval(arg, active) for arg in args]
         return self.built(lambda exprs: c.Call(name, tuple(exprs), call.template_args), parts, active)
 

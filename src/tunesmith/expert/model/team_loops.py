@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from tunesmith.csource.fold import fold
@@ -12,14 +13,16 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import declared_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import touches
-from tunesmith.expert.model.affine import Head, head_of, number
+from tunesmith.expert.model.affine import Head, head_of, is_narrow, number
 from tunesmith.expert.model.element_loops import element_body
+from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.geometry import THREAD, Layout, Strided, check_lanes
 from tunesmith.expert.model.kernel import Each, Repeat, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_expressions import Expressions
 from tunesmith.expert.model.team_memory import BlockMemory, copied_cells
 from tunesmith.expert.model.team_record import Effect, ElementTotals, TaskBounds, TeamRecord, identity_of
+from tunesmith.expert.model.tidy import check_no_return
 from tunesmith.expert.model.totals import Update
 
 _MOST_TURNS = 4096
@@ -47,6 +50,21 @@ class TeamState:
         self.expressions = Expressions(memory, self.bounds, self.elements)
         self.alive: tv.Threads = tuple(range(memory.threads))
         self.depth = 0
+
+    def copied(self) -> list[dict[str, object]]:
+        """All that changes on the way, for `put_back`."""
+        found = [
+            {name: copy(value) if isinstance(value, dict | list | set) else value
+             for name, value in vars(part).items()}
+            for part in (self.memory, self.record, self.bounds, self.elements)
+        ]  # fmt: skip
+        found[0]["cells"] = copied_cells(self.memory.cells)
+        return [*found, {"alive": self.alive, "depth": self.depth}]
+
+    def put_back(self, known: Sequence[Mapping[str, object]]) -> None:
+        parts = (self.memory, self.record, self.bounds, self.elements, self)
+        for part, values in zip(parts, known, strict=True):
+            vars(part).update(values)
 
 
 class LoopReader:
@@ -100,11 +118,29 @@ class LoopReader:
             value = first.at(thread)
             return tv.Int(value.value if isinstance(value, tv.Int) else 0, Name(head.index))
 
+        check_no_return(stmt.body)
         self.memory.fixed = {**self.memory.fixed, head.index: self.memory.vector(active, index)}
+        variables, cells = dict(self.memory.variables), copied_cells(self.memory.cells)
         self.run(stmt.body, active)
         self.bounds.in_force = before
         self.team.alive = active
+        self.check_handed_on(stmt, variables, cells, active)
         return active
+
+    def check_handed_on(
+        self, stmt: For, variables: Mapping[str, tv.Vec], cells: tv.Cells, active: tv.Threads
+    ) -> None:
+        """A second task, with nothing usable in what the first has changed: it must come to its end too."""
+        known = self.team.copied()
+        lost = tv.Poison("is carried from one task to the next", stmt.line)
+        for name, vec in variables.items():
+            if self.memory.variables[name] is not vec:
+                self.memory.variables[name] = tv.Vec(lost)
+        self.memory.without_changed(cells, lost.reason)
+        self.memory.epoch += 1
+        self.bounds.in_force |= {*self.bounds.limits}
+        self.run(stmt.body, active)
+        self.team.put_back(known)
 
     def turns(
         self,
@@ -242,7 +278,10 @@ class LoopReader:
             body = substitute(body, renamed)
         if element.stores:
             self.record.effects.append(Effect(stmt.line, self.bounds.in_force))
-        self.record.steps.append(Each(index, start, stop, body, totals, head.type, line=stmt.line))
+        order = order_free(stmt.line, shared=shared_by_team)
+        self.record.steps.append(
+            Each(index, start, stop, body, totals, head.type, line=stmt.line, order=order)
+        )
 
     def total(self, name: str, update: Update, active: tv.Threads, shared_by_team: bool) -> Total:
         type_ = Type(self.memory.types[name].base)
@@ -274,7 +313,8 @@ class LoopReader:
             before = old.at(thread)
             if isinstance(own, tv.PartialTotal) or isinstance(before, tv.PartialTotal):
                 return self.expressions.join(update.operator, before, own, thread)
-            return self.expressions.binary(update.operator, before, own, thread)
+            joined = self.expressions.binary(update.operator, before, own, thread)
+            return self.expressions.cast(type_, joined) if is_narrow(type_) else joined
 
         self.memory.write(name, self.memory.vector(active, after), active)
         return total

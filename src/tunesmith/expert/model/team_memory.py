@@ -238,7 +238,7 @@ class BlockMemory:
         self.lanes = layout.lanes
         teams = self.threads // self.lanes
         self.team_masks = tuple(((1 << self.lanes) - 1) << (team * self.lanes) for team in range(teams))
-        self.types = normal.types
+        self.types, self.functions = normal.types, normal.functions
         self.arrays = normal.arrays
         self.shared = normal.shared
         self.aliases = aliases
@@ -417,6 +417,14 @@ class BlockMemory:
         else:
             self.cells[name][cell] = SharedCell(old, thread, self.epoch)
         self.log = log
+
+    def check_mask(self, masks: Vec, active: Threads) -> None:
+        """All of a warp that are here, and nobody else, take part in what one of them joins."""
+        for thread in active:
+            first, mask = thread // self.warp * self.warp, masks.at(thread)
+            here = sum(1 << (t - first) for t in active if first <= t < first + self.warp)
+            if not isinstance(mask, Int) or mask.value & ((1 << self.warp) - 1) != here:
+                raise self.refusal("a mask that is not just the threads of the warp that are here")
 
     def is_of_element(self, expr: Expr | None) -> bool:
         return bool(self.own_index) and expr is not None and self.own_index in names_in(expr)

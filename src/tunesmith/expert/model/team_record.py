@@ -23,7 +23,16 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer_type, is_integer, type_of
 from tunesmith.csource.walk import map_expr, names_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
-from tunesmith.expert.model.affine import MIRROR, is_same_integer, number, same_value, without_casts
+from tunesmith.expert.model.accesses import place_of
+from tunesmith.expert.model.affine import (
+    MIRROR,
+    is_same_integer,
+    number,
+    same_value,
+    without_casts,
+    wrapped,
+)
+from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_memory import BlockMemory
@@ -97,6 +106,9 @@ class TeamRecord:
         match value:
             case tv.Int(expr=expr) if not is_integer(type_) and expr is not None:
                 return tv.Sym(self.name_of(type_, hint, expr))
+            case tv.Int(value=given, expr=expr) if (held := wrapped(type_, given)) != given:
+                said = c.Cast(c.Type(type_.base), expr) if expr is not None else None
+                return replace(value, value=held, expr=number(held) if isinstance(expr, c.Number) else said)
             case tv.Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
                 found = integer_type(expr, self.memory.types)
                 if found is None or not is_same_integer(found, type_):
@@ -265,6 +277,29 @@ class ElementTotals:
         self.record.steps.append(self.loop_over((update,), (total,)))
         return name
 
+    def stored(self, array: str) -> None:
+        """What was computed of the array's elements before this store cannot be computed again after it."""
+        same = self.memory.aliases.get(array, array)
+
+        def loads(expr: c.Expr | None) -> bool:
+            found = () if expr is None else (place_of(n) for n in nodes_in(expr) if isinstance(n, c.Expr))
+            return any(p is not None and self.memory.aliases.get(p.array, p.array) == same for p in found)
+
+        def kept(value: tv.Value) -> tv.Value:
+            expr = value.expr if isinstance(value, tv.Int | tv.Sym | tv.Share) else None
+            lost = tv.Poison(f"uses '{array}' as it was before it is stored to", self.memory.line)
+            return lost if self.memory.is_of_element(expr) and loads(expr) else value
+
+        for name, vec in self.memory.variables.items():
+            values = [vec.one] if vec.one is not None else vec.many
+            now = [kept(value) for value in values]
+            if any(new is not old for new, old in zip(now, values, strict=True)):
+                self.memory.variables[name] = tv.Vec(now[0]) if vec.one is not None else tv.Vec(None, now)
+        for cells in self.memory.cells.values():
+            for cell in cells.values():
+                cell.value = kept(cell.value)
+        self.made = {key: name for key, name in self.made.items() if not loads(key[0])}
+
     def loop_over(self, body: tuple[c.Stmt, ...], totals: tuple[Total, ...] = ()) -> Each:
         """Every loop has an index of its own: `tid`, `tid_2`, ..."""
         self.loop_count += 1
@@ -275,7 +310,9 @@ class ElementTotals:
             index += "_"
         body = substitute(body, {self.memory.own_index: c.Name(index)})
         stop = self.bounds.limits.get(self.memory.own_index, self.everyone)
-        return Each(index, number(0), stop, body, totals, self.element_type, line=self.memory.line)
+        line = self.memory.line
+        order = order_free(line, shared=True)
+        return Each(index, number(0), stop, body, totals, self.element_type, line=line, order=order)
 
 
 def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:

@@ -369,9 +369,11 @@ class BlockInterpreter(LoopReader):
         if what_expr is None:
             why = what.reason if isinstance(what, tv.Poison) else "it differs from thread to thread"
             raise self.refusal(f"'{print_expr(target)}' is stored: {why}")
-        if place_of(without_members(where)) is None:
+        place = place_of(without_members(where))
+        if place is None:
             raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
         self.record.effects.append(Effect(self.memory.line, self.bounds.in_force))
+        self.team.elements.stored(place.array)
         stmt = c.Evaluate(c.Assign(op, where, what_expr), self.memory.line)
         last: Step | None = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Each) and not last.totals:

@@ -212,6 +212,13 @@ def structured(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         raise (OutOfReach.at(stop.line, stop.reason) if stop.line else OutOfReach(stop.reason)) from None
 
 
+def check_no_return(body: Sequence[c.Stmt]) -> None:
+    """A thread that returns from a loop leaves all of its later turns as well: no turn stands by itself."""
+    for stmt in walk.statements_in(body):
+        if isinstance(stmt, c.Return):
+            raise OutOfReach.at(stmt.line, "a thread returns from inside a loop that is shared out")
+
+
 def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:
     shaped = _with_loops(_joined(with_unique_names(body, set(parameters))))
     return without_structures(shaped, structures(source))

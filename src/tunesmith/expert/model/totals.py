@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import declared_in, names_in, numbered
 from tunesmith.expert.model.affine import MIRROR
@@ -41,10 +42,7 @@ MINIMA = frozenset({"fminf", "fmin", "min", "std::min", "std::fmin", "__hmin", "
 _FUSED = frozenset({"fmaf", "fma", "mad", "__fmaf_rn", "__hfma"})
 _ADDS = frozenset({"__hadd", "__fadd_rn", "__dadd_rn"})
 _ASSIGNED: dict[str, Operator] = {"-=": "+", **{f"{sign}=": operator for sign, operator in JOINING.items()}}
-COOPERATION = (
-    "__syncthreads", "barrier", "work_group_", "__shfl", "sub_group_", "__syncwarp", "__ballot", "__any",
-    "__all", "__reduce_", "__match", "__activemask",
-)  # fmt: skip
+_TOGETHER = Effects.MASK | Effects.BARRIER
 
 
 @dataclass(frozen=True)
@@ -163,9 +161,12 @@ def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
 
 
 def cooperates(body: Sequence[c.Stmt]) -> c.Call | None:
-    return next(
-        (n for n in walk.nodes_in(body) if isinstance(n, c.Call) and n.function.startswith(COOPERATION)), None
-    )
+    """The first call in which threads wait for each other or take each other's values."""
+    return next((call for call in walk.calls_in(body) if is_cooperation(call.function)), None)
+
+
+def is_cooperation(function: str) -> bool:
+    return is_function(function) and bool(function_effects(function) & _TOGETHER)
 
 
 def with_totals_in_variables(normal: Normal, aliases: Mapping[str, str]) -> Normal:
@@ -213,6 +214,9 @@ class _Holding:
             return False
         if any(isinstance(n, c.Jump) and n.word == "break" for n in nodes):
             return False
+        tested = {id(n) for branch in nodes if isinstance(branch, c.If) for n in walk.nodes_in(branch)}
+        if any(node == target and id(node) in tested for node in nodes):
+            return False  # perhaps it is never touched
         uses = sum(1 for node in nodes if node == c.Name(array))
         return uses == sum(1 for node in nodes if node == target)
 

@@ -59,6 +59,15 @@ def explain_lines(reading: KernelModel) -> list[str]:
     return lines + [f"Note: {note}." for note in reading.notes]
 
 
+def fact_lines(reading: KernelModel) -> list[str]:
+    """What the reading rests on, one line for each thing that is relied on and its ground."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for fact in reading.facts:
+        found.setdefault((fact.what, fact.ground), []).append(fact.where)
+    lines = [f"  {what}: {ground} ({', '.join(where)})" for (what, ground), where in found.items()]
+    return ["It rests on:", *lines] if lines else []
+
+
 def _about_tasks(kernel: KernelModel) -> str:
     lanes = "some" if kernel.lanes is None else _short(kernel.lanes)
     team = _TEAMS[kernel.team].format(lanes=lanes)

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from math import prod
 
+from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.moves.local_draft import Edit, LaunchText, LocalDraft, add, one_at_a_time
@@ -28,6 +29,7 @@ _WHOLE = re.compile(
     r"blockIdx\.x\*(?:\(\w+\))?blockDim\.x\+threadIdx\.x|blockDim\.x\*blockIdx\.x\+threadIdx\.x"
     r"|threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)|get_global_id\(0\)"
 )
+_OF_OPENCL = re.compile(r"get_(?:global|local|group)_id|get_(?:global|local)_size|get_num_groups")
 _CAST = re.compile(r"\((?:long long|size_t|int64_t|int|unsigned int|unsigned|long)\)|static_cast<[\w ]+>")
 _STRIDE = re.compile(r"gridDim\.x\*blockDim\.x|blockDim\.x\*gridDim\.x|get_global_size\(0\)")
 _LOOP = re.compile(r"=threadIdx\.x;[^;]*;\w+\+=blockDim\.x\)")
@@ -84,6 +86,12 @@ def _dependence(code: str) -> str | None:
     """What in the code looks at the block; None where nothing does."""
     if found := _TOGETHER.search(code):
         return f"{found.group(1)} is used"
+    for word in re.findall(r"[A-Za-z_]\w*(?=\()", code):
+        known = is_function(word) and not _OF_OPENCL.fullmatch(word)
+        if known and function_effects(word) & (
+            Effects.THREAD | Effects.SHAPE | Effects.MASK | Effects.BARRIER
+        ):
+            return f"{word} is used"
     by_thread = _WHOLE.search(code) is not None
     for pattern in (_LOOP, _WHOLE, _STRIDE):
         code = pattern.sub(" ", code)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import callee, declared_name, encoded, syntax_nodes, text_of
 from tunesmith.csource.nodes import Binary, Call, Expr, Language, Member, Name, Opaque, SizeOf, Unreadable
 from tunesmith.csource.parse import read_expression
+from tunesmith.csource.syntax import callee, declared_name, encoded, syntax_nodes, text_of
 from tunesmith.expert.model.translate import NoTranslation, size_node
 from tunesmith.expert.reading.headers import elements_of, unambiguous
 from tunesmith.problem.problem import TYPES

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
-from tunesmith.csource.grammar import callee, declared_name, is_field, syntax_nodes, text_of
+from tunesmith.csource.syntax import callee, declared_name, is_field, syntax_nodes, text_of
 from tunesmith.expert.reading.headers import MacroText
 
 if TYPE_CHECKING:

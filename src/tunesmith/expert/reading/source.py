@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from tunesmith.csource.grammar import syntax_tree
 from tunesmith.csource.lex import MAX_TEXT, lex, obstacle, split_at
 from tunesmith.csource.nodes import Language
+from tunesmith.csource.syntax import syntax_tree
 from tunesmith.csource.types import PRIMITIVE
 from tunesmith.errors import BadInput
 from tunesmith.expert.reading.headers import Header, blank_source, elements_of, read_headers, unambiguous

@@ -1,4 +1,4 @@
-"""One loop over a task's elements, printed in OpenCL C for a CPU: vectors, then what is left.
+"""One loop over a task's elements in OpenCL C for a CPU: vectors, then what is left.
 
 A body on vectors is the same statements, with floats that differ between lanes made OpenCL vectors. Compilers
 for CPUs turn arithmetic on vector types into vector instructions; a loop over lanes with a call in it they
@@ -12,16 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.snippets import Wording, code
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Total
+from tunesmith.expert.writing.comments import at_line
 from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.loops import ElementLoops, unrolled
-from tunesmith.expert.writing.naming import CodeLines, Names
+from tunesmith.expert.writing.loops import ElementLoops, repeated, unrolled
+from tunesmith.expert.writing.naming import Names
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
-from tunesmith.expert.writing.team_totals import CpuTotals, Folds, joined
+from tunesmith.expert.writing.team_totals import CpuTotals, Folds, assigned, joined, started
 
 _SAME_FOR_VECTORS = frozenset(
     """
@@ -220,38 +222,36 @@ class _VectorBody:
 class CpuLoops(ElementLoops):
     def __init__(self, plan: WritingPlan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
         super().__init__(plan, fast, inside)
-        fresh = plan.names.fresh
         self._totals, self._lift = totals, lift
-        self._apart = fresh("apart")
-        self.load, self.store = fresh("LOAD"), fresh("STORE")
+        own = {word: plan.names.fresh(word) for word in ("apart", "LOAD", "STORE")}
+        self.words = Wording({**self.words.words, **own, "vec": lift.vec})
         self.uses_vectors, self.folds = False, Folds(plan, lift.vec)
 
-    def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
-        each = loop.each
-        end = self._end(loop, out)
+    def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:
+        each, type_ = loop.each, self._plan.index_type(loop)
+        before, end = self._end(loop)
+        done = list(before)
         body, inverses = self._fast_body(loop)
         for total in each.totals:
-            start = self._text(total.start)
-            declared = "" if total.name in scope else f"{total.type.base} "
-            out.add(f"{declared}{total.name} = {start};")
+            done += at_line(started(total, scope), self._plan.lines.get(total.name, 0))
             scope.add(total.name)
         vectors = self._vectors(loop, body)
         if vectors is None:
-            first = self._first(loop, "1", self._plan.knobs.lanes.name, self._plan.index_type(loop))
-            self._scalar(loop, each.body, first, end, out)
+            first = self._first(loop, c.Name(self.lane), self.words.expr("LANES"), type_)
+            turns = self._scalar(loop, first, end)
         else:
             for name, divisor in inverses:
-                out.add(f"const float {name} = 1.0f / ({self._text(divisor)});")
-            self._vector_loop(loop, each.body, vectors, end, out)
-        self._totals.reduce(loop, self.lane, out)
+                done += code("const float inverse = 1.0f / by;", inverse=name, by=divisor)
+            turns = self._vector_loop(loop, vectors, end)
+        return (*done, *at_line(turns, each.line), *self._totals.reduce(loop, self.lane))
 
     # -- one element at a time ----------------------------------------------------------------------
 
-    def _scalar(self, loop: LoopPlan, body: Sequence[c.Stmt], first: str, end: str, out: CodeLines) -> None:
+    def _scalar(self, loop: LoopPlan, first: c.Expr, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
-        with out.block(self._head(type_, first, end, self._step(self._plan.knobs.lanes.name, type_))):
-            out.add(f"const {each.type} {each.index} = {self._base};")
-            self._statements(body, out)
+        own = self.words.code("const T i = base;", T=each.type, i=each.index)
+        body = (*own, *unrolled(each.body, self._plan))
+        return (self._over(type_, first, end, self.words.expr("LANES"), body),)
 
     # -- vectors ------------------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class CpuLoops(ElementLoops):
         for pack in loop.packs:
             if pack.width > 1 or (pack.element or self._plan.arrays[pack.array]).base != "float":
                 return None
-            first = self._place(pack, loop, c.Name(self._here))
+            first = self._place(pack, loop, self._here)
             vector = c.Name(loop.names[pack.key]) if pack.width else first
             places |= {node: vector for node, _ in pack.sites}
         if any(total.type.base != "float" for total in loop.each.totals):
@@ -276,53 +276,56 @@ class CpuLoops(ElementLoops):
         self.uses_vectors = True
         return lifted
 
-    def _vector_loop(
-        self, loop: LoopPlan, body: Sequence[c.Stmt], vectors: tuple[c.Stmt, ...], end: str, out: CodeLines
-    ) -> None:
-        knobs, each, type_ = self._plan.knobs, loop.each, self._plan.index_type(loop)
-        vec, items, lanes = knobs.vector.name, knobs.items.name, knobs.lanes.name
-        item, here = self._item, self._here
+    def _vector_loop(self, loop: LoopPlan, vectors: tuple[c.Stmt, ...], end: c.Expr) -> tuple[c.Stmt, ...]:
+        w, each, type_ = self.words, loop.each, self._plan.index_type(loop)
         parts = {total.name: self._plan.names.fresh(f"{total.name}_parts") for total in each.totals}
+        items, done = w.expr("ITEMS"), list[c.Stmt]()
         for total in each.totals:
-            begin = f"({self._lift.vec})({self._text(total.start)})"
-            out.add(f"{self._lift.vec} {parts[total.name]}[{items}];")
-            with out.repeated(item, items):
-                out.add(f"{parts[total.name]}[{item}] = {begin};")
-        renamed = {name: c.Index(c.Name(array), c.Name(item)) for name, array in parts.items()}
-        first = self._first(loop, vec, self.chunk, type_)
-        head = self._head(type_, first, end, self._step(self.chunk, type_))
-        with out.block(head), out.repeated(item, items):
-            out.add(f"const {type_} {here} = {self._base} + {item} * ({lanes} * {vec});")
-            with out.block(f"if ({here} + ({vec} - 1) < {end})"):
-                for pack in loop.packs:
-                    if pack.width:
-                        self._load(pack, loop, out)
-                self._statements(substitute(vectors, dict(renamed)), out)
-                for pack in loop.packs:
-                    if pack.stores:
-                        out.add(f"{self.store}({loop.names[pack.key]}, {self._address(pack, loop)});")
-        with out.only_if(f"{vec} > 1  // what is left of the range"):
-            self._scalar(loop, body, self._rest(loop, end, type_), end, out)
-        for total in each.totals:
-            self._join(total, parts[total.name], out)
+            array = c.Name(parts[total.name])
+            begun = w.code(
+                "array[k] = start;", array=array, start=c.Cast(c.Type(self._lift.vec), total.start)
+            )
+            done.append(c.Declare(c.Type(self._lift.vec), array.name, dims=(items,)))
+            done += repeated(self._item, items, begun)
+        own: dict[str, c.Expr] = {name: w.expr("a[k]", a=array) for name, array in parts.items()}
+        stores = [self._store(pack, loop) for pack in loop.packs if pack.stores]
+        body = (
+            *(self._load(pack, loop) for pack in loop.packs if pack.width),
+            *unrolled(substitute(vectors, own), self._plan),
+            *stores,
+        )
+        text = "const T here = base + k * (LANES * VEC); if (here + (VEC - 1) < end) { body; }"
+        inner = repeated(self._item, items, w.code(text, T=type_, end=end, body=body))
+        first, chunk = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_), w.expr("CHUNK")
+        rest = self._scalar(loop, self._rest(loop, end, type_), end)
+        return (
+            *done,
+            self._over(type_, first, end, chunk, inner),
+            *w.when("VEC > 1", rest, said="what is left of the range"),
+            *(stmt for total in each.totals for stmt in self._join(total, parts[total.name])),
+        )
 
-    def _join(self, total: Total, parts: str, out: CodeLines) -> None:
+    def _join(self, total: Total, parts: str) -> tuple[c.Stmt, ...]:
         """Vectors to one value, in pairs: a chain of additions would add up their roundings."""
-        items, item, apart = self._plan.knobs.items.name, self._item, self._apart
-        out.add("#pragma unroll")
-        with out.block(f"for (int {apart} = 1; {apart} < {items}; {apart} *= 2)"):
-            out.add("#pragma unroll")
-            with out.block(f"for (int {item} = 0; {item} + {apart} < {items}; {item} += 2 * {apart})"):
-                pair = joined(total, f"{parts}[{item}]", f"{parts}[{item} + {apart}]")
-                out.add(f"{parts}[{item}] = {pair};")
+        near, far = (self.words.expr(text, p=parts) for text in ("p[k]", "p[k + apart]"))
         whole = self._plan.names.fresh(f"{total.name}_whole")
-        out.add(f"const float {whole} = {self.folds.name(total)}({parts}[0]);")
-        out.add(f"{total.name} = {joined(total, total.name, whole)};")
+        text = """#pragma unroll
+            for (int apart = 1; apart < ITEMS; apart *= 2) {
+                #pragma unroll
+                for (int k = 0; k + apart < ITEMS; k += 2 * apart)
+                    near = pair;
+            }
+            const float whole = folded(p[0]);"""
+        pair, folded = joined(total, near, far), self.folds.name(total)
+        done = self.words.code(text, near=near, pair=pair, whole=whole, folded=folded, p=parts)
+        return (*done, assigned(total.name, joined(total, c.Name(total.name), c.Name(whole))))
 
-    def _load(self, pack: Pack, loop: LoopPlan, out: CodeLines) -> None:
-        const = "const " if pack.loads and not pack.stores else ""
-        value = f" = {self.load}({self._address(pack, loop)})" if pack.loads else ""
-        out.add(f"{const}{self._lift.vec} {loop.names[pack.key]}{value};")
+    def _load(self, pack: Pack, loop: LoopPlan) -> c.Stmt:
+        value = self.words.expr("LOAD(at)", at=self._address(pack, loop)) if pack.loads else None
+        return c.Declare(
+            c.Type(self._lift.vec, const=pack.loads and not pack.stores), loop.names[pack.key], value
+        )
 
-    def _statements(self, stmts: Sequence[c.Stmt], out: CodeLines) -> None:
-        out.statements(unrolled(stmts, self._plan), self._plan.language)
+    def _store(self, pack: Pack, loop: LoopPlan) -> c.Stmt:
+        value, at = c.Name(loop.names[pack.key]), self._address(pack, loop)
+        return c.Evaluate(self.words.expr("STORE(value, at)", value=value, at=at))

@@ -12,9 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function
+from tunesmith.csource.snippets import Wording
+from tunesmith.csource.snippets import expr as snippet
 from tunesmith.csource.types import Types, is_integer, type_of
-from tunesmith.csource.walk import calls_in, declared_in, map_nodes, names_in, nodes_in, writes_in
+from tunesmith.csource.walk import calls_in, commented, declared_in, map_nodes, names_in, nodes_in, writes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
 from tunesmith.expert.writing.naming import Names
 
@@ -59,13 +62,13 @@ _GPU = {
     "sinf": ("SIN", "__sinf({0})"),
     "cosf": ("COS", "__cosf({0})"),
     "powf": ("POW", "__powf({0})"),
-    "tanhf": ("TANH", "(1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * ({0}))))"),
+    "tanhf": ("TANH", "1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * {0}))"),
 }
 _GPU |= {name.removesuffix("f"): _GPU[name] for name in ("expf", "logf", "tanhf")}
 _CPU = {
     "exp": ("EXP", "fast_exp({0})"),
     "native_exp": ("EXP", "fast_exp({0})"),
-    "tanh": ("TANH", "(1.0f - 2.0f / (1.0f + fast_exp(2.0f * ({0}))))"),
+    "tanh": ("TANH", "1.0f - 2.0f / (1.0f + fast_exp(2.0f * {0}))"),
 }
 
 
@@ -168,7 +171,7 @@ class FastMath:
         if not self.fast or self.language == "opencl":
             return node
         if "/" not in self._macros:
-            self._macros["/"] = (self.names.fresh("QUOTIENT"), "((x) / (y))", "__fdividef(x, y)")
+            self._macros["/"] = (self.names.fresh("QUOTIENT"), "x / y", "__fdividef(x, y)")
         return c.Call(self._macros["/"][0], (left, right))
 
     @property
@@ -176,45 +179,37 @@ class FastMath:
         """Of the macros asked for so far."""
         return frozenset((*(name for name, _, _ in self._macros.values()), self._over))
 
-    def macros(self, code: str) -> list[str]:
-        """Lines of the preprocessor that define what the code uses."""
-        words = set(re.findall(r"\w+", code))
-        lines: list[str] = []
-        if self._over in words:
-            lines = self._over_macros()
-            words |= set(re.findall(r"\w+", "\n".join(lines)))
+    def macros(self, code: str) -> tuple[c.Stmt, ...]:
+        """What the code uses."""
+        words = set(re.findall(r"\w+", without_comments(code)))
+        over = self._over_macros() if self._over in words else ()
+        words |= {call.function for call in calls_in(over)}
         used = {what: macro for what, macro in self._macros.items() if macro[0] in words}
         if not used:
-            return lines
-        top = [f"#if {self.fast}  // good to a few units in the last place"]
-        top += [f"#define {name}({_parameters(what)}) {fast}" for what, (name, _, fast) in used.items()]
-        top.append("#else")
-        top += [f"#define {name}({_parameters(what)}) {plain}" for what, (name, plain, _) in used.items()]
-        return [*top, "#endif", *([""] if lines else []), *lines]
+            return over
+        fast = [_macro(name, _parameters(what), text) for what, (name, _, text) in used.items()]
+        plain = [_macro(name, _parameters(what), text) for what, (name, text, _) in used.items()]
+        switch = Wording({}).when(self.fast, fast, plain, "good to a few units in the last place")
+        return (*switch, *commented(over, (c.BLANK,)))
 
-    def _over_macros(self) -> list[str]:
-        over, reciprocal = self._over, self.reciprocal
-        plain = f"{self._macros['/'][0]}(x, y)" if "/" in self._macros else "((x) / (y))"
-        fma = "fma" if self.language == "opencl" else "fmaf"
-        near, rough = self.near, "__fdividef(1.0f, y)"
-        inverses = [
-            f"#if {reciprocal} == 2  // nearly the nearest float, which is near enough to be set right",
-            f"#define {near}(y) fmaf(fmaf(-(y), {rough}, 1.0f), {rough}, {rough})",
-            "#else",
-            f"#define {near}(y) (1.0f / (y))",
-            "#endif",
-        ]
-        return [
-            *(inverses if self.language != "opencl" else ()),
-            "// x / y where 1 / y is at hand: a product, a product set right by its remainder, the division.",
-            f"#if {reciprocal} == 1",
-            f"#define {over}(x, y, inverse) ((x) * (inverse))",
-            f"#elif {reciprocal} == 2",
-            f"#define {over}(x, y, inverse) {fma}({fma}(-((x) * (inverse)), y, x), inverse, (x) * (inverse))",
-            "#else",
-            f"#define {over}(x, y, inverse) {plain}",
-            "#endif",
-        ]
+    def _over_macros(self) -> tuple[c.Stmt, ...]:
+        is_gpu, w = self.language != "opencl", Wording({"KIND": self.reciprocal})
+        right = "fmaf(fmaf(-(x * inverse), y, x), inverse, x * inverse)"
+        kinds = {1: "x * inverse", 2: right if is_gpu else right.replace("fmaf", "fma")}
+        plain = f"{self._macros['/'][0]}(x, y)" if "/" in self._macros else "x / y"
+        one, two, none = ([_macro(self._over, "x, y, inverse", text)] for text in (*kinds.values(), plain))
+        about = "x / y where 1 / y is at hand: a product, a product set right by its remainder, the division."
+        switch = commented(w.when("KIND == 1", one, w.when("KIND == 2", two, none)), (c.Comment(about),))
+        if not is_gpu:
+            return switch
+        rough = "__fdividef(1.0f, y)"
+        near = [_macro(self.near, "y", f"fmaf(fmaf(-y, {rough}, 1.0f), {rough}, {rough})")]
+        said = "nearly the nearest float, which is near enough to be set right"
+        return (*w.when("KIND == 2", near, [_macro(self.near, "y", "1.0f / y")], said), *switch)
+
+
+def _macro(name: str, parameters: str, value: str) -> c.Stmt:
+    return c.MacroDefinition(name, snippet(value), tuple(parameters.split(", ")))
 
 
 def _parameters(what: str) -> str:
@@ -265,6 +260,8 @@ def helper_text(
     types = {parameter.name: parameter.type for parameter in function.parameters}
     body, _ = fast.statements(function.body, dict(types))
     text = function.text.strip() or print_function(function, language).strip()
+    if body == function.body and function.commented and not (hardware and switch):
+        return f"{function.commented}\n"
     if body != function.body:
         head = text.partition("{")[0].rstrip()
         text = print_function(c.Function(function.name, function.parameters, body, function.result), language)
@@ -273,7 +270,7 @@ def helper_text(
         opening = text.index("{") + 1
         inner = text[opening : text.rindex("}")].strip("\n")
         text = f"{text[:opening]}\n#if {switch}\n    {hardware}\n#else\n{inner}\n#endif\n}}"
-    return text + "\n"
+    return "".join(f"// {line}\n" for said in function.comments for line in said.lines) + text + "\n"
 
 
 def preamble(source: c.Source) -> list[str]:

@@ -1,4 +1,4 @@
-"""Loops that do not depend on each other, printed as one over all their indices in turn.
+"""Loops that do not depend on each other as one over all their indices in turn.
 
 Loops that are alike but for where their elements lie (query and key) differ in addresses alone; of others
 each thread takes the one its index belongs to.
@@ -6,18 +6,31 @@ each thread takes the one its index belongs to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tunesmith.csource.nodes import Binary, Cast, Expr, Index, Name, Number, Ternary, Type
-from tunesmith.csource.printing import print_expr
+from tunesmith.csource.nodes import (
+    BLANK,
+    Alternative,
+    Binary,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    If,
+    Name,
+    Number,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+)  # fmt: skip
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
-from tunesmith.expert.writing.naming import CodeLines
+from tunesmith.expert.writing.loops import repeated
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan
 from tunesmith.expert.writing.sites import either, length_of_all
@@ -32,9 +45,9 @@ class LoopPart:
     first: str
     end: str
 
-    def index(self, here: str) -> Expr:
+    def index(self, here: Expr) -> Expr:
         """Its own index, where all of them together are at `here`."""
-        return Binary("-", Name(here), Name(self.first)) if self.first else Name(here)
+        return Binary("-", here, Name(self.first)) if self.first else here
 
 
 class SideBySide(GpuLoops):
@@ -44,103 +57,109 @@ class SideBySide(GpuLoops):
     def _own(self) -> str:
         return self._plan.names.fresh("own")
 
-    def write(self, loop: LoopPlan, out: CodeLines, scope: set[str]) -> None:
+    def write(self, loop: LoopPlan, scope: set[str]) -> tuple[Stmt, ...]:
         beside = self._plan.draft.schedule.beside
         run = next((run for run in self._plan.beside if any(loop is one for one in run)), None)
         if run is None or beside is None:
-            super().write(loop, out, scope)
-            return
-        if loop is run[0]:
-            out.blank()
-            out.add(f"#if {beside.name}  // loops that do not depend on each other, side by side")
-            self._write_all(run, out)
-            out.add("#else")
-        super().write(loop, out, scope)
-        if loop is run[-1]:
-            out.add("#endif")
+            return super().write(loop, scope)
+        if loop is not run[0]:
+            return ()  # the loops of a run stand one after the other: they came with the first
+        said = Comment("loops that do not depend on each other, side by side", behind=True)
+        joint = self._write_all(run)
+        apart = tuple(stmt for one in run for stmt in super(SideBySide, self).write(one, scope))
+        return (Alternative(Name(beside.name), joint, apart, comments=(BLANK, said)),)
 
-    def _write_all(self, run: Sequence[LoopPlan], out: CodeLines) -> None:
+    def _write_all(self, run: Sequence[LoopPlan]) -> tuple[Stmt, ...]:
         reach = [length_of_all(loop.each for loop in run), Number("2", 2)]
         type_ = "int" if self._plan.sizes.fits_int(*reach) else "long long"
         if all(loop.packs for loop in run) and run[0].is_packed:
             alike = self._alike(run)
-            parts = self._parts(run if alike is None else alike, type_, out)
-            self._joint_packs(parts, alike is not None, type_, out)
-        else:
-            self._joint_plain(self._parts([LoopPlan(loop.each, ()) for loop in run], type_, out), type_, out)
+            before, parts = self._parts(run if alike is None else alike, type_)
+            return (*before, *self._joint_packs(parts, alike is not None, type_))
+        before, parts = self._parts([LoopPlan(loop.each, ()) for loop in run], type_)
+        return (*before, self._joint_plain(parts, type_))
 
-    def _parts(self, run: Sequence[LoopPlan], type_: str, out: CodeLines) -> list[LoopPart]:
-        parts: list[LoopPart] = []
+    def _parts(self, run: Sequence[LoopPlan], type_: str) -> tuple[list[Stmt], list[LoopPart]]:
+        done, parts = list[Stmt](), list[LoopPart]()
         before = ""
         for loop in run:
-            stop = print_expr(loop.each.stop)
+            stop = loop.each.stop
             if self._inside:
-                stop = f"({self._inside} ? {stop} : 0)"
+                stop = Ternary(Name(self._inside), stop, Number("0", 0))
             end = self._plan.names.fresh("end")
-            out.add(f"const {type_} {end} = {f'{before} + ' if before else ''}{stop};")
+            value = Binary("+", Name(before), stop) if before else stop
+            done.append(Declare(Type(type_, const=True), end, value))
             body = self._prepared(loop)
-            self._inverses(body, out)
+            done += self._inverses(body)
             parts.append(LoopPart(loop, body, before, end))
             before = end
-        return parts
+        return done, parts
+
+    def _chosen(
+        self, parts: Sequence[LoopPart], here: Expr, body: Callable[[LoopPart], Sequence[Stmt]]
+    ) -> tuple[Stmt, ...]:
+        """The body of the loop that an index belongs to."""
+        done: tuple[Stmt, ...] = ()
+        for part in reversed(parts):
+            within = Binary("<", here, Name(part.end))
+            done = (If(within, tuple(body(part)), done, line=part.loop.each.line),)
+        return done
 
     # -- element by element ---------------------------------------------------------------------------
 
-    def _joint_plain(self, parts: Sequence[LoopPart], type_: str, out: CodeLines) -> None:
-        knobs, last = self._plan.knobs, parts[-1].end
-        lanes, items = knobs.lanes.name, knobs.items.name
-        per_block = lanes if knobs.items.most == 1 else f"{lanes} * {items}"
-        first = self._first(parts[0].loop, "1", per_block, type_)
-        several = knobs.items.most > 1
-        here = self._here if several else self._base
-        head = self._head(type_, first, last, self._step(per_block, type_))
-        with out.block(head), out.repeated(self._item, items) if several else nullcontext():
-            if several:
-                out.add(f"const {type_} {here} = {self._base} + {self._item} * {lanes};")
-            for number, part in enumerate(parts):
-                with out.block(f"{'else ' if number else ''}if ({here} < {part.end})"):
-                    each, index = part.loop.each, part.index(here)
-                    value = index if each.type == type_ else Cast(Type(each.type), index)
-                    out.add(f"const {each.type} {each.index} = {print_expr(value)};")
-                    self._statements(each, part.body.plain, out)
+    def _joint_plain(self, parts: Sequence[LoopPart], type_: str) -> Stmt:
+        several, w = self._plan.knobs.items.most > 1, self.words
+        per_block = w.expr("LANES * ITEMS" if several else "LANES")
+        first = self._first(parts[0].loop, Name(self.lane), per_block, type_)
+        here = self._here if several else Name(self._base)
+
+        def own(part: LoopPart) -> list[Stmt]:
+            each, index = part.loop.each, part.index(here)
+            value = index if each.type == type_ else Cast(Type(each.type), index)
+            declared = Declare(Type(each.type, const=True), each.index, value)
+            return [declared, *self._statements(each, part.body.plain)]
+
+        body = self._chosen(parts, here, own)
+        if several:
+            inner = w.code("const T here = base + k * LANES; body;", T=type_, body=body)
+            body = repeated(self._item, w.expr("ITEMS"), inner)
+        return self._over(type_, first, Name(parts[-1].end), per_block, body)
 
     # -- pack by pack ---------------------------------------------------------------------------------
 
-    def _joint_packs(self, parts: Sequence[LoopPart], alike: bool, type_: str, out: CodeLines) -> None:
-        knobs = self._plan.knobs
-        self._open(parts[0].loop, type_, parts[-1].end, out)
-        for part in parts[:1] if alike else parts:
-            self._declare(part.loop.packs, knobs.items.name, part.loop, out)
-        packs = [pack for part in (parts[:1] if alike else parts) for pack in part.loop.packs if pack.loads]
-        for some in self._in_turn(packs, out):
-            self._over(parts, alike, type_, some, out)
-        self._over(parts, alike, type_, None, out)
-        out.close()
+    def _joint_packs(self, parts: Sequence[LoopPart], alike: bool, type_: str) -> tuple[Stmt, ...]:
+        apart = parts[:1] if alike else parts
+        loads = [pack for part in apart for pack in part.loop.packs if pack.loads]
+        body = (
+            *(stmt for part in apart for stmt in self._declare(part.loop.packs, "ITEMS", part.loop)),
+            *self._in_turn(loads, lambda some: self._over_parts(parts, alike, type_, some)),
+            *self._over_parts(parts, alike, type_, None),
+        )
+        return self._chunks(parts[0].loop, type_, Name(parts[-1].end), body)
 
-    def _over(
-        self, parts: Sequence[LoopPart], alike: bool, type_: str, loads: Sequence[Pack] | None, out: CodeLines
-    ) -> None:
+    def _over_parts(
+        self, parts: Sequence[LoopPart], alike: bool, type_: str, loads: Sequence[Pack] | None
+    ) -> tuple[Stmt, ...]:
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
-        with self._over_items(type_, self._plan.knobs.items.name, out):
-            for number, part in enumerate(parts[-1:] if alike else parts):
-                with out.block(f"{'else ' if number else ''}if ({self._here} < {part.end})"):
-                    own, here = (parts, self._here) if alike else ([part], print_expr(part.index(self._here)))
-                    if alike:
-                        self._own_index(parts, type_, out)
-                    if loads is None:
-                        self._turns(own[0].loop.each, own[0].body, here, type_, out)
-                    self._moves(own, type_, out, loads)
 
-    def _own_index(self, parts: Sequence[LoopPart], type_: str, out: CodeLines) -> None:
+        def one(part: LoopPart) -> list[Stmt]:
+            own, here = (parts, self._here) if alike else ([part], part.index(self._here))
+            done = [self._own_index(parts, type_)] if alike else []
+            if loads is None:
+                done += self._turns(own[0].loop.each, own[0].body, here, type_)
+            return [*done, *self._moves(own, type_, loads)]
+
+        chosen = self._chosen(parts[-1:] if alike else parts, self._here, one)
+        return self._over_items(type_, "ITEMS", chosen)
+
+    def _own_index(self, parts: Sequence[LoopPart], type_: str) -> Stmt:
         """In the loop it belongs to, whichever that is: what they have in common is computed once."""
-        value = print_expr(parts[-1].index(self._here))
+        value = parts[-1].index(self._here)
         for part in reversed(parts[:-1]):
-            value = f"{self._here} < {part.end} ? {print_expr(part.index(self._here))} : {value}"
-        out.add(f"const {type_} {self._own} = {value};")
+            value = Ternary(Binary("<", self._here, Name(part.end)), part.index(self._here), value)
+        return Declare(Type(type_, const=True), self._own, value)
 
-    def _moves(
-        self, parts: Sequence[LoopPart], type_: str, out: CodeLines, loads: Sequence[Pack] | None
-    ) -> None:
+    def _moves(self, parts: Sequence[LoopPart], type_: str, loads: Sequence[Pack] | None) -> Iterator[Stmt]:
         """Packs come or go, each from or to where it lies in the loop that the index belongs to."""
         own = parts[0].loop.packs
         for pack in own:
@@ -149,9 +168,9 @@ class SideBySide(GpuLoops):
             place = own.index(pack)
             where = self._joint_address([(part, part.loop.packs[place]) for part in parts], type_)
             way = self._way_out(pack) if loads is None else self._way_in(pack)
-            out.add(f"{parts[0].loop.names[pack.key]}[{self._item}].{way}({where});")
+            yield self._method(parts[0].loop, pack, way, where)
 
-    def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> str:
+    def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> Expr:
         places: list[Expr] = []
         for part, pack in packs:
             at: Expr = Name(self._own) if len(packs) > 1 else part.index(self._here)
@@ -161,9 +180,9 @@ class SideBySide(GpuLoops):
         types = {name: type_ for name, type_ in known_types(self._plan.kernel).items() if type_ is not None}
         place = places[-1]
         for (part, _), other in zip(reversed(packs[:-1]), reversed(places[:-1]), strict=True):
-            first = Binary("<", Name(self._here), Name(part.end))
+            first = Binary("<", self._here, Name(part.end))
             place = either(first, other, place, types) or Ternary(first, other, place)
-        return f"&{print_expr(place)}" if isinstance(place, Index) else f"&({print_expr(place)})"
+        return Unary("&", place)
 
     # -- loops that are alike -------------------------------------------------------------------------
 

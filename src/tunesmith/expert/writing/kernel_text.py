@@ -1,19 +1,24 @@
-"""The kernel of a template, printed: its head, the loop over tasks, its steps."""
+"""The kernel of a template: its head, the loop over tasks, its steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
-from tunesmith.csource.nodes import Number, Parameter, Stmt
-from tunesmith.csource.printing import print_expr, print_parameter
+from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import integer
+from tunesmith.csource.printing import print_kernel
+from tunesmith.csource.snippets import Wording, code, expr
 from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import commented
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
+from tunesmith.expert.writing.comments import SourceComments, at_line
 from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, known_types
 from tunesmith.expert.writing.gpu_loops import GpuLoops
 from tunesmith.expert.writing.loops import unrolled
-from tunesmith.expert.writing.naming import CodeLines, dialect
+from tunesmith.expert.writing.naming import wide
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.rules import Baked, staged_extent
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
@@ -38,61 +43,60 @@ class KernelText:
         totals: TeamTotals | CpuTotals,
         inside: str,
     ) -> None:
-        fresh = plan.names.fresh
         self._plan, self._fast, self._baked = plan, fast, baked
-        self._task, self._tasks, self._first = fresh("task"), fresh("tasks"), fresh("first")
         self._inside, self._totals, self.loops = inside, totals, loops
-        self._d = dialect(plan.language)
-        self._row, self._rows = fresh("TASK_BLOCK"), fresh("TASK_BLOCKS")
-        self._memory = fresh("kept_bytes")
+        own = ("task", "tasks", "first", "TASK_BLOCK", "TASK_BLOCKS", "kept_bytes")
+        words = {word: plan.names.fresh(word) for word in own}
+        knobs = {"TASKS": plan.knobs.tasks, "SPLIT": plan.knobs.split, "KEEP": plan.knobs.keep}
+        knobs["PERSIST"] = plan.knobs.persistent
+        named = {word: knob.name for word, knob in knobs.items()}
+        self._w = Wording({**loops.words.words, **named, **words, "inside": inside})
+        self._tasks = c.Name(words["tasks"])
 
-    def defines(self) -> list[str]:
-        plan, loops, d = self._plan, self.loops, self._d
-        pieces = [f"#define {loops.piece} {d.block[0]}", f"#define {loops.pieces} {d.grid[0]}"]
+    def defines(self) -> tuple[c.Stmt, ...]:
+        plan, define = self._plan, self._w.define
+        pieces = (define("PIECE", "blockIdx.x"), define("PIECES", "gridDim.x"))
+        alone = (define("PIECE", "0"), define("PIECES", "1"))
 
-        def rows(axis: int) -> list[str]:
-            return [f"#define {self._row} {d.block[axis]}", f"#define {self._rows} {d.grid[axis]}"]
+        def rows(axis: str) -> tuple[c.Stmt, ...]:
+            return (define("TASK_BLOCK", f"blockIdx.{axis}"), define("TASK_BLOCKS", f"gridDim.{axis}"))
 
-        split = plan.knobs.split
-        if plan.is_flat:
-            lines = pieces
-        elif split.most > 0:
-            alone = [f"#define {loops.piece} 0", f"#define {loops.pieces} 1"]
-            switch = f"#if {split.name}  // blocks side by side on one task"
-            lines = [switch, *pieces, *rows(1), "#else", *alone, *rows(0), "#endif"]
-        else:
-            lines = rows(0)
-        return [*lines, *self._totals.defines(), *loops.defines()]
+        found: tuple[c.Stmt, ...] = pieces if plan.is_flat else rows("x")
+        if not plan.is_flat and plan.knobs.split.most > 0:
+            said = "blocks side by side on one task"
+            found = self._w.when("SPLIT", (*pieces, *rows("y")), (*alone, *rows("x")), said)
+        return (*found, *self._totals.defines(), *self.loops.defines())
 
     def text(self) -> str:
-        plan, out = self._plan, CodeLines()
+        plan = self._plan
         function = plan.kernel.function
-        out.add(f"{self._d.kernel} {self._bounds()}".rstrip())
-        parameters = [print_parameter(self._baked.parameter(p), plan.language) for p in self._parameters()]
-        out.add(_wrapped(f"{function.name}(", parameters))
-        with out.block(""):
-            out.add(*self._baked.lines(), *self.loops.division.lines())
-            self._totals.declare(out)
-            out.add(f"const int {self.loops.lane} = {self._d.thread[0]};")
-            scope = {p.name for p in function.parameters}
-            if plan.is_flat:
-                self._steps(plan.kernel.steps, out, scope)
-            else:
-                self._over_tasks(out, scope)
-        return out.text.replace("\n {", "\n{")
+        scope = {p.name for p in function.parameters}
+        body = (
+            *self._baked.declare(),
+            *self.loops.division.declare(),
+            *self._totals.declare(),
+            *self._w.code("const int lane = threadIdx.x;"),
+            *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
+        )
+        made = replace(
+            function,
+            parameters=tuple(self._baked.parameter(p) for p in self._parameters()),
+            body=SourceComments(plan.kernel.source).statements(body),
+        )
+        return print_kernel(made, self._head(), plan.language)
 
-    def _bounds(self) -> str:
+    def _head(self) -> str:
         knobs, bounds = self._plan.knobs, self._plan.draft.schedule.bounds
         threads = knobs.lanes.name
         if knobs.tasks.is_parameter or knobs.tasks.default > 1:
             threads = f"{threads} * {knobs.tasks.name}"
         if self._plan.language == "opencl":
-            return f"__attribute__((reqd_work_group_size({knobs.lanes.name}, {knobs.tasks.name}, 1))) void"
-        if self._plan.language == "hip" or bounds is None:
-            return f"__launch_bounds__({threads})"
-        return f"__launch_bounds__({threads}, {bounds.name})"
+            size = f"reqd_work_group_size({knobs.lanes.name}, {knobs.tasks.name}, 1)"
+            return f"__kernel __attribute__(({size})) void"
+        least = f", {bounds.name}" if bounds is not None and self._plan.language != "hip" else ""
+        return f'extern "C" __global__ void __launch_bounds__({threads}{least})'
 
-    def _parameters(self) -> list[Parameter]:
+    def _parameters(self) -> list[c.Parameter]:
         """`__restrict__` where callers promise that no two arrays overlap."""
         plan = self._plan
         disjoint = all(argument.alias is None for argument in plan.problem.arguments)
@@ -103,129 +107,113 @@ class KernelText:
 
     # -- tasks --------------------------------------------------------------------------------------
 
-    def _over_tasks(self, out: CodeLines, scope: set[str]) -> None:
-        plan, knobs = self._plan, self._plan.knobs
+    def _over_tasks(self, scope: set[str]) -> tuple[c.Stmt, ...]:
+        plan, knobs, w = self._plan, self._plan.knobs, self._w
         extents = [task.extent for task in plan.tasks]
-        fits = plan.sizes.fits_int(*extents, Number("2", 2)) if plan.counts_tasks else True
-        type_ = "int" if fits else self._d.wide
-        counts = [print_expr(extent, plan.language) for extent in extents]
-        cast = "" if fits else f"({self._d.wide})"
-        product = " * ".join(_in_product(count) for count in counts)
-        if not plan.counts_tasks:
-            cast, product = "", f"({type_}){self._rows} * {knobs.tasks.name}"
-        out.add(f"const {type_} {self._tasks} = {cast}{product};")
-        out.blank()
-        tasks, first = knobs.tasks.name, self._first
-        start = f"({type_}){self._row} * {tasks}"
-        step = f"({type_}){self._rows} * {tasks}"
-        loop = f"for ({type_} {first} = {start}; {first} < {self._tasks}; {first} += {step}) {{"
-        goes_on = [knobs.persistent.name] if knobs.persistent.most > 0 else []
+        fits = plan.sizes.fits_int(*extents, c.Number("2", 2)) if plan.counts_tasks else True
+        type_ = "int" if fits else wide(plan.language)
+        count = w.expr("(T)TASK_BLOCKS * TASKS", T=type_)
+        if plan.counts_tasks:
+            first = extents[0] if fits else c.Cast(c.Type(type_), extents[0])
+            count = product_of(first, *extents[1:])
+        goes_on = ["PERSIST"] if knobs.persistent.most > 0 else []
         if knobs.split.most > 0 and plan.counts_tasks:  # else there is a block for every task
-            goes_on.append(knobs.split.name)
+            goes_on.append("SPLIT")
+        body = (
+            *self._task_names(type_),
+            *self._staged_rows(),
+            *self._steps(plan.kernel.steps, scope | {task.name for task in plan.kernel.tasks}),
+        )
+        start, turns = w.code(
+            "{ const T first = (T)TASK_BLOCK * TASKS; }"
+            "for (T first = (T)TASK_BLOCK * TASKS; first < tasks; first += (T)TASK_BLOCKS * TASKS) {}",
+            T=type_,
+        )
+        said = c.Comment("blocks go on to further tasks", behind=True)
+        whole: c.Stmt = c.Scope((*start.body, *body)) if isinstance(start, c.Scope) else start
         if goes_on:
-            out.add(f"#if {' || '.join(goes_on)}  // blocks go on to further tasks", loop, "#else")
-        out.open()
-        out.add(f"const {type_} {first} = {start};", *(["#endif"] if goes_on else []))
-        self._task_names(out, type_)
-        self._staged_rows(out)
-        self._steps(plan.kernel.steps, out, scope | {task.name for task in plan.kernel.tasks})
-        out.close()
+            condition = w.expr(" || ".join(goes_on))
+            whole = c.Alternative(condition, (turns,), (start,), body, comments=(said,))
+        return (*w.code("const T tasks = count;", T=type_, count=count), *commented([whole], (c.BLANK,)))
 
-    def _task_names(self, out: CodeLines, type_: str) -> None:
-        plan = self._plan
-        place = f"{self._first} + ({type_}){self._d.thread[1]}" if plan.knobs.tasks.most > 1 else self._first
+    def _task_names(self, type_: str) -> tuple[c.Stmt, ...]:
+        plan, w = self._plan, self._w
+        place = w.expr("first + (T)threadIdx.y" if plan.knobs.tasks.most > 1 else "first", T=type_)
+        truth = "int" if plan.language == "opencl" else "bool"
+        text = "const T task = place;"
         if self._inside:
-            guard_text = f"const {self._d.truth} {self._inside} = {place} < {self._tasks};"
-            out.add(f"{guard_text}  // the last block may lack tasks")
-            last = f"{self._tasks} - 1"
-            out.add(f"const {type_} {self._task} = {self._inside} ? {place} : {last};")
-        else:
-            out.add(f"const {type_} {self._task} = {place};")
-            if plan.knobs.tasks.most > 1:
-                out.add(f"if ({self._task} >= {self._tasks})", "    return;")
-        names = list(plan.tasks)
-        places = ((self._d.block[2], self._d.grid[2]), (self._d.block[1], self._d.grid[1]))
-        for outer, (place, count) in zip(plan.outer, places, strict=False):
-            out.add(f"const {outer.type} {outer.name} = {place};")
-            if outer.count:
-                out.add(f"const unsigned int {outer.count} = {count};")
-        rest = self._task
+            text = """const U inside = place < tasks;  // the last block may lack tasks
+                const T task = inside ? place : tasks - 1;"""
+        elif plan.knobs.tasks.most > 1:
+            text += "if (task >= tasks) return;"
+        done = [*w.code(text, T=type_, U=truth, place=place)]
+        for outer, axis in zip(plan.outer, "zy", strict=False):
+            done += _named(outer.type, outer.name, c.Name(f"blockIdx.{axis}"))
+            done += _named("unsigned int", outer.count, c.Name(f"gridDim.{axis}"))
+        names, rest = list(plan.tasks), w.expr("task")
         for number, task in enumerate(reversed(names)):
-            extent = _in_product(print_expr(task.extent, plan.language))
-            value = rest if number == len(names) - 1 else f"{_in_product(rest)} % {extent}"
-            if task.type != type_:
-                value = f"({task.type}){value if value == self._task else f'({value})'}"
-            out.add(f"const {task.type} {task.name} = {value};")
-            rest = f"{rest} / {extent}"
-            if task.count:  # nobody tells it, so it is the slowest, and the grid is exactly as large
-                others = " * ".join(_in_product(print_expr(t.extent, plan.language)) for t in names[1:])
-                count = f"{self._tasks} / ({others})" if others else self._tasks
-                out.add(f"const unsigned int {task.count} = {count};")
+            value = rest if number == len(names) - 1 else c.Binary("%", rest, task.extent)
+            value = value if task.type == type_ else c.Cast(c.Type(task.type), value)
+            done += at_line(_named(task.type, task.name, value), plan.lines.get(task.name, 0))
+            rest = c.Binary("/", rest, task.extent)
+            # Nobody tells its count, so it is the slowest, and the grid is exactly as large.
+            others = [other.extent for other in names[1:]]
+            count = c.Binary("/", self._tasks, product_of(*others)) if others else self._tasks
+            done += _named("unsigned int", task.count, count)
+        return tuple(done)
 
-    def _staged_rows(self, out: CodeLines) -> None:
-        plan = self._plan
+    def _staged_rows(self) -> tuple[c.Stmt, ...]:
+        plan, w = self._plan, self._w
         if not plan.kernel.staged:
-            return
-        out.add("// What a loop leaves for a later one.")
-        with out.only_if(f"!{plan.knobs.keep.name}" if plan.keeps else ""):
-            out.add(f"extern __shared__ __align__(16) unsigned char {self._memory}[];")
-            before = ""
-            for staged in plan.kernel.staged:
-                extent = _in_product(print_expr(staged_extent(plan, staged.name)))
-                size = (byte_size(staged.type.base) or 0) * staged.width
-                bytes_ = f"(({extent} * {size} + 15) / 16 * 16)"
-                at = f"{self._memory}{before} + threadIdx.y * {bytes_}"
-                out.add(f"{staged.type.base} *{staged.name} = ({staged.type.base} *)({at});")
-                before += f" + {plan.knobs.tasks.name} * {bytes_}"
+            return ()
+        done = [*w.code("extern __shared__ __align__(16) unsigned char kept_bytes[];")]
+        before = w.expr("kept_bytes")
+        for staged in plan.kernel.staged:
+            extent, size = staged_extent(plan, staged.name), (byte_size(staged.type.base) or 0) * staged.width
+            bytes_ = expr("(extent * size + 15) / 16 * 16", extent=extent, size=integer(size))
+            at = w.expr("before + threadIdx.y * bytes_", before=before, bytes_=bytes_)
+            done += code("T *own = (T *)at;", T=staged.type.base, own=staged.name, at=at)
+            before = w.expr("before + TASKS * bytes_", before=before, bytes_=bytes_)
+        kept = w.when("!KEEP" if plan.keeps_staged else "", done)
+        return commented(kept, (c.Comment("What a loop leaves for a later one."),))
 
     # -- steps --------------------------------------------------------------------------------------
 
-    def _steps(self, steps: Sequence[Step], out: CodeLines, scope: set[str]) -> None:
+    def _steps(self, steps: Sequence[Step], scope: set[str]) -> tuple[c.Stmt, ...]:
+        done: list[c.Stmt] = []
         for step in steps:
             match step:
                 case Each():
-                    self.loops.write(self._plan.loop(step), out, scope)
+                    done += self.loops.write(self._plan.loop(step), scope)
                 case Let(body=body):
-                    self._print(body, out)
+                    done += self._statements(body)
                 case Once(body=body):
-                    conditions = [f"{self.loops.lane} == 0"]
-                    if self._plan.is_flat or self._plan.knobs.split.most > 0:
-                        conditions.append(f"{self.loops.piece} == 0")
-                    if self._inside:
-                        conditions.append(self._inside)
-                    with out.block(f"if ({' && '.join(conditions)})"):
-                        self._print(body, out)
+                    several = self._plan.is_flat or self._plan.knobs.split.most > 0
+                    alone = " && PIECE == 0" if several else ""
+                    condition = self._w.expr(f"lane == 0{alone}{' && inside' if self._inside else ''}")
+                    done.append(c.If(condition, self._statements(body)))
                 case When(condition=condition, then=then, otherwise=otherwise):
-                    with out.block(f"if ({print_expr(condition)})"):
-                        self._steps(then, out, set(scope))
-                    if otherwise:
-                        with out.block("else"):
-                            self._steps(otherwise, out, set(scope))
+                    yes, no = (self._steps(part, set(scope)) for part in (then, otherwise))
+                    done.append(c.If(condition, yes, no, line=step.line))
                 case Repeat():
-                    stop, by = print_expr(step.stop), print_expr(step.step)
-                    head = f"for ({step.type} {step.index} = {print_expr(step.start)}; "
-                    with out.block(f"{head}{step.index} < {stop}; {step.index} += {by})"):
-                        self._steps(step.body, out, scope | {step.index})
+                    inner = self._steps(step.body, scope | {step.index})
+                    done += at_line(_repeat(step, inner), step.line)
+        return tuple(done)
 
-    def _print(self, body: Sequence[Stmt], out: CodeLines) -> None:
+    def _statements(self, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         stmts, _ = self._fast.statements(body, known_types(self._plan.kernel))
-        out.statements(unrolled(stmts, self._plan), self._plan.language)
+        return unrolled(stmts, self._plan)
 
 
-def _in_product(text: str) -> str:
-    simple = all(word not in text for word in ("+", "-", "?", "<", ">", "&", "|", "%", "/"))
-    return text if simple else f"({text})"
+def _named(type_: str, name: str, value: c.Expr) -> tuple[c.Stmt, ...]:
+    """Nothing where there is no name for it."""
+    return (c.Declare(c.Type(type_, const=True), name, value),) if name else ()
 
 
-def _wrapped(head: str, items: Sequence[str], width: int = 108) -> str:
-    """A call or a declaration over as many lines as it needs."""
-    pad = " " * len(head)
-    lines, line = [], head
-    for number, item in enumerate(items):
-        piece = item + (", " if number < len(items) - 1 else ")")
-        if len(line) + len(piece.rstrip()) > width and line.strip() != head.strip():
-            lines.append(line.rstrip())
-            line = pad
-        line += piece
-    lines.append(line)
-    return "\n".join(lines)
+def _repeat(step: Repeat, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+    text, start, stop = "for (T i = start; i < stop; i += by) { body; }", step.start, step.stop
+    return code(text, T=step.type, i=step.index, start=start, stop=stop, by=step.step, body=body)
+
+
+def product_of(*factors: c.Expr) -> c.Expr:
+    return reduce(lambda left, right: c.Binary("*", left, right), factors)

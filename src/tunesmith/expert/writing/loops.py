@@ -1,6 +1,6 @@
 """What loops over a task's elements have in common wherever they run: who starts where, and their bodies.
 
-A body is made ready for printing: cheap divisions, fast forms behind macros, packs for accesses.
+A body is made ready: cheap divisions, fast forms behind macros, packs for accesses.
 
 Cheaper divisions of a loop's index by what is the same for the whole launch: shifts, or products.
 
@@ -10,17 +10,33 @@ i / d, i % d        d a power of two: i >> shift, i & d - 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
-from tunesmith.csource.nodes import Binary, Call, Cast, Expr, For, Index, Name, Number, Stmt, Type, Verbatim
-from tunesmith.csource.printing import print_expr
+from tunesmith.csource.nodes import (
+    Alternative,
+    Binary,
+    Call,
+    Cast,
+    Comment,
+    Expr,
+    For,
+    Index,
+    MacroDefinition,
+    Name,
+    Number,
+    Stmt,
+    Ternary,
+    Type,
+    Unary,
+)  # fmt: skip
+from tunesmith.csource.snippets import Hole, Wording, code, expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.writing.fast_math import FastMath, Inverses, known_types
-from tunesmith.expert.writing.naming import CodeLines, grouped
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.sites import counted, starts_at_zero
@@ -78,37 +94,39 @@ class IndexDivision:
 
         return map_expr(expr, visit)
 
-    def macros(self) -> list[str]:
+    def macros(self) -> tuple[Stmt, ...]:
         if not self._names or self._choice is None:
-            return []
-        quotient, rest, name = self._quotient, self._rest, self._choice.name
-        return [
-            "// Of an index by what is the same for the whole launch, with what was made of it before.",
-            f"#if {name} == 1  // a power of two",
-            f"#define {quotient}(x, d, made) ((x) >> (made))",
-            f"#define {rest}(x, d, made) ((x) & ((d) - 1))",
-            f"#elif {name} == 2  // exact as long as x * d has 32 bits",
-            f"#define {quotient}(x, d, made) ((int)__umulhi((unsigned)(x), made))",
-            f"#define {rest}(x, d, made) ((x) - {quotient}(x, d, made) * (d))",
-            "#else",
-            f"#define {quotient}(x, d, made) ((x) / (d))",
-            f"#define {rest}(x, d, made) ((x) % (d))",
-            "#endif",
-        ]
+            return ()
+        words = {"DIVIDED": self._quotient, "KIND": self._choice.name}
 
-    def lines(self) -> list[str]:
+        def both(*values: str) -> tuple[Stmt, ...]:
+            names = zip((self._quotient, self._rest), values, strict=True)
+            return tuple(
+                MacroDefinition(name, expr(value, **words), ("x", "d", "made")) for name, value in names
+            )
+
+        products = Alternative(
+            expr("KIND == 2", **words),
+            both("(int)__umulhi((unsigned)x, made)", "x - DIVIDED(x, d, made) * d"),
+            both("x / d", "x % d"),
+            comments=(Comment("exact as long as x * d has 32 bits", behind=True),),
+        )
+        about = "Of an index by what is the same for the whole launch, with what was made of it before."
+        said = (Comment(about), Comment("a power of two", behind=True))
+        shifts = both("x >> made", "x & d - 1")
+        return (Alternative(expr("KIND == 1", **words), shifts, (products,), comments=said),)
+
+    def declare(self) -> tuple[Stmt, ...]:
         """At the top of the kernel."""
         if not self._names or self._choice is None:
-            return []
-        name = self._choice.name
-        made = [(f"({print_expr(by)})", own) for by, own in self._names.items()]
-        return [
-            f"#if {name} == 1",
-            *(f"const int {own} = 31 - __clz({by});" for by, own in made),
-            f"#elif {name} == 2",
-            *(f"const unsigned {own} = 0xffffffffu / (unsigned){by} + 1u;" for by, own in made),
-            "#endif",
-        ]
+            return ()
+
+        def made(text: str) -> tuple[Stmt, ...]:
+            return tuple(s for by, own in self._names.items() for s in code(text, own=own, by=by))
+
+        w = Wording({"KIND": self._choice.name})
+        products = w.when("KIND == 2", made("const unsigned own = 0xffffffffu / (unsigned)by + 1u;"))
+        return w.when("KIND == 1", made("const int own = 31 - __clz(by);"), products)
 
 
 def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
@@ -140,81 +158,90 @@ def unrolled(body: Iterable[Stmt], plan: WritingPlan) -> tuple[Stmt, ...]:
     """Short counted loops unrolled whole; others as the schedule says."""
     choice = plan.draft.schedule.unroll
 
-    def visit(stmt: Stmt) -> Stmt | tuple[Stmt, ...]:
+    def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.unroll is not None:
             return stmt
         if is_short(stmt):
             return replace(stmt, unroll=0)
-        if choice is not None:
-            return Verbatim(f"#pragma unroll {choice.name}"), stmt
-        return stmt
+        return stmt if choice is None else replace(stmt, unroll=choice.name)
 
     return map_statements(body, on_stmt=visit)
+
+
+def repeated(variable: str, count: Hole, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    """The body so many times, unrolled."""
+    text = "#pragma unroll\nfor (int i = 0; i < count; i++) { body; }"
+    return code(text, i=variable, count=count, body=body)
+
+
+def total_of(*terms: Expr) -> Expr:
+    return reduce(lambda left, right: Binary("+", left, right), terms)
 
 
 class ElementLoops:
     """Loops over the elements of a task, which its threads share: the part that GPUs and CPUs have alike."""
 
     def __init__(self, plan: WritingPlan, fast: FastMath, inside: str) -> None:
-        fresh = plan.names.fresh
         self._plan, self._fast = plan, fast
         self._inside = inside  # whether the task is one; "" where every thread that comes here has one
-        self.lane, self.piece, self.pieces = fresh("lane"), fresh("PIECE"), fresh("PIECES")
-        self.chunk = fresh("CHUNK")
-        # Where a thread's turn begins; which of its packs, and the index where that one starts.
-        self._base, self._item, self._here = fresh("base"), fresh("k"), fresh("here")
+        # base: where a thread's turn begins; k: which of its packs; here: the index where that one starts.
+        own = ("lane", "PIECE", "PIECES", "CHUNK", "base", "k", "here")
+        words = {word: plan.names.fresh(word) for word in own}
+        knobs = {"LANES": plan.knobs.lanes, "VEC": plan.knobs.vector, "ITEMS": plan.knobs.items}
+        self.words = Wording({**words, **{word: knob.name for word, knob in knobs.items()}})
+        self.lane, self._item = words["lane"], words["k"]
+        self._here, self._base = Name(words["here"]), words["base"]
         self.division = IndexDivision(plan)
 
-    def defines(self) -> list[str]:
+    def defines(self) -> tuple[Stmt, ...]:
         """What the loops say at the top of the file."""
-        knobs, team = self._plan.knobs, "group" if self._plan.language == "opencl" else "block"
-        chunk = f"{knobs.lanes.name} * {knobs.vector.name} * {knobs.items.name}"
-        return [f"#define {self.chunk} ({chunk})  // elements of a task that a {team} takes at once"]
-
-    def _text(self, expr: Expr) -> str:
-        return print_expr(expr, self._plan.language)
+        team = "group" if self._plan.language == "opencl" else "block"
+        about = f"elements of a task that a {team} takes at once"
+        return (self.words.define("CHUNK", "LANES * VEC * ITEMS", about),)
 
     def _fast_body(self, loop: LoopPlan) -> tuple[tuple[Stmt, ...], Inverses]:
         """The loop's body with fast forms behind macros, and what is to be computed before the loop."""
         varying = frozenset((loop.each.index, *(total.name for total in loop.each.totals)))
         return self._fast.statements(loop.each.body, known_types(self._plan.kernel), varying)
 
-    def _start(self, loop: LoopPlan) -> str:
-        """As a term of a sum; nothing where the loop starts at 0."""
-        return "" if loop.each.start == Number("0", 0) else grouped(self._text(loop.each.start))
-
-    def _end(self, loop: LoopPlan, out: CodeLines) -> str:
-        """A name for where the loop ends: nowhere behind its start, for a thread without a task."""
-        stop = self._text(loop.each.stop)
+    def _end(self, loop: LoopPlan) -> tuple[tuple[Stmt, ...], Expr]:
+        """Where the loop ends: nowhere behind its start, for a thread without a task."""
+        stop = loop.each.stop
         if self._inside:
-            stop = f"{self._inside} ? {stop} : {self._text(loop.each.start)}"
-        elif isinstance(loop.each.stop, Name | Number) and self._plan.language != "opencl":
-            return stop
+            stop = Ternary(Name(self._inside), stop, loop.each.start)
+        elif isinstance(stop, Name | Number) and self._plan.language != "opencl":
+            return (), stop
         name = self._plan.names.fresh("end")
-        out.add(f"const {self._plan.index_type(loop)} {name} = {stop};")
-        return name
+        return code("const T end = stop;", T=self._plan.index_type(loop), end=name, stop=stop), Name(name)
 
-    def _first(self, loop: LoopPlan, per_thread: str, per_block: str, type_: str) -> str:
+    def _first(self, loop: LoopPlan, own: Expr, per_block: Expr, type_: str) -> Expr:
         """Where a thread starts: its place in the block, behind the blocks before it."""
-        start, own = self._start(loop), self._in_grid(per_thread, per_block, type_)
-        return f"{start} + {own}" if start else own
+        start = () if loop.each.start == Number("0", 0) else (loop.each.start,)
+        return total_of(*start, *self._blocks_before(per_block, type_), own)
 
-    def _in_grid(self, per_thread: str, per_block: str, type_: str) -> str:
-        own = self.lane if per_thread == "1" else f"{self.lane} * {per_thread}"
-        return f"({type_}){self.piece} * {grouped(per_block)} + {own}" if self._plan.is_spread else own
+    def _blocks_before(self, per_block: Expr, type_: str) -> tuple[Expr, ...]:
+        before = self.words.expr("(T)PIECE * per_block", T=type_, per_block=per_block)
+        return (before,) if self._plan.is_spread else ()
 
-    def _step(self, per_block: str, type_: str) -> str:
-        return f"({type_}){self.pieces} * {grouped(per_block)}" if self._plan.is_spread else per_block
+    def _over(
+        self, type_: str, first: Expr, end: Expr, per_block: Expr, body: Sequence[Stmt], variable: str = ""
+    ) -> For:
+        """A thread's turns."""
+        step = self.words.expr("(T)PIECES * per_block", T=type_, per_block=per_block)
+        (loop,) = code(
+            "for (T base = first; base < end; base += step) { body; }",
+            T=type_, base=variable or self._base, first=first, end=end,
+            step=step if self._plan.is_spread else per_block, body=body,
+        )  # fmt: skip
+        assert isinstance(loop, For)
+        return loop
 
-    def _head(self, type_: str, first: str, end: str, step: str, variable: str = "") -> str:
-        base = variable or self._base
-        return f"for ({type_} {base} = {first}; {base} < {end}; {base} += {step})"
-
-    def _rest(self, loop: LoopPlan, end: str, type_: str) -> str:
+    def _rest(self, loop: LoopPlan, end: Expr, type_: str) -> Expr:
         """Where a thread starts on what the whole vectors leave of the range, one element at a time."""
-        start, vec = self._start(loop), self._plan.knobs.vector.name
-        left = f"({end} - {start}) % {vec}" if start else f"{end} % {vec}"
-        return f"{end} - {left} + {self._in_grid('1', self._plan.knobs.lanes.name, type_)}"
+        start, lanes = loop.each.start, self.words.expr("LANES")
+        text = "end - end % VEC" if start == Number("0", 0) else "end - (end - start) % VEC"
+        whole = self.words.expr(text, end=end, start=start)
+        return total_of(whole, *self._blocks_before(lanes, type_), Name(self.lane))
 
     def _place(self, pack: Pack, loop: LoopPlan, here: Expr) -> Index:
         """The pack's first element, where `here` is the first index of the pack."""
@@ -230,5 +257,5 @@ class ElementLoops:
             base = Cast(Type(pack.element.base, 1, own.const, space=own.space), base)
         return Index(base, self.division.in_expr(substitute(pack.index, index), bare))
 
-    def _address(self, pack: Pack, loop: LoopPlan) -> str:
-        return f"&{self._text(self._place(pack, loop, Name(self._here)))}"
+    def _address(self, pack: Pack, loop: LoopPlan) -> Expr:
+        return Unary("&", self._place(pack, loop, self._here))

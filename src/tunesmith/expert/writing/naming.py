@@ -1,15 +1,13 @@
-"""Names, lines and words of a written kernel: what every part of the writer needs."""
+"""Names and words of a written kernel: what every part of the writer needs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
 from tunesmith.csource.lex import without_comments
-from tunesmith.csource.nodes import Number, Stmt
-from tunesmith.csource.printing import print_statements
+from tunesmith.csource.nodes import Number
 from tunesmith.csource.walk import fresh_name, numbered
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
 
@@ -22,91 +20,9 @@ class Unwritable(Exception):
         self.reason = reason
 
 
-class CodeLines:
-    """Lines of C under construction: indentation, blocks, and preprocessor lines at the margin."""
-
-    def __init__(self, indent: int = 0) -> None:
-        self.lines: list[str] = []
-        self.indent = indent
-
-    def add(self, *texts: str) -> None:
-        for text in texts:
-            for line in text.split("\n"):
-                directive = line.startswith("#")
-                self.lines.append(line if directive or not line else "    " * self.indent + line)
-
-    def blank(self) -> None:
-        if self.lines and self.lines[-1]:
-            self.lines.append("")
-
-    def open(self, head: str = "") -> None:
-        self.add(f"{head} {{" if head else "{")
-        self.indent += 1
-
-    def close(self) -> None:
-        self.indent -= 1
-        self.add("}")
-
-    @contextmanager
-    def block(self, head: str) -> Iterator[None]:
-        """`head {` ... `}`; several lines of preprocessor may be part of the head."""
-        self.open(head)
-        yield
-        self.close()
-
-    @contextmanager
-    def only_if(self, condition: str) -> Iterator[None]:
-        """Inside `#if` and `#endif`, where there is a condition."""
-        self.add(*([f"#if {condition}"] if condition else []))
-        yield
-        self.add(*(["#endif"] if condition else []))
-
-    def repeated(self, variable: str, count: str) -> AbstractContextManager[None]:
-        """A block that is run `count` times, unrolled."""
-        self.add("#pragma unroll")
-        return self.block(f"for (int {variable} = 0; {variable} < {count}; {variable}++)")
-
-    def statements(self, stmts: Iterable[Stmt], language: str) -> None:
-        for line in print_statements(stmts, 0, language).splitlines():
-            self.add(line.strip() if line.lstrip().startswith("#") else line)
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines) + "\n"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """How the three languages spell what every kernel needs."""
-
-    kernel: str  # before a kernel's bounds and name
-    thread: tuple[str, ...]  # its place in the block, by axis
-    block: tuple[str, ...]  # its place in the grid
-    grid: tuple[str, ...]  # how many blocks there are
-    wide: str  # a 64-bit integer
-    truth: str  # a truth value
-
-
-_CUDA = Dialect(
-    'extern "C" __global__ void',
-    thread=("threadIdx.x", "threadIdx.y"),
-    block=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
-    grid=("gridDim.x", "gridDim.y", "gridDim.z"),
-    wide="long long",
-    truth="bool",
-)
-_OPENCL = Dialect(
-    "__kernel",
-    thread=("get_local_id(0)", "get_local_id(1)"),
-    block=("get_group_id(0)", "get_group_id(1)", "get_group_id(2)"),
-    grid=("get_num_groups(0)", "get_num_groups(1)", "get_num_groups(2)"),
-    wide="long",
-    truth="int",
-)
-
-
-def dialect(language: str) -> Dialect:
-    return _OPENCL if language == "opencl" else _CUDA
+def wide(language: str) -> str:
+    """A 64-bit integer."""
+    return "long" if language == "opencl" else "long long"
 
 
 # -- names for what the writer adds, none of which the source uses; and the macros that a schedule declares

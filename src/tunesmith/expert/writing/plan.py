@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from tunesmith.csource.nodes import Binary, Expr, Index, Name, Number, Type
+from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Number, Type
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in
+from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in, statements_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import (
     Each,
@@ -20,9 +21,10 @@ from tunesmith.expert.model.kernel import (
     When,
     all_steps,
     map_steps,
+    names_in_steps,
     own_parts,
 )
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, dialect
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
@@ -76,6 +78,12 @@ class WritingPlan:
     def language(self) -> str:
         return self.kernel.source.language
 
+    @cached_property
+    def lines(self) -> Mapping[str, int]:
+        """Where the kernel's variables are declared."""
+        declares = [s for s in statements_in(self.kernel.function.body) if isinstance(s, Declare)]
+        return {declare.name: declare.line for declare in reversed(declares)}
+
     @property
     def is_flat(self) -> bool:
         return not self.kernel.tasks
@@ -118,7 +126,7 @@ class WritingPlan:
     def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
         reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
-        return "int" if self.sizes.fits_int(*reach) else dialect(self.language).wide
+        return "int" if self.sizes.fits_int(*reach) else wide(self.language)
 
     @property
     def has_totals(self) -> bool:
@@ -128,6 +136,12 @@ class WritingPlan:
     def keeps(self) -> tuple[Group, ...]:
         """Groups with something to keep, where the schedule may keep it."""
         return tuple(self.groups) if self.knobs.keep.most > 0 else ()
+
+    @property
+    def keeps_staged(self) -> bool:
+        """Whether nothing is left in shared memory once rows are kept."""
+        kept = {key[0] for group in self.keeps for key in group.shared}
+        return bool(self.keeps) and all(staged.name in kept for staged in self.kernel.staged)
 
     def loop(self, each: Each) -> LoopPlan:
         return self.loops[id(each)]
@@ -174,7 +188,10 @@ def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
 
 def _share(group: Group, plan: WritingPlan) -> None:
     staged = {staged.name for staged in plan.kernel.staged}
-    touched = _outside(group, plan)
+    elsewhere = _outside(group, plan)
+    if staged & elsewhere & {name for loop in group.loops for name in names_in(loop.each.body)}:
+        return  # a loop in a branch reads what this group would have kept in registers alone
+    touched = elsewhere & plan.written
     uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
     for loop in group.loops:
         for pack in loop.packs:
@@ -184,6 +201,8 @@ def _share(group: Group, plan: WritingPlan) -> None:
         array = key[0]
         if len(members) < 2 or (array not in staged and (array in touched or _other_keys(group, key, plan))):
             continue
+        if array not in staged and len(_names_of(array, plan)) > 1:
+            continue  # a store by another name would be missed
         if not any(p.loads for _, p in members[1:]) and sum(p.stores for _, p in members) < 2:
             continue  # nothing is read or stored again
         group.shared.add(key)
@@ -199,11 +218,36 @@ def _share(group: Group, plan: WritingPlan) -> None:
         plan.groups.append(group)
 
 
+def _names_of(array: str, plan: WritingPlan) -> frozenset[str]:
+    """The names by which the steps touch the array's memory: those that the contract says are the same."""
+    storage = Independence.of(plan.kernel, plan.problem).storage
+    same = {name for name in plan.arrays if storage.get(name, name) == storage.get(array, array)}
+    return names_in_steps(plan.kernel.steps) & same
+
+
+def _in_turn(each: Each, plan: WritingPlan) -> set[str]:
+    """Arrays of one memory by several names, which the body touches by one after a store by another."""
+    storage = Independence.of(plan.kernel, plan.problem).storage
+    sites = Sites.of(each.body, plan.arrays)
+    used = names_in(each.body)
+    stored: dict[str, set[str]] = {}
+    mixed: set[str] = set()
+    for site in sites.found:
+        memory = storage[site.array]
+        names = {name for name in used & storage.keys() if storage[name] == memory}
+        repeats = bool(site.loops) and memory in {storage[array] for array in sites.stored}
+        if len(names) > 1 and (repeats or names & sites.escaped or stored.get(memory, set()) - {site.array}):
+            mixed.add(memory)
+        if site.kind == "store":
+            stored.setdefault(memory, set()).add(site.array)
+    return {name for name in storage if storage[name] in mixed}
+
+
 def _outside(group: Group, plan: WritingPlan) -> set[str]:
-    """Arrays that the kernel writes and that steps other than the group's loops touch."""
+    """Names in steps other than the group's loops."""
     own = {id(loop.each) for loop in group.loops}
     others = [step for step in all_steps(plan.kernel.steps) if id(step) not in own]
-    return {name for step in others for part in own_parts(step) for name in names_in(part) & plan.written}
+    return {name for step in others for part in own_parts(step) for name in names_in(part)}
 
 
 def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
@@ -329,6 +373,8 @@ def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
     aligned = plan.language != "opencl"
     staged = [staged.name for staged in plan.kernel.staged]
     packs = pack_accesses(each, plan.arrays, staged, plan.sizes, vector.most, aligned)
+    in_turn = _in_turn(each, plan)
+    packs = tuple(pack for pack in packs if pack.array not in in_turn)
     loop = LoopPlan(each, packs)
     for pack in packs:
         loop.names[pack.key] = plan.names.fresh(f"{pack.array}_pack")

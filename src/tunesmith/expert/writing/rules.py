@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tunesmith.csource.nodes import Binary, Expr, Parameter
+from tunesmith.csource.nodes import Binary, Expr, Parameter, Stmt
+from tunesmith.csource.snippets import code
 from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Repeat, Step, TemplateDraft, When
@@ -202,7 +203,7 @@ def shared_bytes(plan: WritingPlan) -> str | None:
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
     whole = each if tasks == "1" else f"{tasks} * ({each})"
-    if plan.knobs.keep.is_parameter and plan.keeps:
+    if plan.knobs.keep.is_parameter and plan.keeps_staged:
         return f"(0 if {plan.knobs.keep.name} else {whole})"
     return whole
 
@@ -256,11 +257,15 @@ class Baked:
         given = {size.parameter.name: size.given for size in self.sizes}
         return replace(parameter, name=given.get(parameter.name, parameter.name))
 
-    def lines(self) -> list[str]:
-        return [
-            f"const {s.parameter.type.base} {s.parameter.name} = {s.macro} ? {s.macro} : {s.given};"
+    def declare(self) -> tuple[Stmt, ...]:
+        text = "const T own = MACRO ? MACRO : given;"
+        return tuple(
+            stmt
             for s in self.sizes
-        ]
+            for stmt in code(
+                text, T=s.parameter.type.base, own=s.parameter.name, MACRO=s.macro, given=s.given
+            )
+        )
 
     def declared(self) -> list[tuple[str, str]]:
         """For the template's [defines]."""

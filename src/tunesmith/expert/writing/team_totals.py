@@ -1,118 +1,125 @@
-"""Totals printed: over the threads of a task, and over the lanes of an OpenCL vector."""
+"""Totals as code: over the threads of a task, and over the lanes of an OpenCL vector."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container
+from dataclasses import replace
 
+from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import integer
+from tunesmith.csource.snippets import Wording, code
 from tunesmith.expert.model.kernel import Total
-from tunesmith.expert.writing.naming import CodeLines
+from tunesmith.expert.writing.naming import Knob
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.rules import has_nested_totals
 
-_NEUTRAL = {"+": "0", "*": "1", "^": "0", "|": "0"}
+_NEUTRAL = {"+": 0, "*": 1, "^": 0, "|": 0}
 
 
-def joined(total: Total, left: str, right: str) -> str:
+def joined(total: Total, left: c.Expr, right: c.Expr) -> c.Expr:
     if total.combine:
-        return f"{total.combine}({left}, {right})"
+        return c.Call(total.combine, (left, right))
     if total.operator in ("max", "min"):
-        return f"{right} {'>' if total.operator == 'max' else '<'} {left} ? {right} : {left}"
-    return f"{left} {total.operator} {right}"
+        first = c.Binary(">" if total.operator == "max" else "<", right, left)
+        return c.Ternary(first, right, left)
+    return c.Binary(total.operator, left, right)
+
+
+def assigned(name: str, value: c.Expr) -> c.Stmt:
+    return c.Evaluate(c.Assign("=", c.Name(name), value))
+
+
+def started(total: Total, scope: Container[str]) -> tuple[c.Stmt, ...]:
+    """What a thread's share begins with; the total is declared unless it is in scope."""
+    if total.name in scope:
+        return (assigned(total.name, total.start),)
+    return (c.Declare(c.Type(total.type.base), total.name, total.start),)
+
+
+_TURN = "int turn = 0;  // while totals are read, the next ones are written elsewhere"
 
 
 class TeamTotals:
     """`mates`: the mask of the threads of a warp that share a task."""
 
     def __init__(self, plan: WritingPlan) -> None:
-        fresh = plan.names.fresh
         self._plan = plan
-        self._lanes, self._tasks = plan.knobs.lanes.name, plan.knobs.tasks.name
-        self._team, self._warps, self._ways = fresh("TEAM"), fresh("WARPS"), fresh("WAYS")
-        self._turn, self._step = fresh("turn"), fresh("step")
-        self._mates = fresh("mates")
+        own = ("TEAM", "WARPS", "WAYS", "turn", "step", "mates")
+        words = {word: plan.names.fresh(word) for word in own}
+        self._w = Wording({**words, "LANES": plan.knobs.lanes.name, "TASKS": plan.knobs.tasks.name})
         self._slots: dict[str, int] = {}
         for loop in plan.all_loops:
             for base, count in Counter(total.type.base for total in loop.each.totals).items():
                 self._slots[base] = max(self._slots.get(base, 0), count)
+        fresh = plan.names.fresh
         self._arrays = {base: fresh(f"{base.strip('_').replace(' ', '_')}_of_warp") for base in self._slots}
         self._is_hip = plan.language == "hip"
 
-    def defines(self) -> list[str]:
+    def defines(self) -> tuple[c.Stmt, ...]:
         if not self._slots or self._plan.knobs.lanes.most == 1:
-            return []
-        lanes, warps = self._lanes, self._warps
-        ways = f"({warps} > 16 ? 32 : {warps} > 8 ? 16 : {warps} > 4 ? 8 : {warps} > 2 ? 4 : 2)"
-        return [
-            f"#define {self._team} ({lanes} < 32 ? {lanes} : 32)  // threads of a task in one warp",
-            f"#define {warps} ({lanes} / 32)  // to a task, where it has more than one",
-            f"#define {self._ways} {ways}  // a power of two not below that",
-        ]
+            return ()
+        ways = "WARPS > 16 ? 32 : WARPS > 8 ? 16 : WARPS > 4 ? 8 : WARPS > 2 ? 4 : 2"
+        return (
+            self._w.define("TEAM", "LANES < 32 ? LANES : 32", "threads of a task in one warp"),
+            self._w.define("WARPS", "LANES / 32", "to a task, where it has more than one"),
+            self._w.define("WAYS", ways, "a power of two not below that"),
+        )
 
-    def declare(self, out: CodeLines) -> None:
+    def declare(self) -> tuple[c.Stmt, ...]:
         """At the top of the kernel."""
-        if not self._slots or self._plan.knobs.lanes.most == 1:
-            return
-        if self._plan.knobs.lanes.most > 32:
-            out.add(f"#if {self._lanes} > 32")
+        lanes, done = self._plan.knobs.lanes, list[c.Stmt]()
+        if not self._slots or lanes.most == 1:
+            return ()
+        if lanes.most > 32:
+            text = "__shared__ T array[2][slots][TASKS][WARPS];"
             for base, slots in self._slots.items():
-                array = self._arrays[base]
-                out.add(f"__shared__ {base} {array}[2][{slots}][{self._tasks}][{self._warps}];")
-            out.add(f"int {self._turn} = 0;  // while totals are read, the next ones are written elsewhere")
-            out.add("#endif")
-        if not self._is_hip and self._plan.knobs.lanes.least < 32:
-            lanes = self._lanes
+                done += self._w.code(text, T=base, array=self._arrays[base], slots=integer(slots))
+            done = [*self._w.when("LANES > 32", [*done, *self._w.code(_TURN)])]
+        if not self._is_hip and lanes.least < 32:
             # Where all threads of a warp come, whatever their tasks, it need not find out who does.
-            whole = f"{lanes} * {self._tasks} % 32 == 0"
-            if has_nested_totals(self._plan.kernel.steps):
-                whole = f"{lanes} >= 32"
-            out.add(f"const unsigned {self._mates} = {whole} ? 0xffffffffu")
-            out.add(f"    : ((1u << {lanes} % 32) - 1u) << threadIdx.y * {lanes} % 32;")
+            nested = has_nested_totals(self._plan.kernel.steps)
+            whole = "LANES >= 32" if nested else "LANES * TASKS % 32 == 0"
+            some = "((1u << LANES % 32) - 1u) << threadIdx.y * LANES % 32"
+            done += self._w.code(f"const unsigned mates = {whole} ? 0xffffffffu : {some};")
+        return tuple(done)
 
-    def reduce(self, totals: tuple[Total, ...], out: CodeLines) -> None:
+    def reduce(self, totals: tuple[Total, ...]) -> tuple[c.Stmt, ...]:
         """Every thread of the block comes here, also those that have no element."""
         if not totals or self._plan.knobs.lanes.most == 1:
-            return
-        self._shuffle(totals, self._team, out)
+            return ()
+        in_warp = self._shuffle(totals, "TEAM")
         if self._plan.knobs.lanes.most <= 32:
-            return
-        places = self._places(totals)
-        out.add(f"#if {self._lanes} > 32")
-        with out.block("if (threadIdx.x % 32 == 0)"):
-            for total, place in places:
-                out.add(f"{place}[threadIdx.x / 32] = {total.name};")
-        out.add("__syncthreads();")
-        for total, place in places:
-            here = f"threadIdx.x % {self._ways}"
-            neutral = _NEUTRAL.get(total.operator)
-            other = f"({total.type.base}){neutral}" if neutral is not None else f"{place}[0]"
-            out.add(f"{total.name} = {here} < {self._warps} ? {place}[{here}] : {other};")
-        self._shuffle(totals, self._ways, out)
-        out.add(f"{self._turn} ^= 1;")
-        out.add("#endif")
-
-    def _places(self, totals: tuple[Total, ...]) -> list[tuple[Total, str]]:
-        used: Counter[str] = Counter()
-        found = []
+            return in_warp
+        put, taken, used = list[c.Stmt](), list[c.Stmt](), Counter[str]()
         for total in totals:
-            base = total.type.base
-            slot = used[base]
+            base, neutral = total.type.base, _NEUTRAL.get(total.operator)
+            array, slot = self._arrays[base], integer(used[base])
+            place = self._w.expr("array[turn][slot][threadIdx.y]", array=array, slot=slot)
             used[base] += 1
-            found.append((total, f"{self._arrays[base]}[{self._turn}][{slot}][threadIdx.y]"))
-        return found
+            put += code("place[threadIdx.x / 32] = own;", place=place, own=total.name)
+            other = c.Index(place, integer(0)) if neutral is None else c.Cast(total.type, integer(neutral))
+            text = "own = threadIdx.x % WAYS < WARPS ? place[threadIdx.x % WAYS] : other;"
+            taken += self._w.code(text, own=total.name, place=place, other=other)
+        text = "if (threadIdx.x % 32 == 0) { put; } __syncthreads(); taken; again; turn ^= 1;"
+        over_warps = self._w.code(text, put=put, taken=taken, again=self._shuffle(totals, "WAYS"))
+        return (*in_warp, *self._w.when("LANES > 32", over_warps))
 
-    def _shuffle(self, totals: tuple[Total, ...], width: str, out: CodeLines) -> None:
-        step, mask = self._step, self._mates if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
-        out.add("#pragma unroll")
-        with out.block(f"for (int {step} = {width} / 2; {step} > 0; {step} /= 2)"):
-            for total in totals:
-                other = f"__shfl_xor_sync({mask}, {total.name}, {step})"
-                if self._is_hip:
-                    other = f"__shfl_xor({total.name}, {step}, 32)"
-                if total.combine or total.operator not in ("max", "min"):
-                    out.add(f"{total.name} = {joined(total, total.name, other)};")
-                else:  # the shuffle must not stand twice, nor behind a condition
-                    out.add(f"const {total.type.base} {total.name}_other = {other};")
-                    out.add(f"{total.name} = {joined(total, total.name, f'{total.name}_other')};")
+    def _shuffle(self, totals: tuple[Total, ...], width: str) -> tuple[c.Stmt, ...]:
+        body: list[c.Stmt] = []
+        mask = "mates" if self._plan.knobs.lanes.least < 32 else "0xffffffffu"
+        for total in totals:
+            own = c.Name(total.name)
+            text = "__shfl_xor(own, step, 32)" if self._is_hip else f"__shfl_xor_sync({mask}, own, step)"
+            other = self._w.expr(text, own=own)
+            if not total.combine and total.operator in ("max", "min"):
+                # The shuffle must not stand twice, nor behind a condition.
+                given = f"{own.name}_other"
+                body += code("const T given = other;", T=total.type.base, given=given, other=other)
+                other = c.Name(given)
+            body.append(assigned(own.name, joined(total, own, other)))
+        loop = f"#pragma unroll\nfor (int step = {width} / 2; step > 0; step /= 2) {{ body; }}"
+        return self._w.code(loop, body=body)
 
 
 class CpuTotals:
@@ -123,44 +130,44 @@ class CpuTotals:
         self._plan = plan
         totals = [total for loop in plan.all_loops for total in loop.each.totals]
         self._arrays = {total.name: (fresh(f"{total.name}_of_item"), total.type.base) for total in totals}
-        self._turn, self._count, self._away = fresh("turn"), fresh("count"), fresh("away")
+        words = {word: fresh(word) for word in ("turn", "count", "away")}
+        self._w = Wording({**words, "LANES": plan.knobs.lanes.name, "TASKS": plan.knobs.tasks.name})
 
-    def defines(self) -> list[str]:
-        return []
+    def defines(self) -> tuple[c.Stmt, ...]:
+        return ()
 
-    def declare(self, out: CodeLines) -> None:
-        if self._arrays and self._plan.knobs.lanes.most > 1:
-            lanes, tasks = self._plan.knobs.lanes.name, self._plan.knobs.tasks.name
-            out.add(f"#if {lanes} > 1")
-            for array, base in self._arrays.values():
-                out.add(f"__local {base} {array}[2][{tasks}][{lanes}];")
-            out.add(f"int {self._turn} = 0;  // while totals are read, the next ones are written elsewhere")
-            out.add("#endif")
+    def declare(self) -> tuple[c.Stmt, ...]:
+        if not self._arrays or self._plan.knobs.lanes.most == 1:
+            return ()
+        text, done = "__shared__ T array[2][TASKS][LANES];", list[c.Stmt]()
+        for array, base in self._arrays.values():
+            done += self._w.code(text, T=base, array=array)
+        return self._w.when("LANES > 1", [*done, *self._w.code(_TURN)])
 
-    def reduce(self, loop: LoopPlan, lane: str, out: CodeLines) -> None:
-        lanes = self._plan.knobs.lanes
-        if not loop.each.totals or lanes.most == 1:
-            return
-        out.add(f"#if {lanes.name} > 1")
-        places = []
-        for total in loop.each.totals:
-            array = self._arrays[total.name][0]
-            places.append((total, f"{array}[{self._turn}][get_local_id(1)]"))
-            out.add(f"{places[-1][1]}[{lane}] = {total.name};")
-        count, away = self._count, self._away
+    def reduce(self, loop: LoopPlan, lane: str) -> tuple[c.Stmt, ...]:
+        totals = loop.each.totals
+        if not totals or self._plan.knobs.lanes.most == 1:
+            return ()
+        put, met, taken = list[c.Stmt](), list[c.Stmt](), list[c.Stmt]()
+        for total in totals:
+            own, far = total.name, self._plan.names.fresh(f"{total.name}_away")
+            place = self._w.expr("array[turn][threadIdx.y]", array=self._arrays[own][0])
+            put += code("place[lane] = own;", place=place, lane=lane, own=own)
+            pair = joined(total, c.Name(own), c.Name(far))
+            text = "const T far = place[lane + away]; own = pair; place[lane] = own;"
+            met += self._w.code(text, T=total.type.base, far=far, place=place, lane=lane, own=own, pair=pair)
+            taken.append(assigned(own, c.Index(place, integer(0))))
         # In pairs as far apart as can be: the fewest roundings, and the order of a tree written by hand.
-        with out.block(f"for (int {count} = {lanes.name}; {count} > 1; {count} = ({count} + 1) / 2)"):
-            out.add("barrier(CLK_LOCAL_MEM_FENCE);", f"const int {away} = ({count} + 1) / 2;")
-            with out.block(f"if ({lane} + {away} < {count})"):
-                for total, place in places:
-                    other = self._plan.names.fresh(f"{total.name}_away")
-                    out.add(f"const {total.type.base} {other} = {place}[{lane} + {away}];")
-                    out.add(f"{total.name} = {joined(total, total.name, other)};")
-                    out.add(f"{place}[{lane}] = {total.name};")
-        out.add("barrier(CLK_LOCAL_MEM_FENCE);")
-        for total, place in places:
-            out.add(f"{total.name} = {place}[0];")
-        out.add(f"{self._turn} ^= 1;", "#endif")
+        text = """put;
+            for (int count = LANES; count > 1; count = (count + 1) / 2) {
+                __syncthreads();
+                const int away = (count + 1) / 2;
+                if (lane + away < count) { met; }
+            }
+            __syncthreads();
+            taken;
+            turn ^= 1;"""
+        return self._w.when("LANES > 1", self._w.code(text, put=put, met=met, taken=taken, lane=lane))
 
 
 _WORDS = {"+": "sum", "*": "product"}
@@ -187,22 +194,30 @@ class Folds:
             self._made[key] = (self._plan.names.fresh(f"{word}_of_lanes"), total)
         return self._made[key][0]
 
-    def text(self) -> list[str]:
-        return [self._function(name, total) for name, total in self._made.values()]
+    def functions(self) -> tuple[c.Function, ...]:
+        return tuple(self._function(name, total) for name, total in self._made.values())
 
-    def _function(self, name: str, total: Total) -> str:
+    def _function(self, name: str, total: Total) -> c.Function:
         knob = self._plan.knobs.vector
-        lines = [f"float {name}({self._vec} x)", "{"]
+        body: list[c.Stmt] = []
         wider = "x"  # what the next halves are taken of
+
+        def halves() -> c.Expr:
+            whole = c.Name(wider)
+            return joined(total, c.Member(whole, "lo"), c.Member(whole, "hi"))
+
         for width in (8, 4, 2):
             if width >= knob.most:
                 continue
-            halves = joined(total, f"{wider}.lo", f"{wider}.hi")
-            lines += [f"#if {knob.name} > {width}", f"    const float{width} x{width} = {halves};"]
-            if width in knob.values:
-                lines += [f"#elif {knob.name} == {width}", f"    const float{width} x{width} = x;"]
-            lines.append("#endif")
-            wider = f"x{width}"
-        halves = joined(total, f"{wider}.lo", f"{wider}.hi")
-        lines += [f"#if {knob.name} > 1", f"    return {halves};", "#else", "    return x;", "#endif", "}"]
-        return "\n".join(lines)
+            half = c.Declare(c.Type(f"float{width}", const=True), f"x{width}", halves())
+            same = c.Alternative(_compared(knob, "==", width), (replace(half, init=c.Name("x")),))
+            known = (same,) if width in knob.values else ()
+            body.append(c.Alternative(_compared(knob, ">", width), (half,), known))
+            wider = half.name
+        whole = (c.Return(c.Name("x")),)
+        body.append(c.Alternative(_compared(knob, ">", 1), (c.Return(halves()),), whole))
+        return c.Function(name, (c.Parameter(c.Type(self._vec), "x"),), tuple(body), c.Type("float"))
+
+
+def _compared(knob: Knob, op: str, value: int) -> c.Expr:
+    return c.Binary(op, c.Name(knob.name), integer(value))

@@ -9,8 +9,24 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 
+from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import without_comments
-from tunesmith.csource.printing import print_function
+from tunesmith.csource.nodes import (
+    BLANK,
+    Alternative,
+    Assign,
+    Binary,
+    Cast,
+    Comment,
+    MacroDefinition,
+    Member,
+    Name,
+    Stmt,
+    Type,
+    Verbatim,
+)  # fmt: skip
+from tunesmith.csource.printing import print_function, print_statements
+from tunesmith.csource.walk import calls_in, names_in
 from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
@@ -186,18 +202,25 @@ def _part(name: str, **words: str) -> str:
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
 
 
-def _vector_types(knob: Knob, vec: str, ivec: str, as_vec: str, as_ivec: str) -> list[str]:
-    lines: list[str] = []
-    for number, value in enumerate(knob.values):
+def _vector_types(knob: Knob, own: Mapping[str, str], loops: CpuLoops) -> tuple[Stmt, ...]:
+    """Vectors by the number of their elements, what their bits are, and how they are moved."""
+    kinds: tuple[Stmt, ...] = ()
+    for value in reversed(knob.values):
         digits = "" if value == 1 else str(value)
-        lines += [
-            f"#{'if' if number == 0 else 'elif'} {knob.name} == {value}",
-            f"typedef float{digits} {vec};",
-            f"typedef int{digits} {ivec};",
-            f"#define {as_vec} as_float{digits}",
-            f"#define {as_ivec} as_int{digits}",
-        ]
-    return [*lines, "#endif"]
+        types = [Verbatim(f"typedef {word}{digits} {own[word]};") for word in ("float", "int")]
+        casts = [MacroDefinition(own[word], Name(f"{word}{digits}")) for word in ("as_float", "as_int")]
+        kinds = (Alternative(Binary("==", Name(knob.name), integer(value)), (*types, *casts), kinds),)
+    about = "A row may start at any float. A packed struct says so, and unlike vloadN it is never a call."
+    struct = f"typedef struct __attribute__((packed)) {{ {own['float']} v; }} {own['unaligned']};"
+    at = Type(own["unaligned"], 1, space="global")
+    load = Member(Cast(replace(at, const=True), Name("from")), "v", arrow=True)
+    store = Assign("=", Member(Cast(at, Name("to")), "v", arrow=True), Name("x"))
+    return (
+        *kinds,
+        Verbatim(struct, comments=(BLANK, Comment(about))),
+        MacroDefinition(str(loops.words.words["LOAD"]), load, ("from",)),
+        MacroDefinition(str(loops.words.words["STORE"]), store, ("x", "to")),
+    )
 
 
 def _write_opencl(plan: WritingPlan) -> str:
@@ -207,31 +230,26 @@ def _write_opencl(plan: WritingPlan) -> str:
     if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
         raise Unwritable("OpenCL has vectors of 2, 4, 8 and 16 elements")
     fresh = plan.names.fresh
-    vec, ivec, as_vec, as_ivec = fresh("vec"), fresh("ivec"), fresh("AS_VEC"), fresh("AS_IVEC")
+    words = {"float": "vec", "int": "ivec", "as_float": "AS_VEC", "as_int": "AS_IVEC"}
+    own = {word: fresh(name) for word, name in words.items()}
     baked, totals, inside = Baked.of(plan), CpuTotals(plan), guard(plan)
     functions = {f.name: f for f in used_functions(plan.kernel)}
     plain = FastMath(plan.language, plan.names)  # fast forms are for vectors; what is scalar stays as it is
-    lift = Lift(vec, plan.names, functions, fast)
+    lift = Lift(own["float"], plan.names, functions, fast)
     loops = CpuLoops(plan, fast, totals, inside, lift)
     kernel = KernelText(plan, plain, baked, loops, totals, inside)
     body = kernel.text()
-    types: list[str] = []
+    types: tuple[Stmt, ...] = ()
     if loops.uses_vectors:
-        types = [
-            *_vector_types(plan.knobs.vector, vec, ivec, as_vec, as_ivec),
-            "",
-            "// A row may start at any float. A packed struct says so, and unlike vloadN it is never a call.",
-            f"typedef struct __attribute__((packed)) {{ {vec} v; }} {(un := fresh('unaligned'))};",
-            f"#define {loops.load}(from) (((__global const {un} *)(from))->v)",
-            f"#define {loops.store}(x, to) (((__global {un} *)(to))->v = (x))",
-        ]
+        types = _vector_types(plan.knobs.vector, {**own, "unaligned": fresh("unaligned")}, loops)
     lifted = [print_function(f, "opencl").strip() for f in lift.written]
-    macros = "\n".join(fast.macros("\n".join([body, *lifted])))
-    code = ["\n".join(types)]
-    if "fast_exp" in macros:
-        words = {"FAST": fast.fast, "VEC": vec, "IVEC": ivec, "ASVEC": as_vec, "ASIVEC": as_ivec}
-        code.append(filled(resource("fast_exp.cl"), words))
-    code += [macros, *helper_texts(plan, plain), *lifted, *loops.folds.text(), body]
+    macros = fast.macros("\n".join([body, *lifted]))
+    code = [print_statements(types, 0, "opencl")]
+    if "fast_exp" in {call.function for call in calls_in(macros)}:
+        places = {"VEC": own["float"], "IVEC": own["int"], "ASVEC": own["as_float"], "ASIVEC": own["as_int"]}
+        code.append(filled(resource("fast_exp.cl"), {**places, "FAST": fast.fast}))
+    folds = [print_function(f, "opencl").strip() for f in loops.folds.functions()]
+    code += [print_statements(macros), *helper_texts(plan, plain), *lifted, *folds, body]
     return assemble(plan, baked, kernel, code)
 
 
@@ -283,8 +301,8 @@ def _write_gpu(plan: WritingPlan) -> str:
     kernel = KernelText(plan, fast, baked, loops, totals, inside)
     helpers = helper_texts(plan, fast)
     body = kernel.text()  # before the macros are listed: it says which are used
-    defined = [fast.macros("\n".join([body, *helpers])), loops.division.macros()]
-    code = [*("\n".join(lines) for lines in defined), *helpers, body]
+    macros = (fast.macros("\n".join([body, *helpers])), loops.division.macros())
+    code = [*map(print_statements, macros), *helpers, body]
     if any(loop.packs for loop in plan.all_loops):
         code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles))
     return assemble(plan, baked, kernel, code)
@@ -292,22 +310,29 @@ def _write_gpu(plan: WritingPlan) -> str:
 
 def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str]) -> str:
     """The whole file around its parts, a blank line between them."""
-    code = ["\n".join(used_defines(kernel.defines(), code)), *code]
+    code = [print_statements(used_defines(kernel.defines(), code), 0, plan.language), *code]
     top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
     parts = [*("\n".join(lines) for lines in top), *code]
     return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
 
 
-def used_defines(defines: list[str], code: list[str]) -> list[str]:
-    """Without plain constants that nothing names; conditional ones stay."""
-    text = "\n".join(code)
-    kept: list[str] = []
-    for line in reversed(defines):
-        word = line.split()[1].partition("(")[0] if line.startswith("#define") else ""
-        if not word or re.search(rf"\b{word}\b", text):
-            kept.insert(0, line)
-            text += "\n" + line
-    return kept
+def used_defines(defines: Sequence[Stmt], code: Sequence[str]) -> tuple[Stmt, ...]:
+    """Without those that neither the code nor a later one names."""
+    words = set(WORD.findall(without_comments("\n".join(code))))
+
+    def used(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        kept: list[Stmt] = []
+        for stmt in reversed(stmts):
+            if isinstance(stmt, Alternative):
+                branches = used(stmt.otherwise), used(stmt.then)
+                stmt = replace(stmt, then=branches[1], otherwise=branches[0])
+            elif isinstance(stmt, MacroDefinition) and stmt.name not in words:
+                continue
+            words.update(names_in(stmt))
+            kept.append(stmt)
+        return tuple(reversed(kept))
+
+    return used(defines)
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
@@ -328,7 +353,8 @@ def macros(plan: WritingPlan, baked: Baked, code: list[str]) -> list[str]:
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
     knobs: list[Knob] = [k for k in vars(plan.knobs).values() if isinstance(k, Knob) and not k.is_parameter]
-    return lines + used_defines([f"#define {knob.name} {knob.default}" for knob in knobs], code)
+    constants = used_defines([MacroDefinition(knob.name, integer(knob.default)) for knob in knobs], code)
+    return lines + print_statements(constants).splitlines()
 
 
 def about(plan: WritingPlan) -> list[str]:

@@ -1,0 +1,194 @@
+"""How the steps of a kernel touch its arrays: what is stored again, and what is handed over.
+
+An element that a loop stores may be read or stored again by a later loop only where the same turn does it:
+the same range, the same place. Anything else needs a barrier between the loops, and is refused. So is a loop
+that writes what says how far it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import byte_size
+from tunesmith.expert.model.accesses import Touch, same_place, touches
+from tunesmith.expert.model.affine import affine, number, same_value, simplified, stride
+from tunesmith.expert.model.kernel import (
+    ArrayAccess,
+    Each,
+    Let,
+    Once,
+    OutOfReach,
+    Step,
+    all_steps,
+    own_parts,
+    parts_of,
+)
+
+
+def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[ArrayAccess, ...]:
+    """Each way once, in the order of the steps."""
+    found: dict[ArrayAccess, None] = {}
+    for step in all_steps(steps):
+        index = step.index if isinstance(step, Each) else ""
+        for stmt in step.body if isinstance(step, Each | Let | Once) else ():
+            for touch in touches((stmt,), arrays):
+                found[_access(touch, index, arrays, stmt.line or step.line)] = None
+    return tuple(found)
+
+
+def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> ArrayAccess:
+    place = touch.place
+    own = arrays[place.array]
+    type_ = place.as_type or c.Type(own.base, own.pointers - 1, own.const)
+    kind: Literal["load", "store", "update", "atomic"] = "load"
+    if touch.atomic:
+        kind = "atomic"
+    elif touch.writes:
+        kind = "update" if touch.reads else "store"
+    moved = stride(place.index, index) if index else None
+    step = moved.step if moved is not None else None
+    within = moved.within if moved is not None else ()
+    if index and place.offset is not None and step is not None:
+        by_offset = stride(place.offset, index)
+        mine, theirs = byte_size(own.base), byte_size(type_.base)
+        if by_offset is None or not mine or not theirs or by_offset.step * mine % theirs:
+            step = None
+        else:
+            step += by_offset.step * mine // theirs
+            within = (*within, *by_offset.within)
+    return ArrayAccess(
+        place.array, kind, type_, place.index, step, index, tuple(dict.fromkeys(within)), place.offset, line
+    )
+
+
+def marked_again(
+    steps: Sequence[Step], arrays: Mapping[str, c.Type], multiples: Mapping[str, int]
+) -> tuple[Step, ...]:
+    """Loops marked whose stores an earlier loop has made already, all of them.
+
+    An earlier loop that stores every place from `low` to `high` in an array covers a later one that stays
+    within; of the top level only, where both surely run. `multiples`: what the contract promises of
+    parameters.
+    """
+    covered: list[tuple[str, c.Expr, c.Expr, c.Expr]] = []  # array, base, first, last + 1
+    done: list[Step] = []
+    for step in steps:
+        if isinstance(step, Each):
+            stores = [t for t in touches(step.body, arrays) if t.writes]
+            read = {t.place.array for t in touches(step.body, arrays) if t.reads}
+            plain = not step.totals and all(not t.atomic and t.place.array not in read for t in stores)
+            ranges = [_range(t, step, arrays, multiples) for t in stores]
+            inside = [r is not None and any(_holds(one, r) for one in covered) for r in ranges]
+            if stores and plain and all(inside):
+                step = replace(step, again=True)
+            unconditional = {id(t.node) for stmt in step.body for t in touches((stmt,), arrays)
+                             if not isinstance(stmt, c.If | c.For | c.While)}  # fmt: skip
+            covered += [r for t, r in zip(stores, ranges, strict=True) if r and id(t.node) in unconditional]
+        done.append(step)
+    return tuple(done)
+
+
+def _range(
+    touch: Touch, step: Each, arrays: Mapping[str, c.Type], multiples: Mapping[str, int]
+) -> tuple[str, c.Expr, c.Expr, c.Expr] | None:
+    """The places a store covers, from the loop's first to its last turn, in the array's own elements."""
+    place = touch.place
+    own = byte_size(arrays[place.array].base)
+    wide = byte_size(place.as_type.base) if place.as_type is not None else own
+    found = affine(place.index, step.index)
+    if own is None or wide is None or wide % own or found is None or found[0] != number(1):
+        return None
+    ratio = number(wide // own)
+    base = c.Binary("*", found[1], ratio)
+    if place.offset is not None:
+        base = c.Binary("+", base, place.offset)
+    first = simplified(c.Binary("*", step.start, ratio))
+    last = c.Binary("*", step.stop, ratio)
+    return place.array, simplified(base), first, _whole(last, multiples)
+
+
+def _whole(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
+    """`d / 8 * 8` is d where the contract says that 8 divides d."""
+    match expr:
+        case c.Binary("*", c.Binary("/", c.Name(name), c.Number(value=int(a))), c.Number(value=b)) if a == b:
+            return c.Name(name) if multiples.get(name, 1) % a == 0 else simplified(expr)
+    return simplified(expr)
+
+
+def _holds(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]) -> bool:
+    """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
+    array, base, first, end = outer
+    same = array == inner[0] and same_value(base, inner[1]) and same_value(end, inner[3])
+    return same and first == number(0)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    touch: Touch
+    step: Step
+
+
+def check_exchange(
+    steps: Sequence[Step], arrays: Mapping[str, c.Type], aliases: Mapping[str, str], has_barriers: bool
+) -> None:
+    seen: dict[str, list[_Seen]] = {}
+    for step in all_steps(steps):
+        if isinstance(step, Each):
+            _check_head(step, arrays, aliases)
+        if getattr(step, "then", None) is not None:
+            parts: Iterable[c.Expr | tuple[c.Stmt, ...]] = own_parts(step)  # the rest is met on its own
+        else:
+            parts = parts_of(step)
+        found = [touch for part in parts for touch in touches(part, arrays)]
+        now = [(aliases.get(t.place.array, t.place.array), _Seen(t, step)) for t in found]
+        for array, later in now:
+            for earlier in seen.get(array, []):
+                _check(earlier, later, array, has_barriers)
+        for array, later in now:
+            seen.setdefault(array, []).append(later)
+
+
+def _check_head(loop: Each, arrays: Mapping[str, c.Type], aliases: Mapping[str, str]) -> None:
+    """What says where a loop starts and ends may not change while it runs."""
+    written = {aliases.get(t.place.array, t.place.array) for t in touches(loop.body, arrays) if t.writes}
+    for part in (loop.start, loop.stop, *(total.start for total in loop.totals)):
+        for touch in touches(part, arrays):
+            if aliases.get(touch.place.array, touch.place.array) in written:
+                raise OutOfReach.at(
+                    loop.line,
+                    f"the loop writes '{touch.place.array}', and "
+                    f"'{print_expr(touch.node)}' says how far it goes",
+                )
+
+
+def _check(earlier: _Seen, later: _Seen, array: str, has_barriers: bool) -> None:
+    if not (earlier.touch.writes or later.touch.writes) or (earlier.touch.atomic and later.touch.atomic):
+        return
+    a, b = earlier.step, later.step
+    same_thread = _same_thread(earlier, later)
+    if same_thread and isinstance(a, Each) and isinstance(b, Each) and same_value(a.stop, b.stop):
+        return  # the same turn
+    both_store = earlier.touch.writes and later.touch.writes
+    only_store = both_store and not (earlier.touch.reads or later.touch.reads)
+    if only_store and not has_barriers and not same_thread:
+        return  # the kernel itself leaves the order open
+    raise OutOfReach.at(
+        b.line,
+        f"'{print_expr(later.touch.node)}' is touched here by other threads than in line "
+        f"{a.line} ('{print_expr(earlier.touch.node)}'): '{array}' passes values between threads",
+    )
+
+
+def _same_thread(earlier: _Seen, later: _Seen) -> bool:
+    """Whether the same thread of the original comes to an element in both: its order is no accident."""
+    a, b = earlier.step, later.step
+    if not isinstance(a, Each) or not isinstance(b, Each) or not same_value(a.start, b.start):
+        return False
+    one, names = earlier.touch.place, {a.index: c.Name(b.index)}
+    offset = None if one.offset is None else substitute(one.offset, names)
+    return same_place(replace(one, index=substitute(one.index, names), offset=offset), later.touch.place)

@@ -1,0 +1,240 @@
+"""Many kernels in one program for the host: compiled at once, run one by one, held against their original."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.expert.writing.emulator import HEADER, INCLUDE, c_type
+from tunesmith.problem.plan import Geometry, Plan
+from tunesmith.problem.problem import element_type
+from tunesmith.problem.template import Variant
+
+Array = NDArray[Any]
+HARNESS = Path(__file__).with_name("harness.h")
+_FLAGS = (
+    *("-std=c++17", "-Og", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off"),
+    *("-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", f"-I{INCLUDE}"),
+)
+_KINDS = {"float32": 1, "float64": 2, "float16": 3, "bfloat16": 4}  # the others are compared byte by byte
+_REGISTER = re.compile(
+    r'asm\s*(?:volatile)?\s*\(\s*"mov\.u(?:32|64)\s+%0,\s*%%(\w+);"\s*:\s*"=[rl]"\s*\(([^()]+)\)[^;]*\);'
+)
+_WIDE_LOAD = re.compile(
+    r'asm volatile\("ld\.global[^"]*"\s*:\s*"=r"\((\w+)\.x\)[^;]*?:\s*"l"\((\w+)\)\);', re.DOTALL
+)
+
+
+class DoesNotCompile(Exception):
+    """The host's compiler refuses a kernel."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One kernel at one size: which variant, how it is launched, and the order of its threads."""
+
+    variant: Variant
+    plan: Plan
+    seed: int
+    label: str = ""
+
+    @property
+    def launch(self) -> Geometry:
+        (launch,) = self.plan.launches
+        return launch
+
+
+@dataclass(frozen=True)
+class Case:
+    """The first trial is the original; the others must leave what it leaves."""
+
+    name: str
+    trials: tuple[Trial, ...]
+    inputs: Mapping[str, Array] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    case: Case
+    trial: Trial
+    verdict: str  # ok, differs, stray, crash, timeout, build
+    detail: str
+
+
+def run(cases: Sequence[Case], folder: Path, seconds: int = 5) -> list[Outcome]:
+    """Of every trial, in order. What does not compile is compiled piece by piece, to find out which."""
+    if not cases:
+        return []
+    try:
+        program, numbers = _built(cases, folder)
+    except DoesNotCompile as error:
+        if len(cases) > 1:
+            groups: dict[str, list[Case]] = {}
+            for case in cases:
+                groups.setdefault(case.name, []).append(case)
+            parts = list(groups.values()) if len(groups) > 1 else [[case] for case in cases]
+            return [outcome for part in parts for outcome in run(part, folder, seconds)]
+        (case,) = cases
+        if len(case.trials) > 1:
+            alone = [replace(case, trials=(trial,)) for trial in case.trials]
+            bad = {o.trial for one in alone for o in run([one], folder, seconds) if o.verdict == "build"}
+            good = tuple(trial for trial in case.trials if trial not in bad)
+            told = [Outcome(case, trial, "build", str(error)) for trial in case.trials if trial in bad]
+            if case.trials[0] in bad:
+                return told
+            return told + run([replace(case, trials=good)], folder, seconds)
+        return [Outcome(case, case.trials[0], "build", str(error))]
+    job = folder / "job"
+    job.write_bytes(_job(cases, numbers))
+    try:
+        done = subprocess.run(
+            [str(program), str(job), str(seconds)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    finally:
+        program.unlink()
+    found = dict[tuple[int, int], str]()
+    for line in done.stdout.splitlines():
+        place, number, text = line.split(" ", 2)
+        found[int(place), int(number)] = text
+    outcomes = []
+    for place, case in enumerate(cases):
+        for number, trial in enumerate(case.trials):
+            verdict, _, detail = found.get((place, number), "crash the harness ended").partition(" ")
+            outcomes.append(Outcome(case, trial, verdict, _named(detail, trial.plan)))
+    return outcomes
+
+
+def _named(detail: str, plan: Plan) -> str:
+    """Arrays by their names."""
+    return re.sub(r"^array (\d+)", lambda found: plan.buffers[int(found[1])].name, detail)
+
+
+# -- the program
+
+
+def _built(cases: Sequence[Case], folder: Path) -> tuple[Path, dict[str, int]]:
+    """The program, and the number of every kernel in it."""
+    numbers: dict[str, int] = {}
+    texts = []
+    for case in cases:
+        for trial in case.trials:
+            key = _key(trial)
+            if key not in numbers:
+                numbers[key] = len(numbers)
+                texts.append(_in_a_namespace(trial, numbers[key]))
+    table = ", ".join(f"kernel_{number}::call" for number in range(len(numbers)))
+    head = (
+        f'#include "{HEADER.name}"\nstatic void **emulated_arguments;\n'
+        "struct pass { void *p; template <typename T> operator T *() const { return (T *)p; } };\n"
+    )
+    tail = f'static void (*const entries[])() = {{{table}}};\n#include "{HARNESS}"\n'
+    whole = head + "\n".join(texts) + tail
+    source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"
+    program = source.with_suffix("")
+    _prepare(folder)
+    source.write_text(whole)
+    try:
+        _compile(source, "-o", program)
+    finally:
+        source.unlink()
+    return program, numbers
+
+
+def _prepare(folder: Path) -> None:
+    """The emulator's header, compiled once for all programs."""
+    header = folder / HEADER.name
+    if not header.exists():
+        shutil.copy(HEADER, header)
+        _compile("-x", "c++-header", header, "-o", f"{header}.gch")
+
+
+def _compile(*words: object) -> None:
+    # Tests point linkers to stand-ins of the C library, for PoCL: a program that runs needs the real one.
+    own = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
+    command = ["g++", *_FLAGS, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**own, "LC_ALL": "C"})
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if "error" in line]
+        raise DoesNotCompile("\n".join(errors[:3]) or done.stderr[:500])
+
+
+def _key(trial: Trial) -> str:
+    types = ",".join(f"{s.name}:{s.type}" for s in trial.plan.scalars)
+    return f"{trial.launch.entry}({','.join(trial.launch.args)}){types}\n{trial.variant.source}"
+
+
+def _in_a_namespace(trial: Trial, number: int) -> str:
+    text = re.sub(
+        r"extern __shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\[\];",
+        r"\1 *\2 = (\1 *)emulated_shared;",
+        trial.variant.source,
+    )
+    text = re.sub(r"^#include <.*$|^#line.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r'extern "C"\s*', "", text)
+    text = _REGISTER.sub(r"\2 = emulated_\1();", text)
+    text = _WIDE_LOAD.sub(r"\1 = *\2;", text)
+    macros = dict.fromkeys(re.findall(r"^\s*#\s*define\s+(\w+)", text, re.MULTILINE))
+    scalars = {scalar.name: scalar for scalar in trial.plan.scalars}
+    given = [
+        f"*({c_type(scalars[name].type)} *)emulated_arguments[{place}]"
+        if name in scalars
+        else f"pass{{emulated_arguments[{place}]}}"
+        for place, name in enumerate(trial.launch.args)
+    ]
+    call = f"static void call() {{ {trial.launch.entry}({', '.join(given)}); }}"
+    undone = "".join(f"#undef {name}\n" for name in macros)
+    return f"namespace kernel_{number} {{\n{text}\n{call}\n}}\n{undone}"
+
+
+# -- the job
+
+
+def _job(cases: Sequence[Case], numbers: Mapping[str, int]) -> bytes:
+    words = array("q", [len(cases)])
+    for case in cases:
+        words.extend(_of_case(case, numbers))
+    return words.tobytes()
+
+
+def _of_case(case: Case, numbers: Mapping[str, int]) -> Iterator[int]:
+    plan = case.trials[0].plan
+    yield len(plan.buffers)
+    for buffer in plan.buffers:
+        values = case.inputs.get(buffer.name)
+        yield from (buffer.nbytes, buffer.align, _KINDS.get(buffer.type, 0), int(buffer.role == "input"))
+        yield int(values is not None)
+        if values is not None:
+            yield from _whole_words(np.ascontiguousarray(values).tobytes())
+    yield len(plan.scalars)
+    for scalar in plan.scalars:
+        yield from _whole_words(np.array([scalar.value], element_type(scalar.type).numpy).tobytes())
+    yield len(case.trials)
+    places = {name: place for place, name in enumerate([b.name for b in plan.buffers])}
+    places |= {s.name: len(plan.buffers) + place for place, s in enumerate(plan.scalars)}
+    places |= {name: places[other] for name, other in plan.aliases}
+    for trial in case.trials:
+        launch = trial.launch
+        yield numbers[_key(trial)]
+        yield from (*launch.grid, *launch.block, launch.shared, trial.seed, len(launch.args))
+        yield from (places[name] for name in launch.args)
+
+
+def _whole_words(data: bytes) -> array[int]:
+    words = array("q")
+    words.frombytes(data + bytes(-len(data) % 8))
+    return words
