@@ -26,7 +26,7 @@ from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, wraps_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
 
 _SHUFFLES = {
@@ -143,7 +143,8 @@ class Expressions:
         total = self.memory.totals.get(value.name) if isinstance(value, c.Name) else None
         if total is None and not isinstance(value, c.Number):
             return False
-        return tv.is_neutral(operator, tv.Sym(other), None if total is None else total.start)
+        start = total.start if total is not None and total.operator == operator else None
+        return tv.is_neutral(operator, tv.Sym(other), start)
 
     def join(self, operator: Operator, left: tv.Value, right: tv.Value, thread: int) -> tv.Value:
         """Two values combined by a total's operator, at least one of them a part (or a complete total)."""
@@ -265,7 +266,10 @@ class Expressions:
                     return self.combine("<", self.eval(left, active), up, active)
                 return self.combine("<", self.eval(left, active), self.eval(expr.right, active), active)
             case c.Binary(op=op, left=left, right=right):
-                return self.combine(op, self.eval(left, active), self.eval(right, active), active)
+                sides = self.eval(left, active), self.eval(right, active)
+                if wraps_below_zero(expr, sides, active, self.memory.types):
+                    raise self.memory.refusal(f"an unsigned number below zero in '{print_expr(expr)}'")
+                return self.combine(op, *sides, active)
             case c.Ternary():
                 return self.ternary(expr, active)
             case c.Call():
