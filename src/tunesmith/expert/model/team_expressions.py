@@ -29,12 +29,10 @@ from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, wraps_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
 
-_SHUFFLES = {
-    "__shfl_sync": "at", "__shfl_xor_sync": "xor", "__shfl_down_sync": "down", "__shfl_up_sync": "up",
-    "__shfl": "at", "__shfl_xor": "xor", "__shfl_down": "down", "__shfl_up": "up",
-    "sub_group_shuffle": "at", "sub_group_shuffle_xor": "xor", "sub_group_shuffle_down": "down",
-    "sub_group_shuffle_up": "up", "sub_group_broadcast": "at",
-}  # fmt: skip
+_WAYS = {"": "at", "_xor": "xor", "_down": "down", "_up": "up"}
+_NAMED = ("__shfl{}_sync", "__shfl{}", "sub_group_shuffle{}")
+_SHUFFLES = {name.format(end): way for end, way in _WAYS.items() for name in _NAMED}
+_SHUFFLES["sub_group_broadcast"] = "at"
 _GROUP_TOTALS: Mapping[str, Operator] = {
     "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
 }  # fmt: skip
