@@ -62,6 +62,7 @@ def test_every_problem_has_a_name() -> None:
 
 @needs_opencl
 @pytest.mark.long
+@pytest.mark.timeout(900)
 def test_a_run_with_knobs_alone(tmp_path: Path) -> None:
     """From the kernel's text to a verified winner: a work-item to an element pays on no CPU."""
     found = knobs.tuned(knobs.PROBLEMS / "cl_matmul_tile", tmp_path / "run", ["--evals", "6"], 600)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.csource.reading import function_of, source_of, statements_of
@@ -119,3 +121,10 @@ def test_no_other_text_is_a_comment(text: str) -> None:
 def test_what_says_nothing_is_no_comment() -> None:
     assert read_comment("// -----", 1) is None
     assert read_comment("/***/", 1) is None
+
+
+def test_very_many_comments_take_no_longer_than_other_text() -> None:
+    started = time.process_time()
+    found = statements_of("// word\n" * 8_000 + "f();\n" + "/* a */ " * 8_000 + "g();")
+    assert time.process_time() - started < 5
+    assert [len(stmt.comments) for stmt in found] == [8_000, 8_000]

@@ -199,6 +199,13 @@ def read_by_expert(data: bytes) -> None:
     ExpertAuthor().write(Refactoring(offered), changed, DEVICE)
 
 
+def read_knobs(data: bytes) -> None:
+    """The numbers of a kernel's text, whether it can be read or not."""
+    problem, text = numbered(data)
+    changed = replace(problem, kernel=replace(problem.kernel, text=text))
+    ExpertAuthor().write(Refactoring(("knobs",)), changed, DEVICE)
+
+
 def expert_seeds() -> list[bytes]:
     return [b"%d\n%s" % (number, problem.kernel.text.encode()) for number, problem in enumerate(loaded())]
 
@@ -348,6 +355,7 @@ READERS = (
     Reader("expression", expressions, read_expression, text_mutation, (BadInput,)),
     Reader("kernel", kernel_seeds, read_source, text_mutation, (BadInput,)),
     Reader("expert", expert_seeds, read_by_expert, text_mutation, (BadInput,)),
+    Reader("knobs", expert_seeds, read_knobs, text_mutation, (BadInput,)),
     Reader("reply", replies, read_reply, text_mutation, ()),
     Reader("frame", frame_seeds, read_frames, frame_mutation, (Malformed,)),
     Reader("report", reports, read_report, json_mutation, (BadInput,)),

@@ -106,12 +106,12 @@ def _elements(text: str) -> Iterator[tuple[str, int, int]]:
 def lex(text: str, line: int = 1) -> list[Token]:
     found: list[Token] = []
     space = ""
-    ahead: tuple[Comment, ...] = ()  # of the word to come
+    ahead: list[Comment] = []  # of the word to come
 
     def add(kind: Kind, word: str, start: int) -> None:
         nonlocal space, ahead
-        found.append(Token(kind, word, line, space, start, ahead))
-        space, ahead = "", ()
+        found.append(Token(kind, word, line, space, start, tuple(ahead)))
+        space, ahead = "", []
 
     for kind, start, end in _elements(text):
         whole = text[start:end]
@@ -123,10 +123,11 @@ def lex(text: str, line: int = 1) -> list[Token]:
             case "comment":
                 space = "" if "\n" in whole else f"{space} "
                 behind = _is_behind(found, line, text, end)
-                if comment := read_comment(whole, line, behind):
-                    ahead = ahead if behind else (*ahead, comment)
-                    if behind:
-                        found[-1] = replace(found[-1], comments=(*found[-1].comments, comment))
+                comment = read_comment(whole, line, behind)
+                if comment is not None and behind:
+                    found[-1] = replace(found[-1], comments=(*found[-1].comments, comment))
+                elif comment is not None:
+                    ahead.append(comment)
             case "directive":
                 add("directive", _one_line(whole[1:]), start)
             case "string":
@@ -148,10 +149,10 @@ def _is_behind(found: Sequence[Token], line: int, text: str, end: int) -> bool:
     """Whether a comment that ends at `end` closes the line of the last word."""
     if not found or found[-1].kind == "directive" or found[-1].line + found[-1].text.count("\n") != line:
         return False
-    after = text.find("\n", end)
-    return not text[end : after if after >= 0 else len(text)].strip()
+    return _LINE_END.match(text, end) is not None
 
 
+_LINE_END = re.compile(r"[ \t\f\v\r]*(?:\n|\Z)")
 _STARTS = re.compile(r"(?:[/*]{1,4}[!<]+|[/*\s])+")
 _ENDS = re.compile(r"(?:[\\\s]|\?\?/)+\Z")
 _MAX_LINES, _MAX_WIDTH = 20, 160

@@ -232,7 +232,6 @@ class _Printer:
             case c.Scope(body=body):
                 self._braced(f"{pad}", body, indent, lines, depth)
             case c.Verbatim(text=text):
-                pad = "" if text.startswith("#") else pad
                 lines.extend(pad + line.rstrip() for line in text.split("\n"))
             case c.Alternative():
                 self._alternative(stmt, indent, lines, depth)

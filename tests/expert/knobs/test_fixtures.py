@@ -11,14 +11,17 @@ import pytest
 from tests.cuda_here import needs_nvrtc
 from tests.expert.knobs.problems import CUDA, H200, NAMES, opened, problem_of
 from tests.expert.writing.emulator import needs_emulator, run
+from tests.running import FIXTURES
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.messages import Draw
-from tunesmith.expert.author import read
+from tunesmith.expert.author import ExpertAuthor, read
 from tunesmith.lab.references import draw_inputs
 from tunesmith.lab.runner import unit_of
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import Variant, configs_of, original
+from tunesmith.run.ports import Refactoring, Written
+from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 
 # What each is opened by, and how its launch follows: grid, block, shared memory.
@@ -132,6 +135,25 @@ def test_only_definitions_change() -> None:
         for param, value in template.default.items:
             text = text.replace(param, str(value))
         assert text == problem.kernel.text
+
+
+def test_a_kernel_that_is_read_shows_its_own_knobs_when_they_alone_are_asked_for() -> None:
+    problem = load_problem(FIXTURES / "zoo" / "l2_normalize")[0]
+    assert not isinstance(read(problem), str)
+    written, template = opened(problem)
+    assert written.moves == ("knobs",)
+    assert template.launches[0].entry == "l2_normalize<{KNOB_WARPS}>"
+    moves, refused = ExpertAuthor().available(problem, H200)
+    assert "knobs" not in moves  # what the expert writes of it has choices of its own
+    assert "knobs" in dict(refused)
+    assert "knobs" in ExpertAuthor().available(problem_of("nbody_tile"), H200)[0]
+
+
+def test_values_that_the_gate_found_wrong_are_left_out() -> None:
+    task = Refactoring(("knobs",), (("KNOB_TILE", 256),))
+    written = ExpertAuthor().write(task, problem_of("nbody_tile"), H200)
+    assert isinstance(written, Written)
+    assert "KNOB_TILE = [32, 64, 96, 128]  #" in written.text
 
 
 # -- builds --------------------------------------------------------------------------------------------

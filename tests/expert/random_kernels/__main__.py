@@ -1,4 +1,4 @@
-"""`python -m tests.expert.random_kernels --count 5000 --seed 1 --jobs 2`: a long run, with a table at the end."""
+"""`python -m tests.expert.random_kernels --count 5000 --seed 1 --jobs 2`: a long run, then a table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--configs", type=int, default=3, help="configurations of a template at a size")
     parser.add_argument("--minutes", type=float, default=0.0, help="end after the batch under way then")
-    parser.add_argument("--keep", type=Path, default=Path("random-kernels"), help="folder for kernels that fail")
+    parser.add_argument(
+        "--keep", type=Path, default=Path("random-kernels"), help="folder for kernels that fail"
+    )
     parser.add_argument("--no-reduce", action="store_true", help="keep failing kernels as they are")
     own = parser.parse_args(words)
     batches = [

@@ -10,10 +10,17 @@ from tests.expert.random_kernels.elements import Elements, Scope, Value
 from tests.expert.random_kernels.program import Operand
 
 C_NAMES = {
-    "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "int32": "int", "int8": "signed char",
+    "float32": "float", "float16": "__half", "bfloat16": "__nv_bfloat16", "int32": "int",
+    "int8": "signed char",
     "uint8": "unsigned char", "int16": "short", "uint32": "unsigned",
 }  # fmt: skip
-_RANGES = {"float32": (-8, 8), "float16": (-8, 8), "bfloat16": (-8, 8), "int32": (-50, 50), "int8": (-100, 100)}
+_RANGES = {
+    "float32": (-8, 8),
+    "float16": (-8, 8),
+    "bfloat16": (-8, 8),
+    "int32": (-50, 50),
+    "int8": (-100, 100),
+}
 _RANGES |= {"uint8": (0, 200), "int16": (-300, 300), "uint32": (0, 90)}
 ELEMENT_TYPES = ("float32",) * 6 + ("float16", "float16", "bfloat16", "int32", "int8", "uint8", "int16")
 TABLE = 16  # elements of a small table
@@ -61,7 +68,11 @@ def loaded(operand: Operand, place: str, base: str = "") -> Value:
         return Value(f"__half2float({text})", "float", bound)
     if operand.type == "bfloat16":
         return Value(f"__bfloat162float({text})", "float", bound)
-    return Value(text if operand.type == "float32" else f"(int){text}", "float" if operand.type == "float32" else "int", bound)
+    return Value(
+        text if operand.type == "float32" else f"(int){text}",
+        "float" if operand.type == "float32" else "int",
+        bound,
+    )
 
 
 def stored(operand: Operand, place: str, value: Value, base: str = "") -> str:
@@ -76,7 +87,7 @@ def stored(operand: Operand, place: str, value: Value, base: str = "") -> str:
 
 
 class Reaching:
-    """Loads of an element at row `row` and column `col`: straight, shifted, turned round, gathered, guarded."""
+    """Loads of an element at row `row` and column `col`: straight, shifted, turned round, guarded."""
 
     def __init__(self, elements: Elements, row: str, col: str, wild: bool) -> None:
         self.rng, self.elements = elements.rng, elements
@@ -104,7 +115,9 @@ class Reaching:
         start = "" if base else f"{row} * d + "
         if not self.wild or self.rng.random() < 0.72:
             return loaded(operand, f"{start}{col}", base)
-        way = self.rng.choice(("left", "right", "clamped", "turned round", "pairs", "spread", "first", "next row"))
+        way = self.rng.choice(
+            ("left", "right", "clamped", "turned round", "pairs", "spread", "first", "next row")
+        )
         self.elements.tags.add(way)
         match way:
             case "left":
@@ -124,5 +137,4 @@ class Reaching:
                 return loaded(operand, f"{start}({col} * 3) % d", base)
             case "first":
                 return loaded(operand, f"{start}0", base)
-        own = loaded(operand, f"(({row} + 1) % rows) * d + {col}")
-        return own
+        return loaded(operand, f"(({row} + 1) % rows) * d + {col}")

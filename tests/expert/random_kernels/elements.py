@@ -80,7 +80,14 @@ class Elements:
             return rng.choice(known[-4:] if rng.random() < 0.6 else known).as_kind(kind)
         if kind == "float":
             text, bound, grain = rng.choice(
-                [("1.0f", 1, 0), ("2.0f", 2, 0), ("0.5f", 1, 1), ("-3.0f", 3, 0), ("0.25f", 1, 2), ("7.0f", 7, 0)]
+                [
+                    ("1.0f", 1, 0),
+                    ("2.0f", 2, 0),
+                    ("0.5f", 1, 1),
+                    ("-3.0f", 3, 0),
+                    ("0.25f", 1, 2),
+                    ("7.0f", 7, 0),
+                ]
             )
             return Value(text, "float", bound, grain)
         number = rng.choice((1, 2, 3, 5, 7, 12, 31))
@@ -91,7 +98,7 @@ class Elements:
         a = self.expression(scope, "float", depth - 1)
         b = self.expression(scope, "float", depth - 1)
         most, grain = max(a.bound, b.bound), max(a.grain, b.grain)
-        match rng.choice("+ - * min max ? abs call half neg round".split()):
+        match rng.choice(["+", "-", "*", "min", "max", "?", "abs", "call", "half", "neg", "round"]):
             case ("+" | "-") as sign:
                 return Value(f"({a.text} {sign} {b.text})", "float", a.bound + b.bound, grain)
             case "*":
@@ -106,7 +113,12 @@ class Elements:
             case "call" if scope.helpers:
                 self.tags.add("helper")
                 small = a.small()
-                return Value(f"{rng.choice(scope.helpers)}({small.text})", "float", small.bound * 4 + 16, small.grain + 1)
+                return Value(
+                    f"{rng.choice(scope.helpers)}({small.text})",
+                    "float",
+                    small.bound * 4 + 16,
+                    small.grain + 1,
+                )
             case "half":
                 return Value(f"({a.text} / {rng.choice(('2.0f', '4.0f'))})", "float", a.bound, a.grain + 2)
             case "round":
@@ -118,7 +130,7 @@ class Elements:
         a = self.expression(scope, "int", depth - 1)
         b = self.expression(scope, "int", depth - 1)
         most = max(a.bound, b.bound)
-        match rng.choice("+ - * & ^ >> << / % ? narrow unsigned".split()):
+        match rng.choice(["+", "-", "*", "&", "^", ">>", "<<", "/", "%", "?", "narrow", "unsigned"]):
             case ("+" | "-") as sign:
                 return Value(f"({a.text} {sign} {b.text})", "int", a.bound + b.bound)
             case "*":
@@ -205,7 +217,12 @@ class Elements:
         place = self.expression(scope, "int", 1)
         scope.with_value(Value(f"{name}[{self.rng.randrange(4)}]", "float", term.bound, term.grain))
         scope.with_value(Value(f"{name}[({place.text}) & 3]", "float", term.bound, term.grain))
-        return [f"float {name}[4];", f"for (int {k} = 0; {k} < 4; {k}++) {{", f"    {name}[{k}] = {term.text};", "}"]
+        return [
+            f"float {name}[4];",
+            f"for (int {k} = 0; {k} < 4; {k}++) {{",
+            f"    {name}[{k}] = {term.text};",
+            "}",
+        ]
 
     def _while(self, scope: Scope) -> list[str]:
         self.tags.add("while")
@@ -215,7 +232,13 @@ class Elements:
         body = [f"    {left} >>= 1;", f"    {count}++;"]
         if self.rng.random() < 0.4:
             body.append(f"    if ({count} == 3) break;")
-        return [f"int {left} = ({start.text}) & 31;", f"int {count} = 0;", f"while ({left} > 0) {{", *body, "}"]
+        return [
+            f"int {left} = ({start.text}) & 31;",
+            f"int {count} = 0;",
+            f"while ({left} > 0) {{",
+            *body,
+            "}",
+        ]
 
     def _struct(self, scope: Scope) -> list[str]:
         self.tags.add("float2")

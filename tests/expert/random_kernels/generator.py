@@ -14,11 +14,12 @@ from tests.expert.random_kernels.teams import Team, flat_team, row_team
 _HELPERS = (
     "__device__ {inline}float {name}(float a) {{ return a * 2.0f - 1.0f; }}",
     "__device__ {inline}float {name}(float a) {{ if (a > 3.0f) return 3.0f; return a < -3.0f ? -3.0f : a; }}",
-    "__device__ {inline}float {name}(const float a) {{\n    float r = a;\n    for (int j = 0; j < 2; j++) r += 1.0f;\n"
+    "__device__ {inline}float {name}(const float a) {{\n    float r = a;\n"
+    "    for (int j = 0; j < 2; j++) r += 1.0f;\n"
     "    return r;\n}}",
     "template <typename T> __device__ {inline}T {name}(T a) {{ return a > T(0) ? a : -a; }}",
     "#define {name}(a) ((a) * 0.5f)",
-    "__device__ {inline}float {name}(float a) {{ const int q = (int)a; return (float)((q << 1) ^ (q >> 1)); }}",
+    "__device__ {inline}float {name}(float a) {{ const int q = (int)a; return (float)(q ^ (q >> 1)); }}",
 )
 
 
@@ -40,7 +41,11 @@ class Drawing:
 
     def element_scope(self, col: str) -> Scope:
         scope = Scope(helpers=self.helpers, col=col)
-        scope.values = [*self.uniform, Value(f"({col} & 7)", "int", 7), Value(f"({self.team.row} % 5)", "int", 5)]
+        scope.values = [
+            *self.uniform,
+            Value(f"({col} & 7)", "int", 7),
+            Value(f"({self.team.row} % 5)", "int", 5),
+        ]
         reaching = Reaching(self.elements, self.team.row, col, self.wild)
         scope.loads = [reaching.load(reached, scope) for reached in self.inputs]
         if self.staged:
@@ -62,11 +67,16 @@ def generate(seed: int) -> Program:
     team = flat_team(rng, elements) if rng.random() < 0.4 else row_team(rng, elements)
     outputs = [
         Reached(
-            Operand(f"out{n}", rng.choice(ELEMENT_TYPES), ("rows", "d"), "output", align=16 if aligned else 0), "both"
+            Operand(
+                f"out{n}", rng.choice(ELEMENT_TYPES), ("rows", "d"), "output", align=16 if aligned else 0
+            ),
+            "both",
         )
         for n in range(rng.choice((1, 1, 2)))
     ]
-    row_output = Operand("per_row", rng.choice(("float32", "int32")), ("rows",), "output") if team.cooperates else None
+    row_output = (
+        Operand("per_row", rng.choice(("float32", "int32")), ("rows",), "output") if team.cooperates else None
+    )
     drawing = Drawing(rng, elements, team, drawn(rng, aligned), outputs, row_output)
     drawing.wild = rng.random() < 0.6
     for _ in range(rng.choice((0, 0, 1, 2))):
@@ -107,7 +117,9 @@ def _row_body(drawing: Drawing, extra: list[Operand]) -> list[str]:
         lines += _totals(drawing, extra)
         if rng.random() < 0.4:
             name = drawing.elements.name("u")
-            value = drawing.elements.expression(Scope(list(drawing.uniform), [], drawing.helpers), "float", 2).small()
+            value = drawing.elements.expression(
+                Scope(list(drawing.uniform), [], drawing.helpers), "float", 2
+            ).small()
             lines.append(f"const float {name} = {value.text};")
             drawing.uniform.append(Value(name, "float", value.bound, value.grain))
     if drawing.row_output is not None:
@@ -165,7 +177,9 @@ def _totals(drawing: Drawing, extra: list[Operand]) -> list[str]:
         if rng.random() < 0.2:
             add = f"if ({elements.condition(scope)}) {{ {add} }}"
         body.append(add)
-        joins += drawing.team.joined(name, kind, operator.replace("int", "").replace("count", "+"), drawing.top)
+        joins += drawing.team.joined(
+            name, kind, operator.replace("int", "").replace("count", "+"), drawing.top
+        )
         known = name if grown[0] < 1e30 else f"fminf(fmaxf({name}, -64.0f), 64.0f)"
         found.append(Value(known, kind, min(grown[0], 64 if known != name else grown[0]), grown[1]))
     if drawing.team.can_stage and not drawing.staged and rng.random() < 0.3:
@@ -181,7 +195,9 @@ def _totals(drawing: Drawing, extra: list[Operand]) -> list[str]:
     return lines
 
 
-def _total(drawing: Drawing, operator: str, name: str, scope: Scope) -> tuple[str, str, str, tuple[float, int]]:
+def _total(
+    drawing: Drawing, operator: str, name: str, scope: Scope
+) -> tuple[str, str, str, tuple[float, int]]:
     """The total's type, start, statement and bound."""
     elements, rng = drawing.elements, drawing.rng
     if operator in ("count", "int+", "intmax"):
@@ -196,7 +212,9 @@ def _total(drawing: Drawing, operator: str, name: str, scope: Scope) -> tuple[st
         text = f"({elements.condition(scope)} ? -1.0f : 1.0f)"
         return "float", "1.0f", f"{name} *= {text};", (1, 0)
     if operator == "+":
-        sign = rng.choice((f"{name} += {value.text};", f"{name} = {name} + {value.text};", f"{name} -= {value.text};"))
+        sign = rng.choice(
+            (f"{name} += {value.text};", f"{name} = {name} + {value.text};", f"{name} -= {value.text};")
+        )
         return "float", "0.0f", sign, (value.bound * 512, value.grain)
     word, start = ("fmaxf", "-INFINITY") if operator == "max" else ("fminf", "INFINITY")
     start = rng.choice((start, start.replace("INFINITY", "FLT_MAX")))
@@ -241,7 +259,11 @@ def _program(seed: int, drawing: Drawing, body: list[str], extra: list[Operand],
     contract = {
         "rows": "{ min = 1, max = 4096 }", "d": columns.get(promise, "{ one_of = [32, 64, 96, 256] }"),
     }  # fmt: skip
-    lengths = {"any": (64, 200, 33, 1, 7, 100), "multiple": (64, 200, 8, 40, 256)}.get(promise, (64, 256, 32, 96))
+    lengths = {"any": (64, 200, 33, 1, 7, 100), "multiple": (64, 200, 8, 40, 256)}.get(
+        promise, (64, 256, 32, 96)
+    )
     where = tuple({"rows": rng.choice((3, 5, 9, 14)), "d": length} for length in lengths)
     tags = (team.name, promise, *sorted(drawing.elements.tags))
-    return Program(f"random_{seed}", source, operands, team.grid, team.block, contract, where, dynamic, entry, tags)
+    return Program(
+        f"random_{seed}", source, operands, team.grid, team.block, contract, where, dynamic, entry, tags
+    )

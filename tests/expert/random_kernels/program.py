@@ -1,4 +1,4 @@
-"""A kernel with its contract, as text: what the generator makes, traps are written as, and reduction shortens."""
+"""A kernel with its contract, as text: generated, written by hand, or shortened."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Operand:
     def toml(self) -> str:
         lines = ["[[argument]]", f'name = "{self.name}"']
         if self.alias:
-            return "\n".join([*lines, f'type = "{self.type}*"', f'role = "{self.role}"', f'alias = "{self.alias}"'])
+            return "\n".join(
+                [*lines, f'type = "{self.type}*"', f'role = "{self.role}"', f'alias = "{self.alias}"']
+            )
         if not self.shape:
             return "\n".join([*lines, f'type = "{self.type}"', f'value = "{self.value}"'])
         shape = ", ".join(f'"{size}"' for size in self.shape)
@@ -70,7 +72,8 @@ class Program:
         )
         operands = "\n".join(operand.toml() for operand in self.operands)
         return (
-            f'name = "{self.name}"\n[kernel]\nsource = "kernel.cu"\nentry = "{self.entry}"\nlanguage = "cuda"\n'
+            f'name = "{self.name}"\n[kernel]\nsource = "kernel.cu"\n'
+            f'entry = "{self.entry}"\nlanguage = "cuda"\n'
             f"{operands}\n[launch]\ngrid = [{grid}]\nblock = [{block}]\n{shared}[contract]\n{promises}\n"
             f"[workloads]\n{workloads}\n[accuracy]\nrtol = 1e-3\natol = 1e-3\n"
         )
@@ -87,7 +90,7 @@ class Program:
             if not operand.shape or operand.role not in ("input", "inout") or operand.alias:
                 continue
             buffer = plan.buffer(operand.name)
-            high = operand.high if isinstance(operand.high, int) else eval(operand.high, {}, dict(sizes))  # noqa: S307
+            high = operand.high if isinstance(operand.high, int) else eval(operand.high, {}, dict(sizes))
             draws = np.random.default_rng(rng.randrange(1 << 30))
             if operand.distinct:
                 values = draws.permutation(buffer.extent)

@@ -1,4 +1,4 @@
-"""What makes a kernel hard to read right: threads in values, votes, atomics, carried values, stores under tests.
+"""What makes a kernel hard to read right: threads in values, atomics, carried values, stores under tests.
 
 The original stays deterministic; the expert must keep what it computes, or refuse."""
 
@@ -80,9 +80,14 @@ def carried(rng: random.Random, elements: Elements, scope: Scope) -> tuple[list[
         case "decay":
             scope.values.pop()
             scope.with_value(Value(f"fminf({name}, 9.0f)", "float", 64, 3))
-            return [f"float {name} = 0.0f;"], [f"{name} = floorf({name} * 0.5f) + fminf(8.0f, fabsf({value.text}));"]
+            return [f"float {name} = 0.0f;"], [
+                f"{name} = floorf({name} * 0.5f) + fminf(8.0f, fabsf({value.text}));"
+            ]
     elements.tags.add("break")
-    return [f"float {name} = 0.0f;"], [f"{name} += 1.0f;", f"if ({name} > {rng.choice((3, 20, 77))}.0f) break;"]
+    return [f"float {name} = 0.0f;"], [
+        f"{name} += 1.0f;",
+        f"if ({name} > {rng.choice((3, 20, 77))}.0f) break;",
+    ]
 
 
 def guarded_store(

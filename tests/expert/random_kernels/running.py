@@ -1,4 +1,4 @@
-"""Many seeds, batch by batch: generated, changed, compared, counted; what fails is kept with a shorter form."""
+"""Many seeds, batch by batch: generated, changed, compared, counted; what fails is kept, and made shorter."""
 
 from __future__ import annotations
 
@@ -70,12 +70,14 @@ def verdict_of(tried: Attempt, outcomes: Sequence[Outcome]) -> tuple[str, tuple[
     return f"{bad[0].verdict} {bad[0].detail}".strip(), bad
 
 
-def run_seeds(seeds: Iterable[int], folder: Path, configs: int = 3) -> tuple[Tally, list[Failure]]:
+def run_seeds(
+    seeds: Iterable[int], folder: Path, configs: int = 3, sizes: int = 2
+) -> tuple[Tally, list[Failure]]:
     """One batch: all of it is compiled as one program."""
     tally, attempts = Tally(), []
     for seed in seeds:
         program = generate(seed)
-        attempts.append((seed, attempt(program, seed, configs)))
+        attempts.append((seed, attempt(program, seed, configs, sizes)))
     return judged(attempts, folder, tally)
 
 
@@ -120,13 +122,15 @@ def _plain(reason: str) -> str:
 
 
 def fails_again(program: Program, failure: Failure, folder: Path) -> bool:
-    """With the same moves and seed; a program that no longer compiles, or is no longer sound, does not count."""
+    """With the same moves and seed; what no longer compiles, or is no longer sound, does not count."""
     try:
         tried = attempt(program, failure.seed, 6, 3, failure.attempt.moves)
     except Exception:  # a line was needed: the problem cannot be read without it
         return False
     if failure.attempt.broken:
-        return tried.broken.split(":")[0] == failure.attempt.broken.split(":")[0] and not _unsound(program, folder)
+        return tried.broken.split(":")[0] == failure.attempt.broken.split(":")[0] and not _unsound(
+            program, folder
+        )
     outcomes = run(tried.cases, folder)
     return not racy(outcomes) and bool(verdict_of(tried, outcomes)[1])
 
@@ -157,7 +161,7 @@ def reduced(program: Program, fails: Callable[[Program], bool], most: int = 150)
 
 
 def _parts(lines: list[str], place: int, first: int) -> list[list[str]]:
-    """Ways to leave out the line at `place`: the whole block that ends there, its braces, or the line alone."""
+    """Ways to leave out the line at `place`: the block that ends there, its braces, or the line alone."""
     line = lines[place]
     if place < first or not line.strip():
         return []

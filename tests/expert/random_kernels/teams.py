@@ -1,4 +1,4 @@
-"""How a generated kernel shares its work: who takes an element or a row, loops of a team, and its reductions."""
+"""How a generated kernel shares its work: who takes an element or a row, a team's loops and reductions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,12 @@ class Team:
         return ["__syncthreads();"] if self.is_block else []
 
     def around_element(self, lines: list[str]) -> list[str]:
-        return [*self.opening, *self.wrapped, *(_indented(lines) if self.wrapped else lines), *["}"] * len(self.wrapped)]
+        return [
+            *self.opening,
+            *self.wrapped,
+            *(_indented(lines) if self.wrapped else lines),
+            *["}"] * len(self.wrapped),
+        ]
 
     around_row = around_element
 
@@ -76,7 +81,11 @@ class Team:
     def loop(self, col: str, lines: list[str]) -> list[str]:
         """Over the columns of a row."""
         start, step = ("0", "1") if self.is_serial else (self.lane, str(self.lanes))
-        kind = self.rng.choice(("int", "int", "int", "unsigned", "long long", "short")) if self.is_serial else "int"
+        kind = (
+            self.rng.choice(("int", "int", "int", "unsigned", "long long", "short"))
+            if self.is_serial
+            else "int"
+        )
         if self.is_block and self.rng.random() < 0.5:
             step = "blockDim.x"
         way = self.rng.random()
@@ -115,7 +124,11 @@ class Team:
         return self._warps(name, kind, operator, top)
 
     def _by_shuffles(self, name: str, kind: str, operator: str, top: list[str]) -> list[str]:
-        mask = "0xffffffffu" if self.lanes == 32 else f"({(1 << self.lanes) - 1}u << (threadIdx.x & 31 & ~{self.lanes - 1}))"
+        mask = (
+            "0xffffffffu"
+            if self.lanes == 32
+            else f"({(1 << self.lanes) - 1}u << (threadIdx.x & 31 & ~{self.lanes - 1}))"
+        )
         step = self.elements.name("o")
         if self.rng.random() < 0.35 and self.lanes == 32:
             helper = self._helper(kind, operator, top)
@@ -182,7 +195,10 @@ def flat_team(rng: random.Random, elements: Elements) -> Team:
     threads = rng.choice((64, 128, 96))
     kind = rng.choice(("int", "int", "unsigned", "long long"))
     at = elements.name("at")
-    parts = [f"const int row = {at} / d;", rng.choice((f"const int i = {at} % d;", f"const int i = {at} - row * d;"))]
+    parts = [
+        f"const int row = {at} / d;",
+        rng.choice((f"const int i = {at} % d;", f"const int i = {at} - row * d;")),
+    ]
     first = "blockIdx.x * blockDim.x + threadIdx.x"
     if kind == "long long":
         first = "(long long)blockIdx.x * blockDim.x + threadIdx.x"
@@ -197,7 +213,9 @@ def flat_team(rng: random.Random, elements: Elements) -> Team:
             team.wrapped = (f"if ({at} < rows * d) {{", *(f"    {part}" for part in parts))
         case "grid stride":
             team.grid = (rng.choice(("3", "8", f"min({every}, 5)")),)
-            team.wrapped = (f"for ({kind} {at} = {first}; {at} < rows * d; {at} += gridDim.x * blockDim.x) {{",)
+            team.wrapped = (
+                f"for ({kind} {at} = {first}; {at} < rows * d; {at} += gridDim.x * blockDim.x) {{",
+            )
             team.wrapped += tuple(f"    {part}" for part in parts)
         case "plane":
             team.grid, team.block = ("ceildiv(d, 16)", "ceildiv(rows, 4)"), ("16", "4")
@@ -239,7 +257,9 @@ def _closed(team: Team) -> Team:
 
 
 def row_team(rng: random.Random, elements: Elements) -> Team:
-    name = rng.choice(("block", "block", "block", "warp", "warp", "part of a warp", "thread", "thread", "block of rows"))
+    name = rng.choice(
+        ("block", "block", "block", "warp", "warp", "part of a warp", "thread", "thread", "block of rows")
+    )
     if name in ("block", "block of rows"):
         threads = rng.choice((32, 64, 64, 128, 96))
         team = Team(name, rng, elements, ("rows",), (str(threads),), threads, threads)

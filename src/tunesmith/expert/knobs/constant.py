@@ -18,6 +18,7 @@ from tunesmith.space.grammar import (
     Not,
     Num,
     Variable,
+    children,
     names,
     unparse,
 )
@@ -38,6 +39,7 @@ _LEVELS = {
 }  # fmt: skip
 PLAIN = 9  # the level from which there is arithmetic alone
 _MOST_DEEP = 40
+_MOST_WORDS = 48  # of an expression: longer ones are no constants here
 
 
 def read_constant(tokens: Sequence[Token], resolve: Resolve) -> Node | None:
@@ -50,8 +52,9 @@ def read_prefix(
     tokens: Sequence[Token], at: int, resolve: Resolve, least: int, depth: int = 0
 ) -> tuple[Node, int] | None:
     """The longest expression of at least this level that begins there, and where it ends."""
+    end = min(at + _MOST_WORDS, len(tokens))
     found = _primary(tokens, at, resolve, depth + 1)
-    while found is not None and found[1] < len(tokens):
+    while found is not None and found[1] < end:
         left, at = found
         op = tokens[at].text
         level = _LEVELS.get(op, 0)
@@ -183,6 +186,10 @@ def _with(value: Any, meanings: Mapping[str, Node]) -> Any:
     if isinstance(value, tuple):
         return tuple(_with(part, meanings) for part in value)
     return substituted(cast("Node", value), meanings) if hasattr(value, "__dataclass_fields__") else value
+
+
+def size_of(node: Node) -> int:
+    return 1 + sum(map(size_of, children(node)))
 
 
 def used_names(node: Node) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from tunesmith.expert.knobs.text import AXES, KnobText, word_set
 from tunesmith.expert.knobs.uses import words_of
 from tunesmith.space.grammar import Node, Num, Variable
 
+_MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
+_NEAR = 12  # words before the first name of an expression
 _COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _LEVELS = (PLAIN, PLAIN + 1, PLAIN + 2)  # a sum, a product, a name
 _THREADS = word_set(
@@ -75,9 +78,13 @@ def _expressions(
 ) -> Iterator[tuple[int, int, Node]]:
     """Every constant expression that names something, with where it begins and ends."""
     resolve = constants.resolve(place)
-    for start, token in enumerate(tokens):
+    known = [at for at, token in enumerate(tokens) if token.kind == "word" and resolve(token.text)]
+    for start, token in enumerate(tokens[: known[_MOST_NAMES]] if len(known) > _MOST_NAMES else tokens):
         if token.kind not in ("word", "number") and token.text != "(":
             continue
+        near = bisect_left(known, start)
+        if near == len(known) or known[near] - start > _NEAR:
+            continue  # it would name nothing
         before = tokens[start - 1] if start else token
         called = before.kind == "word" and before is not token and token.text == "("
         if called or (before.text in ("/", "%") and token.text != "("):

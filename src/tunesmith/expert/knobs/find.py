@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.lex import Token, closing_angle, lex, split_at
-from tunesmith.expert.knobs.constant import Resolve, evaluated, read_constant, substituted, used_names
+from tunesmith.expert.knobs.constant import (
+    Resolve,
+    evaluated,
+    read_constant,
+    size_of,
+    substituted,
+    used_names,
+)
 from tunesmith.expert.knobs.text import (
     AXES,
     INTEGERS,
@@ -24,6 +31,7 @@ from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.grammar import Node, Num, Variable
 
 BLOCK_NAMES = tuple(f"blockDim.{axis}" for axis in AXES)
+_MOST_NODES, _MOST_CONSTANTS = 300, 400
 _FLAG = re.compile(r"-D\s*(\w+)(?:=(\S+))?")
 _TYPES = INTEGERS | word_set("float double half void typename class T __half float2 float4 int2 int4 uint2")
 
@@ -102,6 +110,8 @@ class ConstantTable:
             name for name in used_names(node) if name in self.every and not self.every[name].is_literal
         ]:
             node = substituted(node, {name: self.every[name].node for name in derived})
+            if size_of(node) > _MOST_NODES:  # constants of constants of constants
+                return substituted(node, {name: Num(value) for name, value in self.values().items()})
         return node
 
     def values(self) -> dict[str, int]:
@@ -127,7 +137,7 @@ def find_constants(
         if not item.macro:
             raws += _declared(text, item, place)
             raws += _template_parameters(problem, text, item, place)
-    return _resolved(_unshadowed(raws, text, reached))
+    return _resolved(_unshadowed(raws[:_MOST_CONSTANTS], text, reached))
 
 
 def _number(one: WrittenNumber) -> _Raw:

@@ -31,6 +31,8 @@ _TUNING = word_set(
     "use unroll vector vectorize vec prefetch double buffer pad padding stage stages cache cached ldg "
     "shuffle async fast swizzle pipeline persistent pack packed coalesce shared smem reuse preload split"
 )
+_FAR = 300  # words that a statement is looked at
+_MOST_USES = 1500  # of constants in one function
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -79,14 +81,16 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
     """By key. What is derived from a constant counts for it."""
     kinds: dict[str, set[str]] = {key: set() for key in constants.every}
     against: dict[str, str] = {}
+    names = {one.name for one in constants.every.values()}
     for place in reached:
         item = text.items[place]
-        names = {one.name for one in constants.every.values()}
         if not any(token.text in names for token in item.tokens):
             continue
         resolve, around = constants.resolve(place), _Around(item.tokens)
-        for at, token in enumerate(item.tokens):
-            node = resolve(token.text) if token.text in names else None
+        named = [at for at, token in enumerate(item.tokens) if token.text in names]
+        for at in named[:_MOST_USES]:
+            token = item.tokens[at]
+            node = resolve(token.text)
             if node is None or around.defines(at):
                 continue
             (key,) = (name for name in _keys(node))
@@ -100,22 +104,27 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
                 for key, one in constants.every.items():
                     if one.name == word:
                         kinds[key].add("unroll")
-    return {key: _of(key, constants, kinds, against) for key in constants.every}
+    basis = _basis(constants)
+    return {key: _of(key, basis, kinds, against.get(key, "")) for key in constants.every}
 
 
 def _keys(node: Node) -> Iterable[str]:
     return Expr("", node).names
 
 
-def _of(
-    key: str, constants: ConstantTable, kinds: Mapping[str, set[str]], against: Mapping[str, str]
-) -> KnobUses:
-    every = {key}
-    for other, one in constants.every.items():
-        if key in Expr("", constants.meaning(one.node)).names:
-            every.add(other)
+def _of(key: str, basis: Mapping[str, set[str]], kinds: Mapping[str, set[str]], against: str) -> KnobUses:
     # What is derived counts as a use; only the constant's own uses speak against it.
-    return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against.get(key, ""))
+    every = [key, *(other for other, names in basis.items() if key in names)]
+    return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against)
+
+
+def _basis(constants: ConstantTable) -> dict[str, set[str]]:
+    """What each constant is derived from; those that it names come before it."""
+    found: dict[str, set[str]] = {}
+    for key, one in constants.every.items():
+        names = Expr("", one.node).names
+        found[key] = set(names).union(*(found.get(name, set()) for name in names))
+    return found
 
 
 class _Around:
@@ -187,11 +196,14 @@ class _Around:
     def _in_angles(self, at: int) -> bool:
         """Among template arguments: `Scan<BLOCK, 4>`."""
         before, after = at - 1, at + 1
-        while self._text(before) == "," or (self._tokens[before].kind in ("word", "number") and before >= 0):
+        while at - before < _FAR and (self._text(before) == "," or self._is_plain(before)):
             before -= 1
-        while self._text(after) == "," or (after < len(self._tokens) and self._tokens[after].kind != "mark"):
+        while after - at < _FAR and (self._text(after) == "," or self._is_plain(after)):
             after += 1
         return self._text(before) == "<" and self._text(after) in (">", ">>") and before > 0
+
+    def _is_plain(self, at: int) -> bool:
+        return 0 <= at < len(self._tokens) and self._tokens[at].kind in ("word", "number")
 
     def _objection(self, at: int) -> str:
         before, after = self._text(at - 1), self._text(at + 1)
@@ -210,15 +222,15 @@ class _Around:
     def _statement(self, at: int) -> Sequence[Token]:
         """From the last `;` or brace to the next; the head of a loop belongs to it as a whole."""
         start = end = at
-        while start > 0 and self._text(start - 1) not in (";", "{", "}"):
+        while start > max(at - _FAR, 0) and self._text(start - 1) not in (";", "{", "}"):
             start -= 1
-        while end < len(self._tokens) and self._text(end) not in (";", "{", "}"):
+        while end < min(at + _FAR, len(self._tokens)) and self._text(end) not in (";", "{", "}"):
             end += 1
         for opened in self._open[at]:
             if self._text(opened) == "(" and self._text(opened - 1) == "for":
                 start = min(start, opened)
                 depth, end = 0, opened
-                while end < len(self._tokens):
+                while end < min(opened + _FAR, len(self._tokens)):
                     depth += (self._text(end) == "(") - (self._text(end) == ")")
                     end += 1
                     if depth == 0:
