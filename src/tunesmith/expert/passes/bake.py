@@ -31,9 +31,8 @@ def bake(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if not Baked.of(plan).sizes:
         return "no length or stride of a row is an argument that follows from the problem's sizes"
     prefer = with_wide(draft, context, name)
-    if (
-        divide := draft.schedule.get("divide")
-    ) is not None:  # by a constant the compiler divides cheaply itself
+    divide = draft.schedule.get("divide")
+    if divide is not None:  # by a constant the compiler divides cheaply itself
         prefer.append(("bake_or_divide", f"{name} == 0 or {divide.name} == {divide.default}"))
     answers = [(Remedy.BAKE_SIZES, f"{name} == 1"), (Remedy.CHEAP_DIVISION, f"{name} == 1")]
     return extend(draft, "bake", choice, prefer, answers)

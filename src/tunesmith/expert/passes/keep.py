@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.access import index_bytes, is_widest, planned
-from tunesmith.expert.passes.port import Context, extend, move
+from tunesmith.expert.passes.port import Context, extend, move, product
 from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of, term
 from tunesmith.problem.template import Remedy
 
@@ -47,8 +47,7 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if isinstance(again, str):
         return again
     lanes, extent = schedule["lanes"].name, shape_of(draft, context).extent
-    vector = schedule["vector"].name if schedule.get("vector") else "1"
-    tasks = schedule["tasks"].name if schedule.get("tasks") else "1"
+    vector, tasks = product(schedule, "vector"), product(schedule, "tasks")
     per_thread = f"{name} * {vector} * {again} // 4 + {OTHERS}"
     registers = context.device.limits.registers_per_sm or REGISTERS
     prefer = [("registers", f"{lanes} * {tasks} * ({per_thread}) <= {registers}")]

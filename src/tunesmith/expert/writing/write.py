@@ -286,9 +286,7 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 
 def fast_math(plan: WritingPlan) -> FastMath:
     schedule, source = plan.draft.schedule, plan.kernel.source
-    fast, reciprocal = (
-        c.name if c is not None else "" for c in (schedule.get("fast"), schedule.get("reciprocal"))
-    )
+    fast, reciprocal = (schedule[r].name if r in schedule else "" for r in ("fast", "reciprocal"))
     functions = tuple(f for f in source.functions if not f.template)
     return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
 
