@@ -36,12 +36,14 @@ class Names:
     """Fresh identifiers: the word asked for, or the same with a number."""
 
     def __init__(self, texts: Iterable[str], taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-        for text in texts:
-            self._taken.update(_WORD.findall(without_comments(text)))
+        self._taken = {*taken, *words_of(texts)}
 
     def fresh(self, want: str) -> str:
         return fresh_name(want, self._taken)
+
+
+def words_of(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for text in texts for word in _WORD.findall(without_comments(text)))
 
 
 def grouped(text: str) -> str:

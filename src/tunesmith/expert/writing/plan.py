@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tunesmith.csource.lex import directives
 from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Number, Type
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in, statements_in
@@ -24,7 +25,7 @@ from tunesmith.expert.model.kernel import (
     names_in_steps,
     own_parts,
 )
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide, words_of
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
@@ -83,6 +84,17 @@ class WritingPlan:
         """Where the kernel's variables are declared."""
         declares = [s for s in statements_in(self.kernel.function.body) if isinstance(s, Declare)]
         return {declare.name: declare.line for declare in reversed(declares)}
+
+    @cached_property
+    def file_words(self) -> frozenset[str]:
+        """Words that mean something in the whole file: of macros, types, constants, functions, headers."""
+        source, kernel = self.kernel.source, self.problem.kernel
+        texts = [*source.preamble, *(text for _, text in kernel.headers)]
+        texts += [one.rest for one in directives(kernel.text) if one.word == "define"]
+        own = [f.name for f in source.functions] + [declare.name for declare in source.shared]
+        own += [name for name, _ in (*source.constants, *source.aliases)]
+        given = [choice.name for choice in self.draft.schedule.choices]
+        return words_of(texts) | {*own, *given, *self.problem.size_names}
 
     @property
     def is_flat(self) -> bool:

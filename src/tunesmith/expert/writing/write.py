@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,43 +38,14 @@ from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
+from tunesmith.problem.template_text import DeclaredParam, declaration, listed
 from tunesmith.space.expr import parse
 
 _USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
 
 
-def declaration(
-    choices: Iterable[ParameterChoice],
-    conditions: Iterable[tuple[str, Sequence[tuple[str, str]]]],
-    defines: Sequence[tuple[str, str]],
-    flags: Sequence[str],
-    launch: Iterable[str],
-    *,
-    aligned: bool,
-) -> list[str]:
-    """A template's declaration, as lines of a comment; `conditions` by table: name and text of each."""
-
-    def table(title: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        width = max((len(name) for name, _ in pairs), default=0) if aligned else 0
-        return [f"[{title}]", *(f"{name:<{width}} = {text}" for name, text in pairs)]
-
-    given = tuple(choices)
-    lines = ["/// tunesmith", *table("params", [(choice.name, _domain(choice)) for choice in given])]
-    lines += table("default", [(choice.name, str(choice.default)) for choice in given])
-    for title, stated in conditions:
-        pairs = merged(stated) if title == "prefer" else stated
-        lines += table(title, [(name, json.dumps(text)) for name, text in pairs]) if pairs else []
-    if defines:
-        lines += ["[defines]", *(f"{macro} = {json.dumps(text)}" for macro, text in defines)]
-    lines += ["[build]", f"flags = {json.dumps(list(flags))}"] if flags else []
-    return [f"// {line}".rstrip() for line in (*lines, *launch, "///")]
-
-
-def _domain(choice: ParameterChoice) -> str:
-    values = str(list(choice.values))
-    if choice.categorical:
-        values = f"{{ values = {values}, categorical = true }}"
-    return values + (f"  # {choice.note}" if choice.note else "")
+def declared_params(choices: Iterable[ParameterChoice]) -> list[DeclaredParam]:
+    return [DeclaredParam(c.name, tuple(c.values), c.default, c.categorical, c.note) for c in choices]
 
 
 def default_lines(name: str, value: object) -> tuple[str, ...]:
@@ -108,12 +78,11 @@ def header(plan: WritingPlan, baked: Baked) -> list[str]:
     draft = plan.draft
     require = distinct((), (*rules_of(plan), *draft.require))
     return declaration(
-        draft.schedule.choices,
-        [("require", require), ("prefer", draft.prefer), ("answers", draft.answers)],
+        declared_params(draft.schedule.choices),
+        [("require", require), ("prefer", merged(draft.prefer)), ("answers", draft.answers)],
         baked.declared(),
         plan.draft.build_flags,
         _launch(plan),
-        aligned=True,
     )
 
 
@@ -121,18 +90,12 @@ def _launch(plan: WritingPlan) -> list[str]:
     lines = ["[launch]"]
     if plan.problem.launches[0].entry != plan.kernel.function.name:
         lines.append(f'entry = "{plan.kernel.function.name}"')
-    lines += _listed("grid", grid(plan)) + _listed("block", block(plan))
+    lines += listed("grid", grid(plan)) + listed("block", block(plan))
     shared = shared_bytes(plan)
     if shared is not None:
         bare = shared[1:-1] if shared.startswith("(0 if") and shared.endswith(")") else shared
         lines.append(f'shared = "{bare}"')
     return lines
-
-
-def _listed(name: str, texts: Sequence[str]) -> list[str]:
-    quoted = [f'"{text}"' for text in texts]
-    one = f"{name} = [{', '.join(quoted)}]"
-    return [one] if len(one) <= 108 else [f"{name} = [", *(f"  {text}," for text in quoted), "]"]
 
 
 # -- packs of neighbours in CUDA and HIP: their types, and how they are moved --------------------------
