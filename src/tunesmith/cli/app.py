@@ -191,8 +191,9 @@ def explain(problem: ProblemFile, as_json: AsJson = False, **place: Unpack[Place
     reading = tunesmith.explain(problem, **place)
     notes = (f"note: {note}" for note in reading.notes)
     moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
+    about = (f"  {name}: {words}" for name, words in reading.about)
     refusals = (f"  {line}" for line in _refusals(reading.refused))
-    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *refusals])
+    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *refusals])
 
 
 def profile(

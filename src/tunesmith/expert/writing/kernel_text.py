@@ -88,7 +88,7 @@ class KernelText:
         return print_kernel(made, self._head(), plan.language)
 
     def _head(self) -> str:
-        knobs, bounds = self._plan.knobs, self._plan.draft.schedule.bounds
+        knobs, bounds = self._plan.knobs, self._plan.draft.schedule.get("bounds")
         threads = knobs.lanes.name
         if knobs.tasks.is_parameter or knobs.tasks.default > 1:
             threads = f"{threads} * {knobs.tasks.name}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Number
 from tunesmith.csource.walk import fresh_name, numbered
-from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
+from tunesmith.expert.model.kernel import KernelModel, Schedule
 
 
 class Unwritable(Exception):
@@ -60,7 +60,7 @@ def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-# What a schedule that leaves a field open does; and what its macro is called in the code.
+# What is done where a schedule has no choice of a role; and what its macro is called in the code.
 _CLOSED = {
     "lanes": ("LANES", 128),
     "tasks": ("TASKS", 1),
@@ -109,7 +109,7 @@ class Knobs:
     def of(cls, kernel: KernelModel, schedule: Schedule, names: Names) -> Knobs:
         found: dict[str, Knob] = {}
         for field in fields(cls):
-            choice: ParameterChoice | None = getattr(schedule, field.name)
+            choice = schedule.get(field.name)
             if choice is not None:
                 found[field.name] = Knob(choice.name, choice.values, choice.default, True)
                 continue

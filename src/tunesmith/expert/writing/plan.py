@@ -281,7 +281,7 @@ def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
 
 def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     steps = map_steps(_flat_staged(draft.kernel), lambda step: replace(step))
-    if draft.schedule.beside is not None and len(problem.launches) == 1:
+    if "beside" in draft.schedule and len(problem.launches) == 1:
         steps = gathered(steps, Independence.of(draft.kernel, problem))
     kernel = replace(draft.kernel, steps=steps)
     if len(problem.launches) != 1:
@@ -303,7 +303,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
         found.loops[id(each)] = _plan_loop(each, found)
     if found.language != "opencl":  # a CPU's caches keep rows better than its few registers
         group_loops(kernel.steps, found)
-        if draft.schedule.beside is not None:
+        if "beside" in draft.schedule:
             found.beside = side_by_side(found)
     return found
 

@@ -31,6 +31,7 @@ from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.kernel_text import KernelText, guard
+from tunesmith.expert.writing.merging import merged
 from tunesmith.expert.writing.naming import Knob, Names, Unwritable, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
@@ -75,15 +76,11 @@ def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoic
 
 
 def header(plan: WritingPlan, baked: Baked) -> list[str]:
-    schedule, structural = plan.draft.schedule, rules_of(plan)
-    given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
-    conditions = [
-        (title, distinct((), (*((name, text) for kind, name, text in structural if kind == title), *pairs)))
-        for title, pairs in given.items()
-    ]
+    draft = plan.draft
+    require = distinct((), (*rules_of(plan), *draft.require))
     return declaration(
-        declared_params(schedule.choices),
-        [*conditions, ("answers", plan.draft.answers)],
+        declared_params(draft.schedule.choices),
+        [("require", require), ("prefer", merged(draft.prefer)), ("answers", draft.answers)],
         baked.declared(),
         plan.draft.build_flags,
         _launch(plan),
@@ -120,8 +117,8 @@ def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles:
     value = at.format("const ", "at")
     loads, stores = {"load": source}, {"store": f"{target} = {value}"}
     before = ""
-    if schedule.load_hint is not None:
-        hint = schedule.load_hint.name
+    if "load_hint" in schedule:
+        hint = schedule["load_hint"].name
         both = {"fetch_once": ".nc", "fetch_shared": ""}
         if hip:
             before += "".join(_part("hip load", HINT=hint, NAME=name) for name in both)
@@ -129,9 +126,9 @@ def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles:
             special = "".join(_part("load past L1", NAME=name, PATH=path) for name, path in both.items())
             before += _part("load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
         loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
-    if schedule.store_hint is not None:
+    if "store_hint" in schedule:
         store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
-        before += _part("store hint", HINT=schedule.store_hint.name, STORE=store)
+        before += _part("store hint", HINT=schedule["store_hint"].name, STORE=store)
         stores["store_once"] = f"put_once(&{target}, {value})"
     methods = [_method(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
     methods += [_method(name, "(T *to) const", text) for name, text in stores.items()]
@@ -241,10 +238,10 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
         found = [(name, parse(text).bind(values).text) for name, text in conditions]
         return tuple((name, text) for name, text in found if text != "1")
 
-    fields = {field: None for field, value in vars(draft.schedule).items() if value in idle}
+    gone = [role for role, choice in draft.schedule.items() if choice in idle]
     return replace(
         draft,
-        schedule=replace(draft.schedule, **fields),
+        schedule=draft.schedule.without(*gone),
         require=bound(draft.require),
         prefer=bound(draft.prefer),
         answers=bound(draft.answers),
@@ -253,7 +250,7 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 
 def fast_math(plan: WritingPlan) -> FastMath:
     schedule, source = plan.draft.schedule, plan.kernel.source
-    fast, reciprocal = (c.name if c is not None else "" for c in (schedule.fast, schedule.reciprocal))
+    fast, reciprocal = (schedule[r].name if r in schedule else "" for r in ("fast", "reciprocal"))
     functions = tuple(f for f in source.functions if not f.template)
     return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
 
@@ -303,7 +300,7 @@ def used_defines(defines: Sequence[Stmt], code: Sequence[str]) -> tuple[Stmt, ..
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
-    convert = plan.draft.schedule.convert
+    convert = plan.draft.schedule.get("convert")
     switch = convert.name if convert is not None else ""
     hardware = dict(plan.draft.hardware)
     return [
