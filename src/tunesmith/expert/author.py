@@ -22,6 +22,7 @@ from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loop
 from tunesmith.expert.moves.vectors import packs_in, planned, widest_vector
 from tunesmith.expert.writing import Unwritable, write
 from tunesmith.expert.writing.loops import is_short
+from tunesmith.expert.writing.ring import ringed
 from tunesmith.expert.writing.rules import Baked
 from tunesmith.expert.writing.write import declared, unused
 from tunesmith.problem import languages
@@ -255,6 +256,15 @@ def _kept(draft: TemplateDraft, context: Context) -> str:
     return _arrays(kept) + f"; {_of_loops(each.each for _, each in pairs)}"
 
 
+def _copied(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, ring=ParameterChoice(context.macro("STAGES"), (0, 2), 0))
+    if isinstance(found, str):
+        return ""
+    copied = [(loop.each, packs) for loop in found.all_loops if (packs := ringed(found, loop))]
+    arrays = _arrays(pack.array for _, packs in copied for pack in packs)
+    return f"{arrays}; {_of_loops(each for each, _ in copied)}"
+
+
 def _baked(draft: TemplateDraft, context: Context) -> str:
     found = planned(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
     return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
@@ -283,6 +293,7 @@ _PLACES: Mapping[str, Callable[[TemplateDraft, Context], str]] = {
     "items": _loops,
     "split": _loops,
     "keep": _kept,
+    "ring": _copied,
     "convert": lambda draft, _: ", ".join(name for name, _ in draft.hardware),
     "reciprocal": _quotients,
     "fast": lambda draft, context: ", ".join(fast_forms(draft.kernel, context.language).functions),

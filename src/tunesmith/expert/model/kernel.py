@@ -239,6 +239,7 @@ class Schedule:
     split: ParameterChoice | None = None  # 1: a task's elements are spread over several blocks
     beside: ParameterChoice | None = None  # 1: loops that do not depend on each other are one
     keep: ParameterChoice | None = None  # vectors of its row a thread keeps in registers; 0: read again
+    ring: ParameterChoice | None = None  # chunks copied ahead into shared memory; 0: loads
     persistent: ParameterChoice | None = None  # 0: a block ends with its tasks; else blocks for every SM
     load_hint: ParameterChoice | None = None
     store_hint: ParameterChoice | None = None

@@ -10,6 +10,7 @@ from tunesmith.expert.moves import instructions, local_moves, sharing, vectors
 from tunesmith.expert.moves.knobs import knobs
 from tunesmith.expert.moves.local_draft import LocalDraft
 from tunesmith.expert.moves.port import Context, Move
+from tunesmith.expert.moves.ring import ring
 from tunesmith.problem.template import Remedy
 
 __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", "is_of"]
@@ -19,7 +20,7 @@ MOVES: tuple[Move[TemplateDraft], ...] = (
     *(sharing.redundant, sharing.rows, sharing.beside, sharing.lanes, sharing.tasks),
     *(vectors.vector, vectors.items, sharing.split, vectors.keep),
     *(instructions.convert, instructions.reciprocal, instructions.fast, instructions.divide),
-    *(vectors.hints, sharing.persistent),
+    *(vectors.hints, sharing.persistent, ring),
     *(instructions.bake, instructions.unroll, instructions.bounds),
     *(instructions.registers, instructions.flags),
 )

@@ -125,7 +125,9 @@ class WritingPlan:
 
     def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
-        reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
+        ring = self.draft.schedule.ring  # copies look as many steps ahead
+        steps = 2 + (max(ring.values) if ring is not None else 0)
+        reach = [loop.each.stop, Number(str(steps), steps)] if self.is_spread else [loop.each.stop]
         return "int" if self.sizes.fits_int(*reach) else wide(self.language)
 
     @property
@@ -149,6 +151,12 @@ class WritingPlan:
 
 def loops_in(steps: Sequence[Step]) -> Iterator[Each]:
     return (step for step in all_steps(steps) if isinstance(step, Each))
+
+
+def has_nested_totals(steps: Sequence[Step]) -> bool:
+    """Totals that some tasks of a block may reach and others not."""
+    nested = [step for step in steps if isinstance(step, When | Repeat)]
+    return any(each.totals for each in loops_in(nested))
 
 
 # -- loops over one range between which a thread's elements can stay, and those that may run side by side
@@ -368,7 +376,8 @@ def _alignments(kernel: KernelModel, problem: Problem) -> dict[str, int]:
 
 def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
     vector = plan.knobs.vector
-    if vector.most == plan.knobs.items.most == 1 and plan.knobs.keep.most == 0:
+    ring = plan.draft.schedule.ring
+    if vector.most == plan.knobs.items.most == 1 and plan.knobs.keep.most == 0 and ring is None:
         return LoopPlan(each, ())
     aligned = plan.language != "opencl"
     staged = [staged.name for staged in plan.kernel.staged]
