@@ -96,5 +96,7 @@ def test_it_is_refused_with_a_sentence(
 
 def test_a_flat_range_needs_blocks_that_go_on() -> None:
     draft = applied(FLAT, "lanes", "vector", "persistent", "ring", problem=FLAT_PROBLEM)
-    want = "STAGES == 0 or PERSIST > 0 and 2 * LANES * VEC * PERSIST * device.sms < n"
+    want = "STAGES == 0 or 2 * LANES * VEC * PERSIST * device.sms < n"
     assert dict(draft.prefer)["chunks_ahead"] == want
+    rules = {name: text for _, name, text in structural_rules(draft, FLAT_PROBLEM)}
+    assert rules["ring_goes_on"] == "STAGES == 0 or PERSIST > 0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,10 @@ PAIR = Schedule(
     beside=choice("BESIDE", 0, 1),
     divide=choice("DIVIDE", 0, 1, 2),
 )
+AHEAD = replace(ROW, tasks=choice("TASKS", 1, 4), ring=choice("STAGES", 0, 2, 4), keep=None)
 CASES = {
     "rmsnorm.cu": (rmsnorm, ROW),
+    "rmsnorm_ahead.cu": (rmsnorm, AHEAD),
     "rmsnorm.cl": (cl_rmsnorm, CPU_ROW),
     "rotary_embedding.cu": (rotary, PAIR),
     "split_parts.cu": (split_parts, PAIR),

@@ -37,11 +37,11 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     plan = planned(draft, context, ring=choice)
     if isinstance(plan, str):
         return plan
+    if plan.is_flat and schedule.persistent is None:
+        return "every block takes one chunk: there is no next one to copy ahead"
     own = kinds(plan)
     if not own:
         return f"no loop reads neighbours of an array that is only read, in pieces of 4 bytes{_narrow(plan)}"
-    if plan.is_flat and schedule.persistent is None:
-        return "every block takes one chunk: there is no next one to copy ahead"
     shape = shape_of(draft, context)
     least = min(schedule.lanes.values)
     if not plan.is_flat and shape.extents and max(shape.extents) <= 2 * least:
@@ -50,8 +50,8 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     prefer = with_wide(draft, context, name)
     if plan.is_flat and schedule.persistent is not None:
         blocks = f"{schedule.persistent.name} * device.sms"
-        several = f" and 2 * {taken} * {blocks} < {term(shape.extent)}" if shape.extent else ""
-        prefer.append(("chunks_ahead", f"{name} == 0 or {schedule.persistent.name} > 0{several}"))
+        if shape.extent:
+            prefer.append(("chunks_ahead", f"{name} == 0 or 2 * {taken} * {blocks} < {term(shape.extent)}"))
     elif shape.extent:
         prefer.append(("chunks_ahead", f"{name} == 0 or 2 * {taken} < {term(shape.extent)}"))
     each = sum(kind.bytes * count for kind, count in own.items())

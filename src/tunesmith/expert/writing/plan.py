@@ -125,9 +125,7 @@ class WritingPlan:
 
     def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
-        ring = self.draft.schedule.ring  # copies look as many steps ahead
-        steps = 2 + (max(ring.values) if ring is not None else 0)
-        reach = [loop.each.stop, Number(str(steps), steps)] if self.is_spread else [loop.each.stop]
+        reach = [loop.each.stop, Number("2", 2)] if self.is_spread else [loop.each.stop]
         return "int" if self.sizes.fits_int(*reach) else wide(self.language)
 
     @property

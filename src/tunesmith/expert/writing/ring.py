@@ -37,7 +37,8 @@ class RingKind:
 
 def ringed(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
     """The packs of a loop that can come through a ring: loads of neighbours that the kernel never writes."""
-    if plan.language != "cuda" or not loop.is_packed:
+    once = plan.is_flat and not plan.knobs.persistent.is_parameter  # a block takes one chunk
+    if plan.language != "cuda" or once or not loop.is_packed:
         return ()
     return tuple(pack for pack in loop.packs if _kind_of(pack, plan) is not None)
 
@@ -86,11 +87,14 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     if sizes:
         whole = " and ".join(f"{vec} * {size} % {_SMALLEST} == 0" for size in sizes)
         rules.append(("whole_copies", f"{none} or {whole}"))
-    others = [("keep", plan.knobs.keep.is_parameter, plan.knobs.keep.name)]
-    others.append(("split", plan.knobs.split.is_parameter, plan.knobs.split.name))
-    beside = plan.draft.schedule.beside
-    others.append(("beside", beside is not None, beside.name if beside is not None else ""))
-    return rules + [(f"ring_or_{word}", f"{none} or {name} == 0") for word, there, name in others if there]
+    if plan.is_flat:
+        # Else there is one turn; and copies look ahead by more than the range is long, perhaps beyond an int.
+        rules.append(("ring_goes_on", f"{none} or {plan.knobs.persistent.name} > 0"))
+    for word in ("keep", "split", "beside"):
+        other = getattr(plan.draft.schedule, word)
+        if other is not None:
+            rules.append((f"ring_or_{word}", f"{none} or {other.name} == 0"))
+    return rules
 
 
 class RingLoops(GpuLoops):
