@@ -26,7 +26,7 @@ from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, wraps_below_zero
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, refuse_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
 
 _WAYS = {"": "at", "_xor": "xor", "_down": "down", "_up": "up"}
@@ -265,8 +265,7 @@ class Expressions:
                 return self.combine("<", self.eval(left, active), self.eval(expr.right, active), active)
             case c.Binary(op=op, left=left, right=right):
                 sides = self.eval(left, active), self.eval(right, active)
-                if wraps_below_zero(expr, sides, active, self.memory.types):
-                    raise self.memory.refusal(f"an unsigned number below zero in '{print_expr(expr)}'")
+                refuse_below_zero(expr, sides, active, self.memory)
                 return self.combine(op, *sides, active)
             case c.Ternary():
                 return self.ternary(expr, active)
@@ -275,8 +274,7 @@ class Expressions:
             case c.Index():
                 return self.element(expr, active)
             case c.Member(base=base, field=field_):
-                inner = self.eval(base, active)
-                return self.built(lambda exprs: c.Member(exprs[0], field_), [inner], active)
+                return self.built(lambda exprs: c.Member(exprs[0], field_), [self.eval(base, active)], active)
             case c.Braces(items=items, type=type_):
                 parts = [self.eval(item, active) for item in items]
                 return self.built(lambda exprs: c.Braces(tuple(exprs), type_), parts, active)

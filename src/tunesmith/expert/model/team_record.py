@@ -349,14 +349,15 @@ def _vanishes(expr: c.Expr) -> bool:
     return tv.is_identity("max", arg)
 
 
-def wraps_below_zero(
-    expr: c.Binary, parts: tuple[tv.Vec, tv.Vec], active: tv.Threads, types: Mapping[str, c.Type]
-) -> bool:
+def refuse_below_zero(
+    expr: c.Binary, sides: tuple[tv.Vec, tv.Vec], active: tv.Threads, memory: BlockMemory
+) -> None:
     """Numbers of threads are counted without wraps: an unsigned one below zero is really a large one."""
     if expr.op not in MIRROR and expr.op not in ("/", "%", ">>"):
-        return False
-    common = integer_type(c.Binary("+", expr.left, expr.right), types)
+        return
+    common = integer_type(c.Binary("+", expr.left, expr.right), memory.types)
     if common is None or INTEGERS[common.base][1]:
-        return False
-    values = (part.at(thread) for part in parts for thread in active)
-    return any(isinstance(value, tv.Int) and value.value < 0 for value in values)
+        return
+    values = (side.at(thread) for side in sides for thread in active)
+    if any(isinstance(value, tv.Int) and value.value < 0 for value in values):
+        raise memory.refusal(f"an unsigned number below zero in '{print_expr(expr)}'")
