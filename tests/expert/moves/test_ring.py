@@ -15,15 +15,18 @@ from tests.expert.moves.kernels import (
     NORM,
     ROWS,
     SIGNATURE,
+    SUM,
     applied,
+    body,
     each,
     kernel,
     problem,
     refused,
 )
 from tests.samples import HOPPER
-from tunesmith.expert.model.kernel import KernelModel
+from tunesmith.expert.model.kernel import KernelModel, Let
 from tunesmith.expert.moves import REMEDIES
+from tunesmith.expert.writing import write
 from tunesmith.expert.writing.rules import structural_rules
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -92,6 +95,25 @@ def test_it_is_refused_with_a_sentence(
     given: KernelModel, moves: tuple[str, ...], at: Problem, device: Device, why: str
 ) -> None:
     assert why in refused(given, *moves, "ring", problem=at, device=device)
+
+
+def _order(stop: str) -> bool:
+    """Whether the second loop's first chunks are under way before the totals of the first are joined."""
+    given = kernel(
+        "float *out, const float *x, int rows, int d",
+        each("sum += x[row * d + i];", totals=(SUM,)),
+        Let(body("const int count = sum > 1.0f ? d : 0;")),
+        each("out[row * d + i] = x[row * d + i] + count;", stop=stop),
+    )
+    at = problem("out: float32*[rows, d]; x: float32*[rows, d]; rows: int32 = rows; d: int32 = d")
+    text = write(applied(given, "lanes", "ring", problem=at), at)
+    assert text.count("// the first chunks") == 2
+    return text.rindex("// the first chunks") < text.index("__shfl_xor_sync")
+
+
+def test_the_next_loop_is_under_way_before_totals_that_it_does_not_wait_for() -> None:
+    assert _order("d")
+    assert not _order("count")
 
 
 def test_a_flat_range_needs_blocks_that_go_on() -> None:

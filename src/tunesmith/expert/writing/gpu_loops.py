@@ -94,8 +94,13 @@ class GpuLoops(ElementLoops):
             done += self.words.code(
                 "own = CHAINS > 1 ? both : first;", own=total.name, both=both, first=first
             )
+        done += self._before_totals(each)
         done += self._totals.reduce(each.totals)
         return commented(done, (BLANK,) if each.line else ())
+
+    def _before_totals(self, each: Each) -> tuple[Stmt, ...]:
+        """What need not wait until the threads have joined the loop's totals."""
+        return ()
 
     def _prepared(self, loop: LoopPlan, parts: Mapping[str, str] | None = None) -> Body:
         """`parts`: a total -> the array of its partial values, of which a lane takes one."""

@@ -9,13 +9,15 @@ region of a kind of packs    [stage][item][which of the loop's packs][word of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.fold import integer
 from tunesmith.csource.nodes import Binary, Call, Evaluate, Expr, MacroDefinition, Name, Stmt
 from tunesmith.csource.snippets import Wording
 from tunesmith.csource.types import byte_size
+from tunesmith.csource.walk import assigned_in, calls_in, declared_in, names_in
+from tunesmith.expert.model.kernel import Each, Let, Repeat, Step, When
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
 from tunesmith.expert.writing.packs import Pack
@@ -97,6 +99,33 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     return rules
 
 
+def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
+    """By id of a loop: the next one of its list of steps, and names that may get a value in between.
+
+    None where anything but definitions lies between the two.
+    """
+    last: Each | None = None
+    changed: frozenset[str] = frozenset()
+    for step in steps:
+        match step:
+            case Each():
+                if last is not None:
+                    yield id(last), (step, changed)
+                last, changed = step, frozenset()
+            case Let(body=body):
+                by_reference = {a.name for call in calls_in(body) for a in call.args if isinstance(a, Name)}
+                changed |= {*declared_in(body), *assigned_in(body), *by_reference}
+            case When(then=then, otherwise=otherwise):
+                last = None
+                yield from followers(then)
+                yield from followers(otherwise)
+            case Repeat(body=inner):
+                last = None
+                yield from followers(inner)
+            case _:
+                last = None
+
+
 class RingLoops(GpuLoops):
     """Every loop as it is, and with its packs through a ring where the schedule has one."""
 
@@ -110,7 +139,9 @@ class RingLoops(GpuLoops):
         words = {word: plan.names.fresh(word) for word in own}
         self._turn_ahead = plan.names.fresh("s")
         self._regions = [plan.names.fresh(f"RING_{number}") for number in range(len(self.ring))]
-        self._stage: dict[int, str] = {}  # of a loop: the stage whose turn it is
+        self._stage: dict[int, str] = {}  # by id of a loop: the stage whose turn it is
+        self._ends: dict[int, Expr] = {}  # of loops whose first chunks are under way before their time
+        self._next = dict(followers(plan.kernel.steps))
         knobs = {"STAGES": choice.name, "TASKS": plan.knobs.tasks.name}
         self.words = Wording({**self.words.words, **words, **knobs})
 
@@ -142,8 +173,12 @@ class RingLoops(GpuLoops):
         packs = ringed(self._plan, loop) if self.ring else ()
         if not packs:
             return super()._packed(loop, body, end)
+        before = () if id(loop.each) in self._stage else self._first_chunks(loop, packs, end)
+        return (*before, *super()._packed(loop, body, end))
+
+    def _first_chunks(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
         w, type_ = self.words, self._plan.index_type(loop)
-        stage = self._stage[id(loop)] = self._plan.names.fresh("stage")
+        stage = self._stage[id(loop.each)] = self._plan.names.fresh("stage")
         first = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_)
         sent = self._sent(loop, packs, end, Name(self._turn_ahead))
         start = w.code(
@@ -156,7 +191,26 @@ class RingLoops(GpuLoops):
             }""",
             T=type_, stage=stage, s=self._turn_ahead, first=first, step=self._step(type_), sent=sent,
         )  # fmt: skip
-        return (*w.when("STAGES", start, said="the first chunks"), *super()._packed(loop, body, end))
+        return w.when("STAGES", start, said="the first chunks")
+
+    def _before_totals(self, each: Each) -> tuple[Stmt, ...]:
+        """The first chunks of the next loop, where these do not depend on the totals."""
+        found = self._next.get(id(each)) if self.ring and each.totals else None
+        if found is None:
+            return ()
+        loop, changing = self._plan.loop(found[0]), found[1] | {total.name for total in each.totals}
+        packs = ringed(self._plan, loop)
+        used = {name for pack in packs for name in pack.names}
+        used |= names_in(loop.each.start) | names_in(loop.each.stop)
+        if not packs or used & changing:
+            return ()
+        before, end = super()._end(loop)
+        self._ends[id(loop.each)] = end
+        return (*before, *self._first_chunks(loop, packs, end))
+
+    def _end(self, loop: LoopPlan) -> tuple[tuple[Stmt, ...], Expr]:
+        known = self._ends.get(id(loop.each)) if self.ring else None
+        return super()._end(loop) if known is None else ((), known)
 
     def _loads(
         self, loop: LoopPlan, packs: Sequence[Pack], end: Expr, group: Group | None
@@ -165,7 +219,7 @@ class RingLoops(GpuLoops):
         own = ringed(self._plan, loop) if self.ring else ()
         if not own:
             return direct
-        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[id(loop)]
+        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[id(loop.each)]
         rest = super()._loads(loop, [pack for pack in packs if pack not in own], end, group)
         taken = [self._method(loop, pack, "take", *self._where(loop, pack, Name(stage))) for pack in own]
         turn = w.code(
