@@ -124,9 +124,8 @@ __global__ void work(float *out, const float *x, int n)
     written, template = opened(problem)
     assert template.default.as_dict() == {"KNOB_FIRST": 64}
     assert "constexpr int FIRST = KNOB_FIRST;\nconstexpr int SECOND = KNOB_FIRST;\n" in written.text
-    assert (
-        "KNOB_FIRST = [32, 64, 96, 128, 256]  # threads of a block along an axis, line 1, 2" in written.text
-    )
+    entry = "KNOB_FIRST = { values = [32, 64, 96, 128, 256], default = 64 }"
+    assert f"{entry}  # threads of a block along an axis, line 1, 2" in written.text
 
 
 def test_one_row_to_a_block_may_become_several() -> None:

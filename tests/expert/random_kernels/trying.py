@@ -11,7 +11,7 @@ from tests.expert.random_kernels.program import Program
 from tests.expert.writing.building import DEVICE, read
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.author import read as read_kernel
-from tunesmith.expert.moves import PARAMETERS
+from tunesmith.expert.passes import PARAMETERS
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, original

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,22 +14,22 @@ from tunesmith.expert.writing import write
 
 WIDE = {"rotary_embedding.cu": "VEC == 8 or rot_dim < 64", "split_parts.cu": "VEC == 8 or a < 64"}
 GOLDEN = Path(__file__).with_name("golden")
-ROW = Schedule(
+ROW = Schedule.of(
     lanes=choice("LANES", 32, 256, default=256),
     vector=choice("VEC", 1, 8),
     keep=choice("KEEP", 0, 2),
 )
-CPU_ROW = Schedule(
+CPU_ROW = Schedule.of(
     tasks=choice("TASKS", 1, 64, default=64), vector=choice("VEC", 1, 8), items=choice("ITEMS", 1, 2)
 )
-PAIR = Schedule(
+PAIR = Schedule.of(
     lanes=choice("LANES", 32, 512, default=512),
     vector=choice("VEC", 1, 8),
     split=choice("SPLIT", 0, 1),
     beside=choice("BESIDE", 0, 1),
     divide=choice("DIVIDE", 0, 1, 2),
 )
-AHEAD = replace(ROW, tasks=choice("TASKS", 1, 4), ring=choice("STAGES", 0, 2, 4), keep=None)
+AHEAD = ROW.without("keep").having(tasks=choice("TASKS", 1, 4), ring=choice("STAGES", 0, 2, 4))
 CASES = {
     "rmsnorm.cu": (rmsnorm, ROW),
     "rmsnorm_ahead.cu": (rmsnorm, AHEAD),

@@ -29,9 +29,9 @@ from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 
 STAGES = choice("STAGES", 0, 2, 3, 4)
-ROWS = replace(SMALL_ROWS, ring=STAGES)
-MAP = replace(SMALL_MAP, ring=STAGES)
-FLAT = replace(MAP, tasks=None, split=None, persistent=choice("PERSIST", 0, 1))
+ROWS = SMALL_ROWS.having(ring=STAGES)
+MAP = SMALL_MAP.having(ring=STAGES)
+FLAT = MAP.without("tasks", "split").having(persistent=choice("PERSIST", 0, 1))
 
 
 def made(model: Model, schedule: Schedule, sizes: dict[str, int], **values: int) -> Variant:

@@ -70,7 +70,7 @@ def kinds(plan: WritingPlan) -> dict[RingKind, int]:
 
 def ring_bytes(plan: WritingPlan) -> str | None:
     """Of a block's shared memory, as text of the template file; None where there is no ring."""
-    choice, own = plan.draft.schedule.ring, kinds(plan)
+    choice, own = plan.draft.schedule.get("ring"), kinds(plan)
     if choice is None or not own:
         return None
     knobs = (plan.knobs.items, plan.knobs.lanes, plan.knobs.tasks, plan.knobs.vector)
@@ -80,7 +80,7 @@ def ring_bytes(plan: WritingPlan) -> str | None:
 
 def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What copies rely on, as the template's `require`."""
-    choice, own = plan.draft.schedule.ring, kinds(plan)
+    choice, own = plan.draft.schedule.get("ring"), kinds(plan)
     if choice is None or not own:
         return []
     none, vec = f"{choice.name} == 0", plan.knobs.vector.size_text
@@ -92,11 +92,9 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     if plan.is_flat:
         # Else there is one turn; and copies look ahead by more than the range is long, perhaps beyond an int.
         rules.append(("ring_goes_on", f"{none} or {plan.knobs.persistent.name} > 0"))
-    for word in ("keep", "split", "beside"):
-        other = getattr(plan.draft.schedule, word)
-        if other is not None:
-            rules.append((f"ring_or_{word}", f"{none} or {other.name} == 0"))
-    return rules
+    schedule = plan.draft.schedule
+    others = [word for word in ("keep", "split", "beside") if word in schedule]
+    return rules + [(f"ring_or_{word}", f"{none} or {schedule[word].name} == 0") for word in others]
 
 
 def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
@@ -131,7 +129,7 @@ class RingLoops(GpuLoops):
 
     def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
         super().__init__(plan, fast, totals, inside, pack)
-        choice = plan.draft.schedule.ring
+        choice = plan.draft.schedule.get("ring")
         self.ring = list(kinds(plan)) if choice is not None else []
         if choice is None or not self.ring:
             return
@@ -266,7 +264,7 @@ class RingLoops(GpuLoops):
 
     def copies(self) -> tuple[str, str]:
         """What is defined before the packs' type, and in it; nothing where there is no ring."""
-        choice = self._plan.draft.schedule.ring
+        choice = self._plan.draft.schedule.get("ring")
         if choice is None or not self.ring:
             return "", ""
         names = {word: str(self.words.words[word]) for word in ("copy_word", "commit_copies", "wait_copies")}

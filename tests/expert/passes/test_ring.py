@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.expert.moves.kernels import (
+from tests.expert.passes.kernels import (
     CPU,
     FLAT,
     FLAT_PROBLEM,
@@ -25,7 +25,7 @@ from tests.expert.moves.kernels import (
 )
 from tests.samples import HOPPER
 from tunesmith.expert.model.kernel import KernelModel, Let
-from tunesmith.expert.moves import REMEDIES
+from tunesmith.expert.passes import REMEDIES
 from tunesmith.expert.writing import write
 from tunesmith.expert.writing.rules import structural_rules
 from tunesmith.problem.device import Device
@@ -41,8 +41,7 @@ SHARED = ("lanes", "tasks", "vector", "items")
 @pytest.mark.parametrize("given", [MAP, NORM])
 def test_rows_that_are_only_read_are_copied_ahead(given: KernelModel, device: Device) -> None:
     draft = applied(given, *SHARED, "hints", "ring", device=device)
-    assert draft.schedule.ring is not None
-    assert draft.schedule.ring.values == (0, 2, 3, 4)
+    assert draft.schedule["ring"].values == (0, 2, 3, 4)
     prefer = dict(draft.prefer)
     assert prefer["chunks_ahead"] == "STAGES == 0 or 2 * LANES * VEC * ITEMS < d"
     assert prefer["copied_or_hinted"] == "STAGES == 0 or LOAD == 0"
