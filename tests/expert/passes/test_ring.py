@@ -55,7 +55,7 @@ def test_it_answers_what_no_other_move_does() -> None:
 def test_what_it_requires() -> None:
     at = problem(SIGNATURE)
     draft = applied(NORM, *SHARED, "keep", "ring")
-    rules = {name: text for kind, name, text in structural_rules(draft, at) if kind == "require"}
+    rules = dict(structural_rules(draft, at))
     assert rules["copies_ahead"] == "STAGES == 0 or device.capability >= 80"
     assert rules["whole_copies"] == "STAGES == 0 or VEC * 2 % 4 == 0"  # halves, two at least
     assert rules["ring_or_keep"] == "STAGES == 0 or KEEP == 0"
@@ -65,7 +65,7 @@ def test_what_it_requires() -> None:
 
 def test_loops_beside_each_other_and_split_rows_have_none() -> None:
     draft = applied(MAP, *SHARED, "split", "ring")
-    rules = {name: text for _, name, text in structural_rules(draft, problem(SIGNATURE))}
+    rules = dict(structural_rules(draft, problem(SIGNATURE)))
     assert rules["ring_or_split"] == "STAGES == 0 or SPLIT == 0"
 
 
@@ -119,5 +119,5 @@ def test_a_flat_range_needs_blocks_that_go_on() -> None:
     draft = applied(FLAT, "lanes", "vector", "persistent", "ring", problem=FLAT_PROBLEM)
     want = "STAGES == 0 or 2 * LANES * VEC * PERSIST * device.sms < n"
     assert dict(draft.prefer)["chunks_ahead"] == want
-    rules = {name: text for _, name, text in structural_rules(draft, FLAT_PROBLEM)}
+    rules = dict(structural_rules(draft, FLAT_PROBLEM))
     assert rules["ring_goes_on"] == "STAGES == 0 or PERSIST > 0"
