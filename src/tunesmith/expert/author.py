@@ -255,6 +255,15 @@ def _kept(draft: TemplateDraft, context: Context) -> str:
     return _arrays(kept) + f"; {_of_loops(each.each for _, each in pairs)}"
 
 
+def _blocked(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, blocking=ParameterChoice(context.macro("BLOCKED"), (1, 2), 1))
+    if isinstance(found, str) or found.blocking.task is None:
+        return ""
+    same = [p.array for each in found.all_loops for p in each.packs if found.blocking.is_same(p)]
+    shared = f"; the same for all: {_arrays(same)}" if same else ""
+    return f"tasks along {found.blocking.task.name}{shared}"
+
+
 def _baked(draft: TemplateDraft, context: Context) -> str:
     found = planned(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
     return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
@@ -283,6 +292,7 @@ _PLACES: Mapping[str, Callable[[TemplateDraft, Context], str]] = {
     "items": _loops,
     "split": _loops,
     "keep": _kept,
+    "blocking": _blocked,
     "convert": lambda draft, _: ", ".join(name for name, _ in draft.hardware),
     "reciprocal": _quotients,
     "fast": lambda draft, context: ", ".join(fast_forms(draft.kernel, context.language).functions),

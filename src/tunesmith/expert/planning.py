@@ -46,7 +46,7 @@ ALWAYS = ("lanes", "block")  # stay open in every round
 # costs a build for every size or only guides the compiler.
 ORDER = (
     *SHARING,
-    *("restrict", "convert", "rows", "reciprocal", "fast", "divide", "hints", "persistent"),
+    *("restrict", "convert", "rows", "reciprocal", "fast", "divide", "hints", "persistent", "blocking"),
     *("bake", "unroll", "bounds", "registers", "flags"),
 )
 

@@ -234,6 +234,7 @@ class Schedule:
 
     lanes: ParameterChoice | None = None  # threads to a task
     tasks: ParameterChoice | None = None  # tasks to a block
+    blocking: ParameterChoice | None = None  # tasks that a team takes at once
     vector: ParameterChoice | None = None  # elements in one load or store
     items: ParameterChoice | None = None  # vectors a thread has in flight
     split: ParameterChoice | None = None  # 1: a task's elements are spread over several blocks

@@ -7,6 +7,7 @@ from typing import Any
 
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.moves import instructions, local_moves, sharing, vectors
+from tunesmith.expert.moves.blocking import blocking
 from tunesmith.expert.moves.knobs import knobs
 from tunesmith.expert.moves.local_draft import LocalDraft
 from tunesmith.expert.moves.port import Context, Move
@@ -17,7 +18,7 @@ __all__ = ["LOCAL_MOVES", "MOVES", "PARAMETERS", "REMEDIES", "Context", "Move", 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
     *(sharing.redundant, sharing.rows, sharing.beside, sharing.lanes, sharing.tasks),
-    *(vectors.vector, vectors.items, sharing.split, vectors.keep),
+    *(vectors.vector, vectors.items, sharing.split, vectors.keep, blocking),
     *(instructions.convert, instructions.reciprocal, instructions.fast, instructions.divide),
     *(vectors.hints, sharing.persistent),
     *(instructions.bake, instructions.unroll, instructions.bounds),

@@ -1,0 +1,80 @@
+"""Tiling with register blocking: a team takes several neighbouring tasks at once."""
+
+from __future__ import annotations
+
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.moves.port import Context, extend, move, product
+from tunesmith.expert.moves.shape import loops, shape_of, term
+from tunesmith.expert.moves.vectors import MOST_BYTES, index_bytes, planned
+from tunesmith.expert.writing.blocking import loads_alike
+from tunesmith.expert.writing.plan import WritingPlan
+from tunesmith.problem.template import Remedy
+
+COUNTS = (1, 2, 4, 8)
+SHORT = 1024  # elements: of a longer row a team has several turns to load ahead
+OTHERS = 32  # registers of a thread for everything but its rows
+REGISTERS = 65536  # of a multiprocessor
+
+
+@move("blocking", (Remedy.ITEMS_IN_FLIGHT, Remedy.ROWS_PER_BLOCK, Remedy.HOIST_INVARIANTS), "BLOCKED")
+def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+    """Register blocking: a team takes several neighbouring tasks, and loads what they read alike once.
+
+    Of several indices of the tasks it is the one along which most loads are the same (a norm's weights, a
+    bias, the vector of a product) or overlap (the rows of a stencil). Every step is done for all tasks of the
+    team before the next one, which is right because tasks do not depend on each other; loops must go equally
+    far for all of them. Rows that overlap are a table in registers, and loads that only some turns make are
+    taken from there where it has them.
+    """
+    schedule = draft.schedule
+    if context.on_cpu or context.language == "opencl":
+        return "a CPU has too few registers for a tile, and its caches hold what tasks read alike"
+    if not draft.kernel.tasks:
+        return "the whole grid works on one task: it has no neighbours"
+    if not loops(draft.kernel) or schedule.lanes is None:
+        return "no loop is shared among threads"
+    choice = ParameterChoice(name, COUNTS, 1, "neighbouring tasks that a team takes at once")
+    plan = planned(draft, context, blocking=choice)
+    if isinstance(plan, str):
+        return plan
+    shape = shape_of(draft, context)
+    alike = loads_alike(plan.kernel, plan.blocking)
+    if not alike and max(shape.extents, default=SHORT + 1) > SHORT:
+        return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
+    prefer = [("tile_in_registers", f"{name} == 1 or {_loaded(plan, name)} <= {MOST_BYTES}")]
+    if (keep := schedule.keep) is not None:
+        registers = context.device.limits.registers_per_sm or REGISTERS
+        kept = f"{name} * {product(keep, schedule.vector)} * {_kept(plan)} // 4 + {OTHERS}"
+        threads = product(schedule.lanes, schedule.tasks)
+        prefer.append(("tile_is_kept", f"{name} == 1 or {threads} * ({kept}) <= {registers}"))
+    if shape.tasks:
+        blocks = f"{name} * {product(schedule.tasks)} * device.sms"
+        prefer.append(("teams_for_all", f"{name} == 1 or {term(shape.tasks)} >= {blocks}"))
+    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.ROWS_PER_BLOCK, f"{name} > 1")]
+    if alike:
+        answers.append((Remedy.HOIST_INVARIANTS, f"{name} > 1"))
+    return extend(draft, "blocking", choice, prefer, answers)
+
+
+def _loaded(plan: WritingPlan, name: str) -> str:
+    """Bytes that a thread has under way in the busiest loop, as text: what tasks share counts once."""
+    own, shared = 0, 0
+    for loop in plan.all_loops:
+        loads = [pack for pack in loop.packs if pack.loads and pack.width]
+        same = sum(index_bytes(pack, plan) for pack in loads if plan.blocking.is_same(pack))
+        each = sum(index_bytes(pack, plan) for pack in loads) - same
+        own, shared = max((own, shared), (each, same))
+    bytes_ = f"({name} * {own} + {shared})" if shared else f"{name} * {own}"
+    return f"{product(plan.draft.schedule.vector, plan.draft.schedule.items)} * {bytes_}"
+
+
+def _kept(plan: WritingPlan) -> int:
+    """Bytes that a thread keeps for one index of a row."""
+    sizes = {
+        pack.key: index_bytes(pack, plan)
+        for group in plan.keeps
+        for loop in group.loops
+        for pack in loop.packs
+        if pack.key in group.shared
+    }
+    return sum(sizes.values())
