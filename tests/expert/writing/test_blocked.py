@@ -67,7 +67,8 @@ def test_rows_that_are_staged_in_shared_memory(keep: int, emulated: Path) -> Non
     [
         ("bias_relu_2d", {"rows": 7, "cols": 100}, {"BLOCKED": 4, "VEC": 4, "LANES": 16}),
         ("stencil2d", {"height": 11, "width": 23}, {"BLOCKED": 4, "LANES": 16, "TASKS": 4}),
-        ("stencil2d", {"height": 9, "width": 70}, {"BLOCKED": 8, "LANES": 32, "ITEMS": 2, "SPLIT": 1}),
+        ("stencil5_rows", {"rows": 7, "cols": 72}, {"BLOCKED": 4, "LANES": 4, "VEC": 4, "ITEMS": 2}),
+        ("jacobi3d", {"nz": 3, "ny": 7, "nx": 40}, {"BLOCKED": 4, "LANES": 16, "VEC": 4, "SPLIT": 1}),
     ],
 )
 @pytest.mark.few(1)
@@ -97,7 +98,15 @@ def test_what_tasks_share_is_loaded_once(blocked: int) -> None:
 
 
 @needs_nvrtc
-def test_rows_of_a_stencil_are_loaded_once() -> None:
+def test_rows_that_overlap_are_loaded_once() -> None:
+    found = instructions("stencil5_rows", BLOCKED_MAP, BLOCKED=4, VEC=4, SPLIT=1)
+    loads = [(a.width, a.count) for a in found.accesses if (a.space, a.direction) == ("global", "load")]
+    assert sum(count for width, count in loads if width == 16) == 4 + 4  # of 20 that the rows have
+    assert {a.space for a in found.accesses} == {"global"}
+
+
+@needs_nvrtc
+def test_rows_that_only_some_turns_read_are_taken_from_the_table() -> None:
     found = instructions("stencil2d", BLOCKED_MAP, BLOCKED=4)
     loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
     # Four rows, one above and one below, two neighbours in each; and one more for the next row, in a team

@@ -61,8 +61,10 @@ def _loaded(plan: WritingPlan, name: str) -> str:
     own, shared = 0, 0
     for loop in plan.all_loops:
         loads = [pack for pack in loop.packs if pack.loads and pack.width]
+        tables = plan.blocking.tables(loads)
+        each = sum(index_bytes(table.first, plan) for table in tables)
         same = sum(index_bytes(pack, plan) for pack in loads if plan.blocking.is_same(pack))
-        each = sum(index_bytes(pack, plan) for pack in loads) - same
+        same += sum(index_bytes(table.first, plan) * table.span for table in tables)
         own, shared = max((own, shared), (each, same))
     bytes_ = f"({name} * {own} + {shared})" if shared else f"{name} * {own}"
     return f"{product(plan.draft.schedule.vector, plan.draft.schedule.items)} * {bytes_}"
