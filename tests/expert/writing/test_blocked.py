@@ -54,8 +54,8 @@ def test_rows_with_a_total(values: dict[str, int], emulated: Path) -> None:
 
 
 @needs_emulator
+@pytest.mark.long
 @pytest.mark.parametrize("keep", [0, 4])
-@pytest.mark.few(1)
 def test_rows_that_are_staged_in_shared_memory(keep: int, emulated: Path) -> None:
     values = {"BLOCKED": 2, "LANES": 16, "TASKS": 2, "VEC": 8, "KEEP": keep}
     compare(models.fused_add_rmsnorm, BLOCKED_ROWS, {"tokens": 5, "d": 480}, emulated, **values)
@@ -102,10 +102,12 @@ def test_rows_that_overlap_are_loaded_once() -> None:
     found = instructions("stencil5_rows", BLOCKED_MAP, BLOCKED=4, VEC=4, SPLIT=1)
     loads = [(a.width, a.count) for a in found.accesses if (a.space, a.direction) == ("global", "load")]
     assert sum(count for width, count in loads if width == 16) == 4 + 4  # of 20 that the rows have
+    assert sum(count for width, count in loads if width == 4) == 5  # the taps
     assert {a.space for a in found.accesses} == {"global"}
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_rows_that_only_some_turns_read_are_taken_from_the_table() -> None:
     found = instructions("stencil2d", BLOCKED_MAP, BLOCKED=4)
     loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]

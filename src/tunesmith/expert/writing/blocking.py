@@ -104,8 +104,9 @@ class Blocking:
             text = "const T b = (T)(start + r);" if self.task.type != "int" else "const T b = start + r;"
             own = (*words.code(text, T=self.task.type, b=self.task.name), *own)
         if guarded and self.is_counted:
-            there = self._needs(words.expr("r"), span)
-            own = (c.If(words.expr("BLOCKED == 1 || there", there=there), own),)
+            # The first is always there: what it loads the others need not load again.
+            there, first = self._needs(words.expr("r"), span), "r <= span" if span else "r == 0"
+            own = (c.If(words.expr(f"{first} || there", span=integer(span), there=there), own),)
         count = self.dims(span=span)[0]
         text = "#pragma unroll\nfor (int r = 0; r < count; r++) { own; }"
         return words.code(text, count=count, own=own)
@@ -300,6 +301,7 @@ def _fault(kernel: KernelModel, varying: set[str]) -> str:
         match step:
             case Each() | Repeat():
                 ends = names_in(step.start) | names_in(step.stop)
+                ends |= names_in(step.step) if isinstance(step, Repeat) else frozenset()
                 if ends & varying:
                     return f"how far the loop over {step.index} goes differs from task to task"
             case When(condition=condition) if names_in(condition) & varying:

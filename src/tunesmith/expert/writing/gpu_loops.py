@@ -285,8 +285,9 @@ class GpuLoops(ElementLoops):
                 unkept = pack.key in loop.dead or pack.array not in self._plan.arrays
                 store = self._method(loop, pack, self._way_out(pack), self._address(pack, loop))
                 inner += self.words.when("!KEEP" if group is not None and unkept else "", [store])
-        whole = self._over_whole(loop, end, "ITEMS" if group is None else "COUNT", inner)
-        return self._blocking.over(whole, self._own_packs(loop))
+        # Inside the condition: what the first task loads on the way is there for the others.
+        by_task = self._blocking.over(inner, self._own_packs(loop))
+        return self._over_whole(loop, end, "ITEMS" if group is None else "COUNT", by_task)
 
     def _method(self, loop: LoopPlan, pack: Pack, name: str, *args: Expr) -> Stmt:
         """Of the pack at hand."""
