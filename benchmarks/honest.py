@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.moves import PARAMETERS
+from tunesmith.expert.passes import PARAMETERS
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status

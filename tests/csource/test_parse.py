@@ -69,6 +69,14 @@ _ZERO = Number("0", 0)
             "x < (y) && i > 3",
             Binary("&&", Binary("<", Name("x"), Name("y")), Binary(">", Name("i"), Number("3", 3))),
         ),
+        (
+            "x > (int)(y) && i > 3",
+            Binary(
+                "&&",
+                Binary(">", Name("x"), Cast(Type("int"), Name("y"))),
+                Binary(">", Name("i"), Number("3", 3)),
+            ),
+        ),
         ("float(x)", Cast(Type("float"), Name("x"))),
         ("__half(x)", Cast(Type("__half"), Name("x"))),
         ("half(x)", Cast(Type("__half"), Name("x"))),

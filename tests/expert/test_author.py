@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.expert.moves.kernels import CPU
+from tests.expert.passes.kernels import CPU
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.moves import PARAMETERS
+from tunesmith.expert.passes import PARAMETERS
 from tunesmith.expert.planning import SHARING, next_round
 from tunesmith.lab.runner import unit_of
 from tunesmith.problem.device import Device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES
+from tunesmith.expert.passes import LOCAL_MOVES, MOVES
 from tunesmith.expert.planning import FIRST, ORDER, RoundResult, idle_moves, next_round, rank
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tests.expert.moves.kernels import problem
+from tests.expert.passes.kernels import problem
 from tests.expert.writing.building import build_all, configurations, read, variant
 from tests.expert.writing.models import ROWS
 from tunesmith.expert.model.kernel import Each, KernelModel, TemplateDraft

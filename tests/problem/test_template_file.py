@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.samples import TEMPLATE as SAMPLE
+from tests.samples import a_problem, a_template
 from tests.thoroughness import examples
 from tests.wording import says
 from tunesmith.errors import BadInput
@@ -179,6 +181,42 @@ def test_answers_are_conditions_by_remedy_in_the_order_of_the_file() -> None:
         (Remedy.WIDE_ACCESS, "VEC >= 4"),
     ]
     assert parse(TEXT).answers == ()
+
+
+def test_several_answers_may_share_a_line() -> None:
+    rows = '// all = [{ unroll = "UNROLL > 1", wide_access = "VEC >= 4" },\n'
+    rows += '//        { block_size = "VEC > 1" }]'
+    template = parse(edited(("// [launch]\n", f"// [answers]\n{rows}\n// [launch]\n")))
+    assert [str(remedy) for remedy, _ in template.answers] == ["unroll", "wide_access", "block_size"]
+    for wrong, words in (
+        ('all = "VEC > 1"', "all must be a list of tables"),
+        ('all = [{ wide = "VEC > 1" }]', "unknown key 'wide'"),
+        ('unroll = "VEC > 1"\n// all = [{ unroll = "VEC > 2" }]', "unroll has its condition already"),
+    ):
+        error = refusal(edited(("// [launch]\n", f"// [answers]\n// {wrong}\n// [launch]\n")))
+        assert words in str(error)
+
+
+def test_a_parameter_may_have_its_default_beside_its_values() -> None:
+    problem = a_problem()
+    whole = a_template(problem)
+    old = "// BLOCK = [32, 64, 128, 256]\n// VEC = [1, 2, 4]\n// [default]\n// BLOCK = 64\n// VEC = 1\n"
+    assert old in SAMPLE
+    block = "// BLOCK = { values = [32, 64, 128, 256], default = 64 }  # threads\n"
+    both = block + "// VEC = { values = [1, 2, 4], default = 1 }\n"
+    mixed = block + "// VEC = [1, 2, 4]\n// [default]\n// VEC = 1\n"
+    for new in (both, mixed):
+        template = a_template(problem, SAMPLE.replace(old, new))
+        assert (template.space, template.default) == (whole.space, whole.default)
+    for new, words in (
+        (block + "// VEC = [1, 2, 4]\n", "no default for VEC"),
+        (both.replace("default = 64", "default = 65"), "BLOCK must be one of 32, 64, 128, 256, got 65"),
+        (both + "// [default]\n// VEC = 1\n", "VEC has its default in [params] already"),
+    ):
+        with pytest.raises(BadInput) as caught:
+            a_template(problem, SAMPLE.replace(old, new))
+        assert words in str(caught.value)
+        assert caught.value.where is not None
 
 
 def test_an_unknown_remedy_is_reported_with_the_likeliest_one() -> None:

@@ -176,7 +176,7 @@ class ModelAuthor:
             names = ", ".join(param.name for param in template.space.params)
             return (
                 f"it has parameters ({names}), and nobody searches here: choose one value of each, write "
-                "them into the code, and leave out [params] and [default]"
+                "them into the code, and leave out [params]"
             )
         return foreign_fault(self.problem, template) or self.signature(template)
 

@@ -18,7 +18,7 @@ from tunesmith.cli import console, exports
 from tunesmith.cli.bench import bench
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify
-from tunesmith.errors import DeviceMissing
+from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, named_values, plain
 
@@ -90,17 +90,41 @@ def check(
 
 
 def template(
-    problem: ProblemFile,
+    target: Annotated[
+        Path, typer.Argument(metavar="PROBLEM|RUN", help="A problem, or the folder of a run that has ended.")
+    ],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="The file to write; by default stdout.")
     ] = None,
     moves: Annotated[str | None, typer.Option(help="Only these, separated by commas; see `explain`.")] = None,
+    winner: Annotated[
+        bool, typer.Option("--winner", help="Of a run: reduced to what won; what lost is gone.")
+    ] = False,
+    still_open: Annotated[
+        str | None, typer.Option("--open", help="With --winner: choices to leave open, separated by commas.")
+    ] = None,
     as_json: AsJson = False,
     **place: Unpack[PlaceOptions],
 ) -> None:
-    """Only write the expert's template of a kernel; nothing is built or run."""
-    wanted = [name.strip() for name in moves.split(",") if name.strip()] if moves is not None else None
-    made = tunesmith.write_template(problem, moves=wanted, out=out, **place)
+    """Write a template: the expert's of a kernel, or the one that won in a run; nothing is built or run."""
+    from tunesmith.run.store import JOURNAL
+
+    if (target / JOURNAL).is_file():
+        own = {"--moves": moves, **{f"--{name}": value for name, value in place.items()}}
+        _kept(
+            target,
+            out,
+            winner,
+            _listed(still_open),
+            [flag for flag, v in own.items() if v is not None],
+            as_json,
+        )
+        return
+    if winner or still_open is not None:
+        fault = "only a run has winners, and this is none"
+        hint = "name the folder of a run, or leave out --winner and --open"
+        raise BadInput(fault, where=str(target), hint=hint)
+    made = tunesmith.write_template(target, moves=_listed(moves), out=out, **place)
     if as_json:
         console.print_encoded(made)
         return
@@ -115,8 +139,37 @@ def template(
     if out is None:
         console.write(made.template.rstrip())
     else:
-        go_on = f"tunesmith tune {shlex.quote(str(problem))} --template {shlex.quote(str(out))}"
+        go_on = f"tunesmith tune {shlex.quote(str(target))} --template {shlex.quote(str(out))}"
         console.print_line(f"wrote {out}; search it with: {go_on}")
+
+
+def _kept(
+    run: Path,
+    out: Path | None,
+    winner: bool,
+    still_open: list[str] | None,
+    needless: list[str],
+    as_json: bool,
+) -> None:
+    from tunesmith.session.kept import write_kept
+
+    if needless:
+        fault = f"a run has its own templates and device: {' and '.join(needless)} goes with a problem"
+        raise BadInput(fault, where=str(run), hint="leave it out, or name the problem instead of the run")
+    kept = write_kept(run, winner, still_open or (), out)
+    if as_json:
+        console.print_encoded(kept)
+    elif kept.files:
+        console.print_line(f"wrote {', '.join(kept.files)}")
+    elif len(kept.texts) > 1:
+        fault = f"{len(kept.texts)} templates won: {', '.join(kept.texts)}"
+        raise BadInput(fault, where=str(run), hint="each becomes a file of its own with --out FILE")
+    else:
+        console.write(next(iter(kept.texts.values())).rstrip())
+
+
+def _listed(names: str | None) -> list[str] | None:
+    return [name.strip() for name in names.split(",") if name.strip()] if names is not None else None
 
 
 def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
@@ -138,8 +191,9 @@ def explain(problem: ProblemFile, as_json: AsJson = False, **place: Unpack[Place
     reading = tunesmith.explain(problem, **place)
     notes = (f"note: {note}" for note in reading.notes)
     moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
+    about = (f"  {name}: {words}" for name, words in reading.about)
     refusals = (f"  {line}" for line in _refusals(reading.refused))
-    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *refusals])
+    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *refusals])
 
 
 def profile(

@@ -182,9 +182,7 @@ def grammar_text(tokens: Sequence[Token], language: str, known: Known) -> Gramma
 
 class _Writer:
     def __init__(self, tokens: Sequence[Token], language: str, known: Known) -> None:
-        self._tokens = tokens
-        self._language = language
-        self._known = known
+        self._tokens, self._language, self._known = tokens, language, known
         self._pieces: list[str] = []
         self._length = 0
         self._line = tokens[0].line if tokens else 1
@@ -192,6 +190,7 @@ class _Writer:
         self._inserted: set[int] = set()
         self._less: set[int] = set()
         self._cast_ends: set[int] = set()  # tokens that close a cast: what follows it is no call
+        self._angle_ends: set[int | None] = set()  # tokens that close template arguments
         self._doubled: set[int] = set()  # tokens that close a group which must not be taken for a cast
 
     def run(self) -> GrammarText:
@@ -253,7 +252,10 @@ class _Writer:
             if self._text(end + 1) == "]":
                 return self._skip(at, end + 2)
             self._place(text)
-        elif text == "<" and not self._opens_template(at):
+        elif text == "<" and self._opens_template(at):
+            self._angle_ends.add(closing_angle(self._tokens, at))
+            self._place(text)
+        elif text == "<":
             self._less.add(self._length)
             self._place("<=")
         elif text == "(" and self._is_cast(at):
@@ -327,20 +329,18 @@ class _Writer:
 
     def _is_behind_operand(self, at: int) -> bool:
         before = self._tokens[at - 1] if at else None
-        is_call = before is not None and (before.kind in ("word", "number") or before.text in (")", "]", ">"))
-        return is_call and self._text(at - 1) not in _BEFORE_CAST and at - 1 not in self._cast_ends
+        if before is None or before.text in _BEFORE_CAST or at - 1 in self._cast_ends:
+            return False
+        return before.kind in ("word", "number") or before.text in (")", "]") or at - 1 in self._angle_ends
 
     def _is_operand(self, at: int) -> bool:
-        """`(x[i]) && y`, where x is no type: the grammar may take it for the cast of an address."""
-        if self._is_behind_operand(at):
-            return False
+        """`(x[i]) && y`, where x is no type: the grammar may take it for the cast of an address. One word
+        alone may be a header's type, but nobody casts the address of a label."""
         end = self._group_end(at) - 1
-        # One word alone may be a header's type, but nobody casts the address of a label.
         followed = {"&&"} if end == at + 2 else {"&&", "&", "*", "-", "+"}
-        if end <= at or end in self._cast_ends or self._text(end + 1) not in followed:
-            return False
-        self._doubled.add(end)
-        return True
+        if end > at and self._text(end + 1) in followed and not self._is_behind_operand(at):
+            self._doubled |= {end} - self._cast_ends
+        return end in self._doubled
 
     def _is_type(self, name: str) -> bool:
         return self._known.is_type(name, self._language)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.fold import binary, unary
-from tunesmith.csource.lex import Token, first_word, lex, read_number
+from tunesmith.csource.conditions import ConditionReader
+from tunesmith.csource.lex import Token, first_word, lex
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.types import BY_HEADER
 
@@ -67,6 +67,28 @@ class _ConditionalPart:
     taken: bool  # some branch was on already, or the whole of it is inside text that is off
 
 
+def read_macro(rest: str, line: int = 1) -> Macro | str:
+    """What stands behind `#define`, or what is wrong with it."""
+    tokens = lex(rest, line)
+    if not tokens or tokens[0].kind != "word":
+        return "a #define without a name"
+    name, parameters, variadic, start = tokens[0].text, None, False, 1
+    if len(tokens) > 1 and tokens[1].text == "(" and not tokens[1].space:
+        end = next((at for at, token in enumerate(tokens) if token.text == ")"), None)
+        if end is None:
+            return f"the parameters of the macro {name} have no end"
+        listed = [token.text for token in tokens[2:end] if token.text != ","]
+        variadic = listed[-1:] == ["..."]
+        parameters = tuple(listed[:-1] if variadic else listed)
+        start = end + 1
+    return Macro(name, parameters, tuple(tokens[start:]), variadic)
+
+
+def expanded(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> list[Token]:
+    """Raises Unreadable where a macro's call is not one."""
+    return _Expansion(macros, _MAX_TOKENS).expand(list(tokens), frozenset(), 0)
+
+
 class _Preprocessor:
     def __init__(self, knows_headers: bool) -> None:
         self._knows_headers = knows_headers
@@ -113,21 +135,11 @@ class _Preprocessor:
             self.problems.append(f"line {token.line}: the file says #error {rest}")
 
     def define(self, rest: str, line: int) -> None:
-        tokens = lex(rest, line)
-        if not tokens or tokens[0].kind != "word":
-            self.problems.append(f"line {line}: a #define without a name")
-            return
-        name, parameters, variadic, start = tokens[0].text, None, False, 1
-        if len(tokens) > 1 and tokens[1].text == "(" and not tokens[1].space:
-            end = next((at for at, token in enumerate(tokens) if token.text == ")"), None)
-            if end is None:
-                self.problems.append(f"line {line}: the parameters of the macro {name} have no end")
-                return
-            listed = [token.text for token in tokens[2:end] if token.text != ","]
-            variadic = listed[-1:] == ["..."]
-            parameters = tuple(listed[:-1] if variadic else listed)
-            start = end + 1
-        self._macros[name] = Macro(name, parameters, tuple(tokens[start:]), variadic)
+        macro = read_macro(rest, line)
+        if isinstance(macro, str):
+            self.problems.append(f"line {line}: {macro}")
+        else:
+            self._macros[macro.name] = macro
 
     def _condition(self, word: str, rest: str, line: int) -> None:
         if word in ("if", "ifdef", "ifndef"):
@@ -152,7 +164,7 @@ class _Preprocessor:
         tokens = _decided_defined(lex(rest, line), self._macros)
         try:
             expanded = _Expansion(self._macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)
-            return _Reader(expanded).value() != 0
+            return ConditionReader(expanded).value() != 0
         except Unreadable as trouble:
             self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {trouble.reason}")
             return False
@@ -375,76 +387,3 @@ class _Strict(_Preprocessor):
 
     def _asks(self, name: str) -> bool:
         return name not in self._macros and self._is_foreign(name)
-
-
-_LEVELS = {
-    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
-    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
-}  # fmt: skip
-_MAX_DEPTH = 100
-
-
-class _Reader:
-    def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tokens
-        self._at = 0
-
-    def value(self) -> int:
-        found = self.ternary(0)
-        if self._at < len(self._tokens):
-            raise Unreadable(f"`{self._peek()}` was not expected there")
-        return found
-
-    def _peek(self) -> str:
-        return self._tokens[self._at].text if self._at < len(self._tokens) else ""
-
-    def _next(self) -> Token:
-        if self._at >= len(self._tokens):
-            raise Unreadable("it ends too early")
-        self._at += 1
-        return self._tokens[self._at - 1]
-
-    def ternary(self, depth: int) -> int:
-        if depth > _MAX_DEPTH:
-            raise Unreadable("it is nested too deep")
-        value = self._binary(1, depth)
-        if self._peek() != "?":
-            return value
-        self._next()
-        yes = self.ternary(depth + 1)
-        if self._next().text != ":":
-            raise Unreadable("a `?` has no `:`")
-        no = self.ternary(depth + 1)
-        return yes if value else no
-
-    def _binary(self, least: int, depth: int) -> int:
-        left = self._unary(depth + 1)
-        while _LEVELS.get(self._peek(), 0) >= least:
-            op = self._next().text
-            right = self._binary(_LEVELS[op] + 1, depth + 1)
-            value = binary(op, left, right)
-            if value is None:
-                raise Unreadable("it divides by zero" if op in ("/", "%") else f"it shifts by {right}")
-            left = value
-        return left
-
-    def _unary(self, depth: int) -> int:
-        if depth > _MAX_DEPTH:
-            raise Unreadable("it is nested too deep")
-        token = self._next()
-        if token.text in ("!", "-", "+", "~"):
-            return unary(token.text, self._unary(depth + 1))
-        if token.text == "(":
-            value = self.ternary(depth + 1)
-            if self._next().text != ")":
-                raise Unreadable("a `(` has no `)`")
-            return value
-        if token.kind == "number":
-            number = read_number(token.text)
-            if isinstance(number, int):
-                return number
-        elif token.kind == "word":
-            if self._peek() == "(":  # __has_include(<x>) and its like: a call of what is no macro
-                raise Unreadable(f"{token.text}(...) has no meaning here")
-            return int(token.text == "true")
-        raise Unreadable(f"`{token.text}` is no integer")

@@ -6,23 +6,19 @@ that cannot be read as tasks and steps keeps its own text and gets the local mov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TypeVar
 
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.printing import print_expr
 from tunesmith.errors import BadInput
-from tunesmith.expert.model.kernel import Each, KernelModel, NotReadable, ParameterChoice, TemplateDraft
+from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.words import explain_lines, fact_lines
-from tunesmith.expert.moves import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, is_of
-from tunesmith.expert.moves.local_draft import find_site, start, template_text, whole_text
-from tunesmith.expert.moves.shape import fast_forms, index_divisions, inner_loops, loops
-from tunesmith.expert.moves.vectors import packs_in, planned, widest_vector
+from tunesmith.expert.passes import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, Move, is_of
+from tunesmith.expert.passes.local_draft import find_site, start, template_text, whole_text
 from tunesmith.expert.writing import Unwritable, write
-from tunesmith.expert.writing.loops import is_short
-from tunesmith.expert.writing.rules import Baked
 from tunesmith.expert.writing.write import declared, unused
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
@@ -32,6 +28,7 @@ from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
 OWN_TEXT = ("knobs",)  # asked for alone: the text's own choices, of a kernel that can be read as well
+_Any = TypeVar("_Any")
 _Refusals = list[tuple[str, str]]
 _Page = tuple[str, TemplateDraft, _Refusals]  # the template written, and moves that did not apply
 
@@ -146,9 +143,8 @@ def _without_effect(draft: TemplateDraft, text: str) -> tuple[str, ...]:
 def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
     """A move that was not asked for, at its default: what the writer needs, with nothing to search."""
 
-    def settled(field: str, choice: ParameterChoice) -> ParameterChoice:
-        is_new = getattr(before.schedule, field) is None
-        return replace(choice, values=(choice.default,)) if is_new else choice
+    def settled(role: str, choice: ParameterChoice) -> ParameterChoice:
+        return choice if role in before.schedule else replace(choice, values=(choice.default,))
 
     return replace(_with_choices(draft, settled), moves=before.moves)
 
@@ -156,11 +152,9 @@ def _settled(draft: TemplateDraft, before: TemplateDraft) -> TemplateDraft:
 def _with_choices(
     draft: TemplateDraft, change: Callable[[str, ParameterChoice], ParameterChoice]
 ) -> TemplateDraft:
-    """Each choice, with the field of the schedule that it is in, passed through `change`."""
-    found = {
-        field: change(field, choice) for field, choice in vars(draft.schedule).items() if choice is not None
-    }
-    return replace(draft, schedule=replace(draft.schedule, **found))
+    """Each choice, with its role, passed through `change`."""
+    found = {role: change(role, choice) for role, choice in draft.schedule.items()}
+    return replace(draft, schedule=draft.schedule.having(**found))
 
 
 def left_out(choice: ParameterChoice, without: tuple[tuple[str, int], ...]) -> ParameterChoice:
@@ -213,94 +207,7 @@ def _not_here(
     return [(name, why) for name in task.moves if name not in known]
 
 
-# -- what the expert can do to a kernel, so that somebody else can choose: moves, with where each would act
-# (arrays, loops with their lines, sizes; nothing: the kernel as a whole) and its parameters
-
-
-def _lines(lines: Iterable[int]) -> str:
-    found = sorted({line for line in lines if line})
-    return f"line{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}" if found else ""
-
-
-def _tasks(draft: TemplateDraft, _context: Context) -> str:
-    tasks = " and ".join(f"{t.name} below {t.size or print_expr(t.extent)}" for t in draft.kernel.tasks)
-    return f"a task is one {tasks}" if tasks else ""
-
-
-def _loops(draft: TemplateDraft, _context: Context) -> str:
-    return _of_loops(loops(draft.kernel))
-
-
-def _of_loops(found: Iterable[Each]) -> str:
-    named = [f"{each.index} below {print_expr(each.stop)} (line {each.line})" for each in found]
-    return f"loop{'s' if len(named) > 1 else ''} over {', '.join(named)}" if named else ""
-
-
-def _vectors(draft: TemplateDraft, context: Context) -> str:
-    found = widest_vector(draft, context, context.macro("VEC"))
-    return "" if isinstance(found, str) else _arrays(p.array for p in packs_in(found[1]))
-
-
-def _hinted(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context)
-    return "" if isinstance(found, str) else _arrays(p.array for p in packs_in(found))
-
-
-def _kept(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
-    if isinstance(found, str):
-        return ""
-    pairs = [(group, each) for group in found.keeps for each in group.loops]
-    kept = [p.array for group, each in pairs for p in each.packs if p.key in group.shared]
-    return _arrays(kept) + f"; {_of_loops(each.each for _, each in pairs)}"
-
-
-def _blocked(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, blocking=ParameterChoice(context.macro("BLOCKED"), (1, 2), 1))
-    if isinstance(found, str) or found.blocking.task is None:
-        return ""
-    same = [p.array for each in found.all_loops for p in each.packs if found.blocking.is_same(p)]
-    shared = f"; the same for all: {_arrays(same)}" if same else ""
-    return f"tasks along {found.blocking.task.name}{shared}"
-
-
-def _baked(draft: TemplateDraft, context: Context) -> str:
-    found = planned(draft, context, bake=ParameterChoice(context.macro("BAKE"), (0, 1), 0))
-    return "" if isinstance(found, str) else ", ".join(s.parameter.name for s in Baked.of(found).sizes)
-
-
-def _quotients(draft: TemplateDraft, context: Context) -> str:
-    count = fast_forms(draft.kernel, context.language).by_invariants
-    return f"{count} of the divisors in {_loops(draft, context)}"
-
-
-def _unrolled(draft: TemplateDraft, _context: Context) -> str:
-    own = [loop for loop in inner_loops(draft.kernel) if loop.unroll is None and not is_short(loop)]
-    return f"inner loops, {_lines(loop.line for loop in own)}"
-
-
-def _arrays(names: Iterable[str]) -> str:
-    return f"arrays {', '.join(dict.fromkeys(names))}"
-
-
-_PLACES: Mapping[str, Callable[[TemplateDraft, Context], str]] = {
-    "redundant": lambda draft, _: _of_loops(each for each in loops(draft.kernel) if each.again),
-    "rows": _loops,
-    "lanes": lambda draft, context: "; ".join(filter(None, [_tasks(draft, context), _loops(draft, context)])),
-    "tasks": _tasks,
-    "vector": _vectors,
-    "items": _loops,
-    "split": _loops,
-    "keep": _kept,
-    "blocking": _blocked,
-    "convert": lambda draft, _: ", ".join(name for name, _ in draft.hardware),
-    "reciprocal": _quotients,
-    "fast": lambda draft, context: ", ".join(fast_forms(draft.kernel, context.language).functions),
-    "divide": lambda d, context: f"{index_divisions(d.kernel)} of the divisions in {_loops(d, context)}",
-    "hints": _hinted,
-    "bake": _baked,
-    "unroll": _unrolled,
-}
+# -- what the expert can do to a kernel, so that somebody else can choose
 
 
 def catalogue(problem: Problem, device: Device) -> Catalogue:
@@ -312,12 +219,16 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
         return Catalogue(reading, (), tuple((name, written.reason) for name in PARAMETERS))
     # A kernel that was read and cannot be written again gets the local moves.
     text_alone = {move.name for move in LOCAL_MOVES} - {move.name for move in MOVES}
+    context = Context(problem, device)
     if isinstance(kernel, str) or text_alone.intersection(written.moves):
-        about = {move.name: move.about for move in LOCAL_MOVES}
-        places = _local_places(problem)
+        local = [move for move in LOCAL_MOVES if move.name in written.moves]
+        about = {move.name: move.about for move in local}
+        site = find_site(problem)
+        places = {} if isinstance(site, str) else dict(_places(local, start(site, problem), context))
     else:
-        about = {move.name: move.about for move in MOVES}
-        places = _places(kernel, Context(problem, device), written.moves)
+        used = [move for move in MOVES if move.name in written.moves]
+        about = {move.name: move.about for move in used}
+        places = dict(_places(used, TemplateDraft(kernel), context))
     parameters = declared(written.text)
     offers = tuple(
         Offer(
@@ -344,22 +255,10 @@ def rests_on(kernel: KernelModel | str) -> tuple[str, ...]:
     return () if isinstance(kernel, str) else tuple(fact_lines(kernel))
 
 
-def _places(kernel: KernelModel, context: Context, moves: Sequence[str]) -> Mapping[str, str]:
-    draft, found = TemplateDraft(kernel), dict[str, str]()
-    for move in MOVES:
-        changed = move.apply(draft, context) if move.name in moves else None
-        if changed is None or isinstance(changed, str):
-            continue
-        if (place := _PLACES.get(move.name)) is not None:
-            found[move.name] = place(draft, context) or place(changed, context)
-        draft = changed
-    return found
-
-
-def _local_places(problem: Problem) -> Mapping[str, str]:
-    site = find_site(problem)
-    if isinstance(site, str):
-        return {}
-    loops = _lines(loop.line for loop in site.inner_loops if not loop.marked)
-    pointers = ", ".join(pointer.name for pointer in site.pointers if not pointer.restrict)
-    return {"unroll": f"inner loops, {loops}", "restrict": f"pointers {pointers}", "block": "the launch"}
+def _places(moves: Sequence[Move[_Any]], draft: _Any, context: Context) -> Iterator[tuple[str, str]]:
+    """Of each move that applies: where it would act, before it has and otherwise afterwards."""
+    for move in moves:
+        changed = move.apply(draft, context)
+        if not isinstance(changed, str):
+            yield move.name, move.places(draft, context) or move.places(changed, context)
+            draft = changed

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from tunesmith.expert.moves import PARAMETERS, REMEDIES, is_of
+from tunesmith.expert.passes import ORDER, PARAMETERS, REMEDIES, SHARING, STAY_OPEN, is_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
@@ -38,17 +38,6 @@ GAINED = math.log(1.01)  # what two rounds must bring to be worth a third
 FIRST = 3  # moves that join the first round by the diagnosis
 AT_ONCE = 4  # moves that join a later round
 MOST_ROUNDS = 12  # rejected ones included, which cost a check each
-
-# Values of these hang together: searched one after the other they would mislead.
-SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "block", "knobs")
-ALWAYS = ("lanes", "block")  # stay open in every round
-# With nothing else known: what seldom applies and pays where it does, then what may pay anywhere, last what
-# costs a build for every size or only guides the compiler.
-ORDER = (
-    *SHARING,
-    *("restrict", "convert", "rows", "reciprocal", "fast", "divide", "hints", "persistent", "blocking"),
-    *("bake", "unroll", "bounds", "registers", "flags"),
-)
 
 
 @dataclass(frozen=True)
@@ -116,7 +105,7 @@ def idle_moves(
     for move in moves:
         own = [name for name in default.as_dict() if is_of(move, name)]
         unused = all(winner[name] == default[name] for winner in winners for name in own)
-        open_still = move in ALWAYS or any(_may_be_faster(e, own) for e in explanations)
+        open_still = move in STAY_OPEN or any(_may_be_faster(e, own) for e in explanations)
         if own and winners and unused and not open_still:
             found.append(move)
     return tuple(found)

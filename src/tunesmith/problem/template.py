@@ -184,7 +184,7 @@ class Template:
                 domain.append(parse(f"({bound.text}) == {macros[name]}"))
         insert = {name: str(value) for name, value in macros.items()}
         workspace = [replace(a, shape=tuple(e.bind(values) for e in a.shape)) for a in self.workspace]
-        flags = (*problem.kernel.flags, *(_insert(flag, insert) for flag in self.flags))
+        flags = (*problem.kernel.flags, *(inserted(flag, insert) for flag in self.flags))
         launches = tuple(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
         defines = _defines({**dict(problem.kernel.defines), **macros}.items())
@@ -263,7 +263,7 @@ def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, 
     axes = (launch.grid, launch.block, launch.cluster)
     grid, block, cluster = (tuple(e.bind(values) for e in each) for each in axes)
     shared = launch.shared.bind(values) if launch.shared is not None else None
-    entry = _insert(launch.entry, insert)
+    entry = inserted(launch.entry, insert)
     return replace(launch, entry=entry, grid=grid, block=block, cluster=cluster, shared=shared)
 
 
@@ -295,7 +295,7 @@ def _header(name: str, config: Config, launches: tuple[Launch, ...], flags: tupl
     return "".join(f"// {line.rstrip(_BLANKS)}\n" for text in lines for line in text.splitlines())
 
 
-def _insert(text: str, values: Mapping[str, str]) -> str:
+def inserted(text: str, values: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(lambda m: values.get(m.group(1), m.group(0)), text)
 
 

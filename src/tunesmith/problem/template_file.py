@@ -31,6 +31,7 @@ from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
 
 MOST_BYTES = 1_000_000
+ALL = "all"  # of [answers]: several to a line
 _ROOT = ("params", "default", "require", "prefer", "answers", "launch", "build", "defines", "workspace")
 
 _ABOUT_PARAMS = ("params", "default", "prefer", "answers")
@@ -120,7 +121,7 @@ def _read_params(root: Table, problem: Problem) -> tuple[Param, ...]:
         inner, key, categorical = table, name, False
         if isinstance(value, dict):
             inner = Table(value, (*table.keys, name), f"parameter {show(name)}", root.faults)
-            inner.only(("values", "categorical"))
+            inner.only(("values", "default", "categorical"))
             if not inner.needs("values", hint="list them: values = [1, 2, 4]"):
                 continue
             key, categorical = "values", inner.flag("categorical")
@@ -161,22 +162,36 @@ def _read_default(root: Table, params: Sequence[Param]) -> Config:
         return Config(())
     declared = root.names("params")
     hint = "give the values with which the template does what the kernel does today"
+    params_table = root.data.get("params")
+    entries = params_table if isinstance(params_table, dict) else {}
+    own = {n: e["default"] for n, e in entries.items() if isinstance(e, dict) and "default" in e}
+    lacking = [name for name in declared if name not in own]
     table = root.table("default", "[default]")
     if table is None:
-        if "default" not in root:
-            root.fault(None, "[default] is missing", hint)
-        return Config(())
+        if "default" not in root and lacking:
+            here = f"no default for {', '.join(lacking)}" if own else "[default] is missing"
+            root.fault(None, here, hint)
+        table = Table({}, ("default",), "[default]", root.faults)
+        if lacking:
+            return Config(())
     table.only(declared)
-    if missing := [name for name in declared if name not in table]:
+    if missing := [name for name in lacking if name not in table]:
         table.fault(None, f"no value for {', '.join(missing)}", f"add {missing[0]} = ...")
     values: dict[str, int] = {}
     for param in params:
         value = table.data.get(param.name)
+        if param.name in own and value is not None:
+            table.fault(
+                param.name, f"{param.name} has its default in [params] already", "leave one of them out"
+            )
+            continue
+        place = table if value is not None else Table(own, ("params",), "[params]", root.faults)
+        value = own.get(param.name, value)
         if type(value) is int and value in param.values:
             values[param.name] = value
         elif value is not None:
             allowed = ", ".join(map(str, param.values))
-            table.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
+            place.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
     return Config.of(values)
 
 
@@ -219,19 +234,35 @@ def _read_workspace(root: Table, names: Collection[str], arguments: Sequence[str
 
 def read_answers(root: Table, params: Sequence[str]) -> tuple[tuple[Remedy, Expr], ...]:
     """Conditions over parameters alone: what a search looks at first must be known before any size."""
-    table = root.table_or_empty("answers", "[answers]")
+    whole = root.table_or_empty("answers", "[answers]")
     known = [remedy.value for remedy in Remedy]
-    table.only(known)
+    whole.only((*known, ALL))
+    lines = whole.data.get(ALL, [])
+    if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
+        rule = f"{ALL} must be a list of tables with remedies, got {show(lines)}"
+        whole.fault(
+            ALL, rule, f'write e.g. {ALL} = [{{ wide_access = "VEC >= 4", block_size = "BLOCK != 64" }}]'
+        )
+        lines = []
+    own = {name: value for name, value in whole.data.items() if name != ALL}
     found: list[tuple[Remedy, Expr]] = []
-    for name in table.data:
-        expr = table.expr(name, params) if name in known else None
-        if expr is None:
-            continue
-        if not expr.names:
-            rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
-            table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
-            continue
-        found.append((Remedy(name), expr))
+    for data in (own, *lines):
+        table = whole
+        if data is not own:
+            table = Table(data, (*whole.keys, ALL), "[answers]", root.faults)
+            table.only(known)
+        for name in data:
+            if any(name == remedy.value for remedy, _ in found):
+                table.fault(name, f"{name} has its condition already", "say once where it is")
+                continue
+            expr = table.expr(name, params) if name in known else None
+            if expr is None:
+                continue
+            if not expr.names:
+                rule = f"{name} must be a condition on parameters, got {expr.text!r}, which names none"
+                table.fault(name, rule, f'write e.g. {name} = "{params[0] if params else "BLOCK"} >= 2"')
+                continue
+            found.append((Remedy(name), expr))
     return tuple(found)
 
 

@@ -320,6 +320,12 @@ class Offer:
     parameters: tuple[str, ...] = ()  # that it adds, as a template declares them
     remedies: tuple[str, ...] = ()  # of a diagnosis, that it can be
 
+    @property
+    def words(self) -> str:
+        """What it does, and where."""
+        about = self.about.rstrip(".")
+        return f"{about} ({self.place})" if about and self.place else about
+
 
 @dataclass(frozen=True)
 class Catalogue:

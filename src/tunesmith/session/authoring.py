@@ -61,6 +61,7 @@ class CheckedProblem:
     feasible: int | None  # configurations of the template, where one was given
     missing: DeviceMissing | None = None  # why the kernel was built and not run
     notes: tuple[str, ...] = ()  # on the launch
+    about: tuple[tuple[str, str], ...] = ()  # moves that apply: what each does, and where
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class ExplainedKernel:
     moves: tuple[str, ...]  # that apply
     refused: tuple[tuple[str, str], ...]  # those that do not, and why
     notes: tuple[str, ...] = ()  # on the launch
+    about: tuple[tuple[str, str], ...] = ()  # moves that apply: what each does, and where
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,10 @@ def check(
 
 def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     device = _device(problem, config)
-    available, refused = casting.move_author(problem).available(problem, device)
+    moves = casting.catalogue_of(problem, device)
     lines, notes = casting.reading_of(problem), casting.launch_notes(problem, device)
-    return ExplainedKernel(problem.name, device.name, lines, available, refused, notes)
+    about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
+    return ExplainedKernel(problem.name, device.name, lines, moves.available, moves.refused, notes, about)
 
 
 def make_template(

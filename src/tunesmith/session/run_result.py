@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -83,6 +83,21 @@ class Run:
         from tunesmith.session.exporting import export
 
         return export([self], to, Path(out) if out is not None else None)
+
+    def templates(self, winner: bool = False, still_open: Sequence[str] = ()) -> dict[str, str]:
+        """The templates that won, by the names of their files, as they were searched; with `winner` reduced
+        to what won, with only the choices open in which the winners differ and those that are named."""
+        from tunesmith.session.kept import kept_templates
+
+        return kept_templates(self.folder, winner, tuple(still_open))
+
+    def template(self, winner: bool = False, still_open: Sequence[str] = ()) -> str:
+        """The one that won; BadInput where several did."""
+        found = self.templates(winner, still_open)
+        if len(found) > 1:
+            fault = f"{len(found)} templates won: {', '.join(found)}"
+            raise BadInput(fault, where=str(self.folder), hint="ask for them all: run.templates()")
+        return next(iter(found.values()))
 
     def report(
         self,

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from tests.deliver.exports.test_patch import applied, needs_patch
-from tests.expert.moves.kernels import CPU
+from tests.expert.passes.kernels import CPU
 from tests.opencl_here import needs_opencl, show_unpacked_pocl
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.patch import TARGET, patched_file
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.moves import PARAMETERS
+from tunesmith.expert.passes import PARAMETERS
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.delivery import delivery
 from tunesmith.run.outcome import Interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from tests.expert.moves.kernels import CPU
+from tests.expert.passes.kernels import CPU
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.author import ExpertAuthor

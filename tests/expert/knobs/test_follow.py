@@ -50,6 +50,28 @@ def test_a_block_that_the_text_asks_for_is_a_knob_of_the_launch() -> None:
     assert max(template.space.params[0].values) == 128
 
 
+def test_a_block_goes_with_a_constant_that_is_named_like_it() -> None:
+    """The text goes along with any block, and a class of a library wants to know it."""
+    text = """\
+#define BLOCK_THREADS 128
+#define DEPTH 128
+template <typename T, int N> struct Sums { float all(float value); };
+__global__ void work(float *out, const float *x, int n)
+{
+    float sum = 0.0f;
+    for (int i = threadIdx.x; i < n; i += blockDim.x)
+        for (int k = 0; k < DEPTH; k++)
+            sum += x[i] * k;
+    sum = Sums<float, BLOCK_THREADS>().all(sum);
+    if (threadIdx.x == 0)
+        out[blockIdx.x] = sum;
+}
+"""
+    problem = made(text, '["n"]', '["128"]')
+    assert launch_of(problem)[1] == ["KNOB_BLOCK_THREADS"]
+    assert template_of(problem).default.as_dict() == {"KNOB_BLOCK_THREADS": 128, "KNOB_DEPTH": 128}
+
+
 def test_a_grid_that_does_not_show_the_block_keeps_it() -> None:
     body = (
         "int i = blockIdx.x * blockDim.x + threadIdx.x;\n    __syncthreads();\n    if (i < n) out[i] = x[i];"
@@ -102,9 +124,8 @@ __global__ void work(float *out, const float *x, int n)
     written, template = opened(problem)
     assert template.default.as_dict() == {"KNOB_FIRST": 64}
     assert "constexpr int FIRST = KNOB_FIRST;\nconstexpr int SECOND = KNOB_FIRST;\n" in written.text
-    assert (
-        "KNOB_FIRST = [32, 64, 96, 128, 256]  # threads of a block along an axis, line 1, 2" in written.text
-    )
+    entry = "KNOB_FIRST = { values = [32, 64, 96, 128, 256], default = 64 }"
+    assert f"{entry}  # threads of a block along an axis, line 1, 2" in written.text
 
 
 def test_one_row_to_a_block_may_become_several() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
 from tunesmith.csource.printing import print_statements
-from tunesmith.expert.model.kernel import Each, Let
+from tunesmith.expert.model.kernel import Each, Let, Once
 
 _FLAT = "const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
 _ALL = ("ceildiv(rows * d, 256)",)
@@ -53,6 +53,13 @@ REFUSED = {
     "a pointer that moves": (
         "const float *p = x; for (int i = threadIdx.x; i < d; i += 256) { out[i] = *p; p += 256; }",
         ("rows",), "the pointer 'p' moves"),
+    "a pointer that moves inside an expression": (
+        "const float *p = x; for (int i = threadIdx.x; i < d; i += 256) out[i] = *p++;",
+        ("rows",), "the pointer 'p' moves"),
+    "an unsigned thread number below zero": (
+        "for (int i = threadIdx.x; i < d; i += 256) out[blockIdx.x * d + i] = x[i];\n"
+        "if (threadIdx.x - 1 > 300u) out[blockIdx.x * d] = 1;",
+        ("rows",), "an unsigned number below zero"),
     "inline assembly": (
         _FLAT + "if (i < rows * d) { float v;\n"
         'asm("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i)); out[i] = v; }',
@@ -94,6 +101,20 @@ OUT_OF_SIGHT = {
         "__device__ float pair(float a) { return a + __shfl_xor_sync(~0u, a, 1); }\n"
         "template <float (*F)(float)> __device__ float by(float a) { return F(a); }",
         "by<pair>(x[i])", "calls __shfl_xor_sync"),
+    "an operator by its sign": (
+        "struct V { float a; __device__ float operator+(V b) const { return a + threadIdx.x; } };\n"
+        "__device__ float sum(float a) { V v; v.a = a; return v + v; }",
+        "sum(x[i])", "a structure of the file uses threadIdx"),
+    "a free operator": (
+        "struct V { float a; };\n__device__ float operator+(V a, V b) { return a.a + clock(); }\n"
+        "__device__ float sum(float a) { V v; v.a = a; return v + v; }",
+        "sum(x[i])", "an operator of the file uses clock"),
+    "a conversion": (
+        "struct V { float a; __device__ operator float() const { return a * threadIdx.x; } };",
+        "(float)V{x[i]}", "a structure of the file uses threadIdx"),
+    "a parameter's default": (
+        "__device__ float scaled(float a, int k = threadIdx.x) { return a * k; }",
+        "scaled(x[i])", "its head uses threadIdx"),
     "assembly in a function": (
         '__device__ unsigned lane() { unsigned l; asm("mov.u32 %0, %%laneid;" : "=r"(l)); return l; }',
         "x[i] * lane()", "'asm"),
@@ -445,3 +466,22 @@ def test_structures_that_are_loaded_whole_stay_whole() -> None:
     body = _FLAT + "if (i < rows * d / 2) { float2 v = ((const float2 *)x)[i]; ((float2 *)out)[i] = v; }"
     kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 512)",)))
     assert [(a.array, a.stride) for a in kernel.accesses] == [("x", 1), ("out", 1)]
+
+
+def test_a_narrow_total_that_starts_somewhere_wraps() -> None:
+    body = _EACH_ROW + (
+        "signed char s = 100; for (int j = 0; j < d; j++) s += (signed char)x[i * d + j];\nout[i * d] = s;"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows, 64)",), block=("64",)))
+    once = kernel.steps[-1]
+    assert isinstance(once, Once)
+    assert "(signed char)(100 + s)" in print_statements(once.body)
+
+
+def test_a_sum_that_starts_at_zero_is_still_cut_at_zero() -> None:
+    body = _EACH_ROW + (
+        "float s = 0.0f; for (int j = 0; j < d; j++) s += x[i * d + j];\nout[i * d] = fmaxf(s, 0.0f);"
+    )
+    once = lifted(row_problem(body, grid=("ceildiv(rows, 64)",), block=("64",))).steps[-1]
+    assert isinstance(once, Once)
+    assert "fmaxf(s, 0.0f)" in print_statements(once.body)

@@ -14,9 +14,8 @@ from tests.expert.random_kernels.generator import generate
 from tests.expert.random_kernels.program import Operand, Program
 from tests.expert.random_kernels.running import Failure, Tally, judged, reduced, run_seeds, verdict_of
 from tests.expert.random_kernels.traps import KNOWN_HOLES, TRAPS
-from tests.expert.random_kernels.trying import Attempt, attempt, original_alone, racy
+from tests.expert.random_kernels.trying import PROVED_MOVES, Attempt, attempt, original_alone, racy
 from tests.expert.writing.emulator import needs_emulator
-from tunesmith.expert.moves import PARAMETERS
 from tunesmith.problem.template import original
 
 LONG_RUN = 5000
@@ -60,7 +59,7 @@ def test_many_generated_kernels_keep_what_they_compute(folder: Path) -> None:
 def _sprung(names: tuple[str, ...], folder: Path, configs: int, sizes: int) -> dict[str, tuple[Outcome, ...]]:
     """Of every trap, the configurations that are wrong."""
     attempts = [
-        attempt(TRAPS[name].program(name), place, configs, sizes, tuple(PARAMETERS))
+        attempt(TRAPS[name].program(name), place, configs, sizes, PROVED_MOVES)
         for place, name in enumerate(names)
     ]
     whole = run([case for tried in attempts for case in tried.cases], folder)

@@ -346,6 +346,9 @@ _FOUND: Mapping[str, Trap] = {
         + _LOOP
         + "out[i] = -kept[i];\n}"
     ),
+    "a sum that is at least zero": _block(
+        _SUM + _TREE + "s = fmaxf(room[0], 0.0f);\n" + _LOOP + "out[i] = x[i] + s;"
+    ),
     "a narrow number of a thread": _block(
         "const unsigned char t = (unsigned char)(threadIdx.x * 16);\nif (t == 240) aux[0] = 1;\n"
         + _LOOP
@@ -355,6 +358,9 @@ _FOUND: Mapping[str, Trap] = {
         "const signed char c = (signed char)200;\n" + _LOOP + "out[i] = c < 0 ? x[i] : 0.0f;\n"
         "if (c > 0) aux[1] = 5;"
     ),
+    "a signed test of the thread": _block(
+        "const int t = threadIdx.x;\n" + _LOOP + "out[i] = x[i];\nif (t - 1 < 0) aux[row & 63] = 1;"
+    ),
     "an unsigned test of the thread": _block(
         _LOOP + "out[i] = x[i];\nif (threadIdx.x - 1 > 100u) aux[row & 63] = 1;"
     ),
@@ -363,6 +369,4 @@ _FOUND: Mapping[str, Trap] = {
 TRAPS: Mapping[str, Trap] = {**_COOPERATION, **_TOTALS, **_MEMORY, **_FOUND}
 
 # Wrong today, and why. Each is expected to fail, so that it is taken out once it holds.
-KNOWN_HOLES: Mapping[str, str] = {
-    "an unsigned test of the thread": "numbers of threads are counted without the wrap of unsigned numbers",
-}
+KNOWN_HOLES: Mapping[str, str] = {}

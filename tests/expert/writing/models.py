@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from tunesmith.csource.nodes import Stmt, Type
@@ -139,7 +138,7 @@ def choice(name: str, *values: int, default: int | None = None, categorical: boo
     return ParameterChoice(name, values, first, NOTES.get(name, ""), categorical)
 
 
-MAP = Schedule(
+MAP = Schedule.of(
     lanes=choice("LANES", 64, 128, 1024, default=128),
     vector=choice("VEC", 1, 2, 4, 8),
     items=choice("ITEMS", 1, 2, 4),
@@ -148,11 +147,9 @@ MAP = Schedule(
     store_hint=choice("STORE", 0, 1, categorical=True),
     fast=choice("FAST", 0, 1),
 )
-ROWS = replace(
-    MAP,
+ROWS = MAP.without("split").having(
     lanes=choice("LANES", 4, 16, 32, 64, 256, 1024, default=256),
     tasks=choice("TASKS", 1, 2, 8),
-    split=None,
     keep=choice("KEEP", 0, 1, 2, 4, 8),
     persistent=choice("PERSIST", 0, 1, 2),
     reciprocal=choice("RECIPROCAL", 0, 1, 2),
@@ -192,7 +189,7 @@ def cl_silu_and_mul() -> tuple[KernelModel, Problem]:
     return kernel(problem, (), each("(size_t)tokens * d", body, type_="size_t", language="opencl")), problem
 
 
-CPU = Schedule(
+CPU = Schedule.of(
     lanes=choice("LANES", 1, 8),
     tasks=choice("TASKS", 1, 8, 64, default=64),
     vector=choice("VEC", 1, 8, 16),

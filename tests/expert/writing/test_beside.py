@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,10 @@ from tunesmith.expert.writing.sites import Independence, either, gathered, runs
 from tunesmith.problem.problem import Problem
 from tunesmith.session.problems import load_problem
 
-SCHEDULE = replace(
-    models.MAP,
+SCHEDULE = models.MAP.without("fast", "load_hint").having(
     lanes=models.choice("LANES", 4, 32, 96, 128, default=128),
     tasks=models.choice("TASKS", 1, 4),
     beside=models.choice("BESIDE", 0, 1),
-    fast=None,
-    load_hint=None,
 )
 
 
@@ -142,7 +138,7 @@ def test_loops_that_differ(a: int, b: int, values: dict[str, int], emulated: Pat
 
 @needs_emulator
 def test_loops_that_differ_without_packs(emulated: Path) -> None:
-    plain = replace(SCHEDULE, vector=None, store_hint=None)
+    plain = SCHEDULE.without("vector", "store_hint")
     compare(split_parts, plain, {"rows": 4, "a": 70, "b": 45}, emulated, BESIDE=1, ITEMS=2, SPLIT=1, LANES=32)
 
 

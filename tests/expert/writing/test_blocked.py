@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -26,8 +25,8 @@ from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 
 BLOCKED = models.choice("BLOCKED", 1, 2, 4, 8)
-BLOCKED_ROWS = replace(SMALL_ROWS, blocking=BLOCKED)
-BLOCKED_MAP = replace(SMALL_MAP, blocking=BLOCKED)
+BLOCKED_ROWS = SMALL_ROWS.having(blocking=BLOCKED)
+BLOCKED_MAP = SMALL_MAP.having(blocking=BLOCKED)
 
 
 @cache

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.cuda_here import needs_nvrtc
@@ -19,11 +17,11 @@ from tunesmith.profiles.facts import Instructions
 from tunesmith.space.params import Config
 
 CASES = {
-    "silu_and_mul": (models.silu_and_mul, replace(MAP, tasks=models.choice("TASKS", 1, 4))),
+    "silu_and_mul": (models.silu_and_mul, MAP.having(tasks=models.choice("TASKS", 1, 4))),
     "rmsnorm": (models.rmsnorm, ROWS),
     "group_quant": (models.group_quant, ROWS),
     "fused_add_rmsnorm": (models.fused_add_rmsnorm, ROWS),
-    "merge_packs": (models.merge_packs, replace(MAP, split=None)),
+    "merge_packs": (models.merge_packs, MAP.without("split")),
 }
 
 

@@ -17,7 +17,7 @@ from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.moves.instructions import FORMATS
+from tunesmith.expert.passes.convert import FORMATS
 from tunesmith.expert.writing import write
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
@@ -27,8 +27,8 @@ from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 
 ANY_LANES = models.choice("LANES", 4, 16, 32, 64, 96, default=64)
-SMALL_ROWS = replace(ROWS, lanes=ANY_LANES, load_hint=None)
-SMALL_MAP = replace(MAP, lanes=ANY_LANES, tasks=models.choice("TASKS", 1, 4), load_hint=None)
+SMALL_ROWS = ROWS.having(lanes=ANY_LANES).without("load_hint")
+SMALL_MAP = MAP.having(lanes=ANY_LANES, tasks=models.choice("TASKS", 1, 4)).without("load_hint")
 
 
 def _planned(problem: Problem, made: Variant, sizes: dict[str, int]) -> Plan:
@@ -137,7 +137,7 @@ def test_groups_with_a_maximum(values: dict[str, int], emulated: Path) -> None:
 def test_conversions_by_twos(vec: int, emulated: Path) -> None:
     form = next(form for form in FORMATS if form.name == "float8_e4m3")
     hardware = ("to_e4m3", form.statement.format(x="value"), form.pair)
-    schedule = replace(SMALL_ROWS, convert=models.choice("CONVERT", 0, 1))
+    schedule = SMALL_ROWS.having(convert=models.choice("CONVERT", 0, 1))
     sizes = {"tokens": 3, "d": 384}
     compare(models.group_quant, schedule, sizes, emulated, hardware, CONVERT=1, VEC=vec, LANES=16, TASKS=2)
 
@@ -171,7 +171,7 @@ def _of_the_zoo(name: str) -> Model:
 @pytest.mark.parametrize("values", [{"LANES": 32, "TASKS": 2}, {"LANES": 64, "VEC": 4, "KEEP": 2}])
 @pytest.mark.few(1)
 def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -> None:
-    schedule = replace(SMALL_ROWS, persistent=None)
+    schedule = SMALL_ROWS.without("persistent")
     sizes = {"rows": 4, "channels": 2, "samples": 3, "cols": 40}
     compare(_of_the_zoo("norm_by_axes"), schedule, sizes, emulated, **values)
 
@@ -188,5 +188,5 @@ def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Pat
 @pytest.mark.parametrize("values", [{"LANES": 32}, {"LANES": 64, "ITEMS": 4, "STORE": 1}])
 @pytest.mark.few(1)
 def test_vectors_and_what_is_left_of_them(values: dict[str, int], emulated: Path) -> None:
-    schedule = replace(SMALL_MAP, split=None, tasks=None)
+    schedule = SMALL_MAP.without("split", "tasks")
     compare(_of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, emulated, **values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +25,8 @@ def _schedule(kernel: KernelModel) -> Schedule:
     if kernel.staged or any(each.totals for each in loops_in(kernel.steps)):
         return ROWS
     if not kernel.tasks:
-        return replace(MAP, split=None)
-    return replace(MAP, tasks=choice("TASKS", 1, 4))
+        return MAP.without("split")
+    return MAP.having(tasks=choice("TASKS", 1, 4))
 
 
 @needs_nvrtc

@@ -14,15 +14,15 @@ from tunesmith.expert.writing import write
 
 WIDE = {"rotary_embedding.cu": "VEC == 8 or rot_dim < 64", "split_parts.cu": "VEC == 8 or a < 64"}
 GOLDEN = Path(__file__).with_name("golden")
-ROW = Schedule(
+ROW = Schedule.of(
     lanes=choice("LANES", 32, 256, default=256),
     vector=choice("VEC", 1, 8),
     keep=choice("KEEP", 0, 2),
 )
-CPU_ROW = Schedule(
+CPU_ROW = Schedule.of(
     tasks=choice("TASKS", 1, 64, default=64), vector=choice("VEC", 1, 8), items=choice("ITEMS", 1, 2)
 )
-PAIR = Schedule(
+PAIR = Schedule.of(
     lanes=choice("LANES", 32, 512, default=512),
     vector=choice("VEC", 1, 8),
     split=choice("SPLIT", 0, 1),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing import structural_rules, write
 from tunesmith.problem.template import Template
 
-DIVIDING = replace(SCHEDULE, divide=models.choice("DIVIDE", 0, 1, 2))
+DIVIDING = SCHEDULE.having(divide=models.choice("DIVIDE", 0, 1, 2))
 
 
 def _template() -> Template:
@@ -28,7 +27,7 @@ def _template() -> Template:
 
 def test_forms_are_legal_where_they_are_exact() -> None:
     kernel, problem = rotary()
-    rules = {name: text for kind, name, text in structural_rules(TemplateDraft(kernel, DIVIDING), problem)}
+    rules = dict(structural_rules(TemplateDraft(kernel, DIVIDING), problem))
     assert rules["shifts"] == "DIVIDE != 1 or is_pow2(rot_dim // 2)"
     assert "rot_dim // 2 > 1 and (heads * (rot_dim // 2)) * (rot_dim // 2) < 4294967296" in rules["products"]
 

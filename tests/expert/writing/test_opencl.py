@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.expert.moves.kernels import CPU as A_CPU
+from tests.expert.passes.kernels import CPU as A_CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU, Model, choice
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
-from tunesmith.expert.moves import Context, sharing
+from tunesmith.expert.passes import Context
+from tunesmith.expert.passes.rows import rows as by_rows
 from tunesmith.expert.writing import write
 from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
@@ -22,12 +23,12 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
 from tunesmith.space.params import Config
 
-FLAT = Schedule(lanes=choice("LANES", 1, 16), vector=CPU.vector, items=CPU.items, fast=CPU.fast)
+FLAT = Schedule.of(lanes=choice("LANES", 1, 16), vector=CPU["vector"], items=CPU["items"], fast=CPU["fast"])
 
 
 def _silu_rows() -> tuple[KernelModel, Problem]:
     kernel, problem = models.cl_silu_and_mul()
-    rows = sharing.rows.apply(TemplateDraft(kernel), Context(problem, A_CPU))
+    rows = by_rows.apply(TemplateDraft(kernel), Context(problem, A_CPU))
     assert isinstance(rows, TemplateDraft)
     return rows.kernel, problem
 
@@ -101,7 +102,7 @@ def test_the_original_and_the_template_agree(
 def test_vectors_are_used_where_a_body_has_a_vector_form() -> None:
     kernel, problem = models.cl_softmax()
     text = write(TemplateDraft(kernel, CPU), problem)
-    assert "vec power = EXP(input_pack_2 - largest);" in text
+    assert "vec power = EXP(input_pack - largest);" in text
     assert "fast_exp(vec x)" in text
 
 

@@ -6,46 +6,44 @@ from dataclasses import replace
 
 import pytest
 
-from tests.expert.moves.kernels import CPU
+from tests.expert.passes.kernels import CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import read
 from tests.expert.writing.models import MAP, ROWS, choice
 from tunesmith.csource.nodes import Name
 from tunesmith.expert.model.kernel import Task, TemplateDraft
-from tunesmith.expert.moves import Context, sharing
+from tunesmith.expert.passes import Context
+from tunesmith.expert.passes.rows import rows as by_rows
 from tunesmith.expert.writing import Unwritable, structural_rules, write
 
 
 def test_rules_of_rows() -> None:
     kernel, problem = models.rmsnorm()
-    odd = replace(ROWS, lanes=choice("LANES", 12, 48, 64))
+    odd = ROWS.having(lanes=choice("LANES", 12, 48, 64))
     assert structural_rules(TemplateDraft(kernel, odd), problem) == [
-        ("require", "block_fits", "LANES * TASKS <= device.max_threads"),
-        ("require", "whole_warps", "LANES <= 32 or LANES % 32 == 0"),
-        ("require", "even_teams", "LANES >= 32 or is_pow2(LANES)"),
-        ("require", "whole_vectors", "d % VEC == 0"),
-        ("require", "row_fits", "KEEP == 0 or LANES * VEC * KEEP >= d"),
-        ("prefer", "one_way_at_a_time", "KEEP == 0 or ITEMS == 1"),
+        ("block_fits", "LANES * TASKS <= device.max_threads"),
+        ("whole_warps", "LANES <= 32 or LANES % 32 == 0"),
+        ("even_teams", "LANES >= 32 or is_pow2(LANES)"),
+        ("whole_vectors", "d % VEC == 0"),
+        ("row_fits", "KEEP == 0 or LANES * VEC * KEEP >= d"),
     ]
 
 
 def test_what_the_contract_grants_is_not_asked() -> None:
     kernel, problem = models.group_quant()  # groups of 128
-    assert "whole_vectors" not in [
-        name for _, name, _ in structural_rules(TemplateDraft(kernel, ROWS), problem)
-    ]
+    assert "whole_vectors" not in [name for name, _ in structural_rules(TemplateDraft(kernel, ROWS), problem)]
 
 
 def test_a_count_that_the_kernel_is_not_given_makes_the_grid_exact() -> None:
     kernel, problem = models.silu_and_mul()
     uncounted = replace(kernel, tasks=(Task("token", Name("gridDim.x"), "long long", "tokens"),))
-    schedule = replace(MAP, tasks=choice("TASKS", 1, 4))
+    schedule = MAP.having(tasks=choice("TASKS", 1, 4))
     template = read(write(TemplateDraft(uncounted, schedule), problem), problem)
     rules = {c.name: c.expr.text for c in template.space.constraints}
     assert rules["whole_blocks"] == "tokens % TASKS == 0"
     assert "gridDim.x * TASKS" in template.source.replace("(int)TASK_BLOCKS", "gridDim.x")
     with pytest.raises(Unwritable, match="not told how many tasks"):
-        write(TemplateDraft(uncounted, replace(schedule, persistent=choice("PERSIST", 0, 1))), problem)
+        write(TemplateDraft(uncounted, schedule.having(persistent=choice("PERSIST", 0, 1))), problem)
 
 
 def test_choices_that_change_nothing_are_left_out() -> None:
@@ -78,8 +76,8 @@ def test_helpers_come_along_and_names_do_not_clash() -> None:
 
 def test_a_flat_index_that_is_taken_apart_becomes_rows() -> None:
     kernel, problem = models.cl_silu_and_mul()
-    rows = sharing.rows.apply(TemplateDraft(kernel), Context(problem, CPU))
+    rows = by_rows.apply(TemplateDraft(kernel), Context(problem, CPU))
     assert isinstance(rows, TemplateDraft)
     assert [(t.extent, t.type) for t in rows.kernel.tasks] == [(Name("tokens"), "size_t")]
     kernel, problem = models.rmsnorm()
-    assert isinstance(sharing.rows.apply(TemplateDraft(kernel), Context(problem, CPU)), str)
+    assert isinstance(by_rows.apply(TemplateDraft(kernel), Context(problem, CPU)), str)

@@ -30,7 +30,7 @@ KEPT = (
     "In float: bfloat16 has eight bits only.", "First the squares.", "one of the row", "The reciprocal root:",
     "no more.", "Rounded twice.", "a row",
 )  # fmt: skip
-SCHEDULE = Schedule(
+SCHEDULE = Schedule.of(
     lanes=choice("LANES", 32, 256, default=256), vector=choice("VEC", 1, 8), keep=choice("KEEP", 0, 2)
 )
 
@@ -56,7 +56,7 @@ def without(text: str) -> str:
     return re.sub(r" *//.*", "", text)
 
 
-@pytest.mark.parametrize("schedule", [SCHEDULE, replace(SCHEDULE, vector=None, keep=None)])
+@pytest.mark.parametrize("schedule", [SCHEDULE, SCHEDULE.without("vector", "keep")])
 def test_those_of_what_is_still_there_are_printed_once(schedule: Schedule) -> None:
     kernel, problem = commented(SAID)
     text = write(TemplateDraft(kernel, schedule), problem)

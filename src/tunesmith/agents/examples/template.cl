@@ -1,10 +1,7 @@
 // /// tunesmith
 // [params]
-// BLOCK = [64, 128, 256, 512]
-// ITEMS = [1, 2, 4]
-// [default]
-// BLOCK = 128
-// ITEMS = 1
+// BLOCK = { values = [64, 128, 256, 512], default = 128 }  # threads
+// ITEMS = { values = [1, 2, 4], default = 1 }  # elements of a thread
 // [require]
 // block_fits = "BLOCK <= device.max_threads"
 // [prefer]

@@ -13,6 +13,7 @@ from tunesmith.expert.knobs.text import AXES, KnobText, word_set
 from tunesmith.expert.knobs.uses import words_of
 from tunesmith.space.grammar import Node, Num, Variable
 
+_MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
 _NEAR = 12  # words before the first name of an expression
 _COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _LEVELS = (PLAIN, PLAIN + 1, PLAIN + 2)  # a sum, a product, a name
@@ -78,7 +79,7 @@ def _expressions(
     """Every constant expression that names something, with where it begins and ends."""
     resolve = constants.resolve(place)
     known = [at for at, token in enumerate(tokens) if token.kind == "word" and resolve(token.text)]
-    for start, token in enumerate(tokens):
+    for start, token in enumerate(tokens[: known[_MOST_NAMES]] if len(known) > _MOST_NAMES else tokens):
         if token.kind not in ("word", "number") and token.text != "(":
             continue
         near = bisect_left(known, start)

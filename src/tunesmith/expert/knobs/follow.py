@@ -13,6 +13,7 @@ from tunesmith.expert.knobs.find import ConstantTable
 from tunesmith.expert.knobs.text import AXES
 from tunesmith.space.grammar import Arithmetic, FunctionCall, Node, Num, Variable
 
+_SPEAKS = 2  # a constant whose name is one for threads, or something that the text does with one
 ELEMENTS = (1, 2, 4, 8, 16)  # bytes
 
 
@@ -92,8 +93,8 @@ class _OneLaunch:
         found = self._candidates(value, lambda n: not _asks_for_block(n))
         told = self._told.threads
         scored = [(told.get((axis, n), 0) + fits_name(n, axis, self._work.constants), n) for n in found]
-        if asks:  # the text goes along with any block, unless it says otherwise
-            scored = [(score, n) for score, n in scored if told.get((axis, n), 0) >= 2]
+        if asks:  # the text goes along with any block, unless it, or a name, says otherwise
+            scored = [(score, n) for score, n in scored if score >= _SPEAKS]
         chosen = self._best(scored) or (None if asks else self._product(value))
         if chosen is not None:
             return self._opened(chosen)

@@ -15,6 +15,8 @@ from tunesmith.space.grammar import Arithmetic, Compare, Node, Not, Num, childre
 
 _ASSERTS = ("static_assert", "_Static_assert")
 _HALVING = frozenset({">>=", "<<=", "/=", "*="})
+_HEAD = 60  # words of a declaration
+_GROUP = 400  # words in parentheses
 UNKNOWN_BYTES = 4  # of an element whose type only the compiler knows
 
 
@@ -46,7 +48,7 @@ def asserted(constants: ConstantTable, text: KnobText, reached: Sequence[int]) -
 def _group(tokens: Sequence[Token], at: int) -> list[Token]:
     """Inside the parentheses that open there."""
     depth = 0
-    for end in range(at, len(tokens)):
+    for end in range(at, min(at + _GROUP, len(tokens))):
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         if depth == 0:
             return list(tokens[at + 1 : end])
@@ -161,7 +163,7 @@ def arrays(
         for at, token in enumerate(tokens):
             if token.text in (";", "{", "}"):
                 start = at + 1
-            elif token.text == "[" and at - start >= 2 and tokens[at - 1].kind == "word":
+            elif token.text == "[" and 2 <= at - start < _HEAD and tokens[at - 1].kind == "word":
                 head = [t.text for t in tokens[start : at - 1]]
                 dims = _extents(tokens, at, constants, resolve)
                 if not dims or not all(word.isidentifier() or word in ("::", "<", ">", "*") for word in head):

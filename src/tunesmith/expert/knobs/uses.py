@@ -32,6 +32,7 @@ _TUNING = word_set(
     "shuffle async fast swizzle pipeline persistent pack packed coalesce shared smem reuse preload split"
 )
 _FAR = 300  # words that a statement is looked at
+_MOST_USES = 1500  # of constants in one function
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -86,8 +87,10 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
         if not any(token.text in names for token in item.tokens):
             continue
         resolve, around = constants.resolve(place), _Around(item.tokens)
-        for at, token in enumerate(item.tokens):
-            node = resolve(token.text) if token.text in names else None
+        named = [at for at, token in enumerate(item.tokens) if token.text in names]
+        for at in named[:_MOST_USES]:
+            token = item.tokens[at]
+            node = resolve(token.text)
             if node is None or around.defines(at):
                 continue
             (key,) = (name for name in _keys(node))
@@ -101,22 +104,27 @@ def find_uses(constants: ConstantTable, text: KnobText, reached: Sequence[int]) 
                 for key, one in constants.every.items():
                     if one.name == word:
                         kinds[key].add("unroll")
-    return {key: _of(key, constants, kinds, against) for key in constants.every}
+    basis = _basis(constants)
+    return {key: _of(key, basis, kinds, against.get(key, "")) for key in constants.every}
 
 
 def _keys(node: Node) -> Iterable[str]:
     return Expr("", node).names
 
 
-def _of(
-    key: str, constants: ConstantTable, kinds: Mapping[str, set[str]], against: Mapping[str, str]
-) -> KnobUses:
-    every = {key}
-    for other, one in constants.every.items():
-        if key in Expr("", constants.meaning(one.node)).names:
-            every.add(other)
+def _of(key: str, basis: Mapping[str, set[str]], kinds: Mapping[str, set[str]], against: str) -> KnobUses:
     # What is derived counts as a use; only the constant's own uses speak against it.
-    return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against.get(key, ""))
+    every = [key, *(other for other, names in basis.items() if key in names)]
+    return KnobUses(frozenset(kind for name in every for kind in kinds[name]), against)
+
+
+def _basis(constants: ConstantTable) -> dict[str, set[str]]:
+    """What each constant is derived from; those that it names come before it."""
+    found: dict[str, set[str]] = {}
+    for key, one in constants.every.items():
+        names = Expr("", one.node).names
+        found[key] = set(names).union(*(found.get(name, set()) for name in names))
+    return found
 
 
 class _Around:

@@ -226,36 +226,38 @@ class ParameterChoice:
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """What the writer parameterises. None: the writer does what the default says, and prints no parameter.
+class Schedule(Mapping[str, ParameterChoice]):
+    """What the writer parameterises: choices by their role, in the order in which moves made them.
 
-    With all defaults the printed kernel shares work as the original does, as far as the scheme allows.
+    Of a role that is not there the writer does what is usual, and prints no parameter. With all defaults the
+    printed kernel shares work as the original does, as far as the scheme allows.
     """
 
-    lanes: ParameterChoice | None = None  # threads to a task
-    tasks: ParameterChoice | None = None  # tasks to a block
-    blocking: ParameterChoice | None = None  # tasks that a team takes at once
-    vector: ParameterChoice | None = None  # elements in one load or store
-    items: ParameterChoice | None = None  # vectors a thread has in flight
-    split: ParameterChoice | None = None  # 1: a task's elements are spread over several blocks
-    beside: ParameterChoice | None = None  # 1: loops that do not depend on each other are one
-    keep: ParameterChoice | None = None  # vectors of its row a thread keeps in registers; 0: read again
-    persistent: ParameterChoice | None = None  # 0: a block ends with its tasks; else blocks for every SM
-    load_hint: ParameterChoice | None = None
-    store_hint: ParameterChoice | None = None
-    fast: ParameterChoice | None = None  # fast intrinsics
-    reciprocal: ParameterChoice | None = None
-    convert: ParameterChoice | None = None  # hardware conversions
-    divide: ParameterChoice | None = None  # strength-reduced index division
-    unroll: ParameterChoice | None = None  # of sequential loops inside bodies
-    bake: ParameterChoice | None = None  # sizes as constants of the build
-    bounds: ParameterChoice | None = None  # blocks to a multiprocessor in __launch_bounds__
-    registers: ParameterChoice | None = None  # --maxrregcount
-    flags: ParameterChoice | None = None
+    roles: tuple[tuple[str, ParameterChoice], ...] = ()
+
+    @classmethod
+    def of(cls, **choices: ParameterChoice) -> Schedule:
+        return cls(tuple(choices.items()))
+
+    def __getitem__(self, role: str) -> ParameterChoice:
+        return dict(self.roles)[role]
+
+    def __iter__(self) -> Iterator[str]:
+        return (role for role, _ in self.roles)
+
+    def __len__(self) -> int:
+        return len(self.roles)
 
     @property
     def choices(self) -> tuple[ParameterChoice, ...]:
-        return tuple(c for c in vars(self).values() if isinstance(c, ParameterChoice))
+        return tuple(choice for _, choice in self.roles)
+
+    def having(self, **choices: ParameterChoice) -> Schedule:
+        """With these as well, or in place of those of the same role."""
+        return Schedule(tuple({**dict(self.roles), **choices}.items()))
+
+    def without(self, *roles: str) -> Schedule:
+        return Schedule(tuple(pair for pair in self.roles if pair[0] not in roles))
 
 
 @dataclass(frozen=True)

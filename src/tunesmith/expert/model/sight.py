@@ -24,6 +24,7 @@ _SYNTAX = frozenset({
     "if", "for", "while", "switch", "return", "sizeof", "decltype", "operator", "alignof", "constexpr",
     "static_assert", "__attribute__", "static_cast", "reinterpret_cast", "const_cast", "dynamic_cast",
 })  # fmt: skip
+_STRUCTURE = re.compile(r"\b(?:struct|class|union)\s+(?:__\w+__\s*(?:\([^)]*\))?\s*)*(\w+)")
 _PLAIN_TYPE = re.compile(
     r"(unsigned|signed|u?int|u?char|u?short|u?long|float|double|half|bool|size_t|dim)\d*(_t)?"
 )
@@ -55,6 +56,9 @@ def check_in_sight(inlined: Inlined, source: c.Source) -> None:
             line = inlined.function.line
             raise c.Unreadable(f"line {line}: '{parameter.name}' is volatile: {_AS_WRITTEN}", line)
     own = {*walk.declared_in(inlined.function.body), *BUILTINS}
+    hidden = look.of_types(inlined.function)
+    if hidden:
+        raise c.Unreadable(f"line {inlined.function.line}: {hidden}", inlined.function.line)
     for stmt in walk.statements_in(inlined.function.body):
         reason = look.of_text(stmt.text) if isinstance(stmt, c.Verbatim) else ""
         reason = reason or volatile.of_declaration(stmt)
@@ -130,6 +134,20 @@ class _Look:
         self._types = {alias for alias, _ in source.aliases}
         self._types |= {p.name for f in source.functions for p in f.template}
 
+    def of_types(self, function: c.Function) -> str:
+        """Operators, conversions and constructors are called by signs: those of the types that it uses."""
+        used = {parameter.type.base for parameter in function.parameters}
+        for node in walk.nodes_in(function.body):
+            type_ = getattr(node, "type", None)
+            used |= {type_.base.split("<")[0]} if isinstance(type_, c.Type) else set()
+        for part in self._source.preamble:
+            named = set(_STRUCTURE.findall(part))
+            by_sign = "operator" in part if not named else bool(named & used)
+            touching = self._touching(part) if by_sign else ""
+            if touching:
+                return f"{'a structure' if named else 'an operator'} of the file {touching}"
+        return ""
+
     def of_call(self, call: c.Call) -> str:
         reason = self._of_name(call.function)
         for word in (word for text in call.template_args for word in _WORD.findall(text)):
@@ -161,6 +179,10 @@ class _Look:
             reason = f"{function.name} stays a call, and it {what}" if what else ""
             if what and function.name in self._notes:
                 reason = self._notes[function.name]
+            head = self._touching(function.text.partition("{")[0])
+            if head:  # a default of a parameter
+                reason = reason or f"{function.name} stays a call, and its head {head}"
+            reason = reason or self.of_types(function)
             for node in walk.nodes_in(function.body):
                 if isinstance(node, c.Opaque):
                     reason = reason or self.of_text(node.text)

@@ -26,15 +26,13 @@ from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
 from tunesmith.expert.model.team_memory import BlockMemory
-from tunesmith.expert.model.team_record import ElementTotals, TaskBounds
+from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, refuse_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
 
-_SHUFFLES = {
-    "__shfl_sync": "at", "__shfl_xor_sync": "xor", "__shfl_down_sync": "down", "__shfl_up_sync": "up",
-    "__shfl": "at", "__shfl_xor": "xor", "__shfl_down": "down", "__shfl_up": "up",
-    "sub_group_shuffle": "at", "sub_group_shuffle_xor": "xor", "sub_group_shuffle_down": "down",
-    "sub_group_shuffle_up": "up", "sub_group_broadcast": "at",
-}  # fmt: skip
+_WAYS = {"": "at", "_xor": "xor", "_down": "down", "_up": "up"}
+_NAMED = ("__shfl{}_sync", "__shfl{}", "sub_group_shuffle{}")
+_SHUFFLES = {name.format(end): way for end, way in _WAYS.items() for name in _NAMED}
+_SHUFFLES["sub_group_broadcast"] = "at"
 _GROUP_TOTALS: Mapping[str, Operator] = {
     "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
 }  # fmt: skip
@@ -143,7 +141,8 @@ class Expressions:
         total = self.memory.totals.get(value.name) if isinstance(value, c.Name) else None
         if total is None and not isinstance(value, c.Number):
             return False
-        return tv.is_neutral(operator, tv.Sym(other), None if total is None else total.start)
+        start = total.start if total is not None and total.operator == operator else None
+        return tv.is_neutral(operator, tv.Sym(other), start)
 
     def join(self, operator: Operator, left: tv.Value, right: tv.Value, thread: int) -> tv.Value:
         """Two values combined by a total's operator, at least one of them a part (or a complete total)."""
@@ -265,7 +264,9 @@ class Expressions:
                     return self.combine("<", self.eval(left, active), up, active)
                 return self.combine("<", self.eval(left, active), self.eval(expr.right, active), active)
             case c.Binary(op=op, left=left, right=right):
-                return self.combine(op, self.eval(left, active), self.eval(right, active), active)
+                sides = self.eval(left, active), self.eval(right, active)
+                refuse_below_zero(expr, sides, active, self.memory)
+                return self.combine(op, *sides, active)
             case c.Ternary():
                 return self.ternary(expr, active)
             case c.Call():
@@ -273,8 +274,7 @@ class Expressions:
             case c.Index():
                 return self.element(expr, active)
             case c.Member(base=base, field=field_):
-                inner = self.eval(base, active)
-                return self.built(lambda exprs: c.Member(exprs[0], field_), [inner], active)
+                return self.built(lambda exprs: c.Member(exprs[0], field_), [self.eval(base, active)], active)
             case c.Braces(items=items, type=type_):
                 parts = [self.eval(item, active) for item in items]
                 return self.built(lambda exprs: c.Braces(tuple(exprs), type_), parts, active)

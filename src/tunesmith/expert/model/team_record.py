@@ -20,7 +20,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import integer_type, is_integer, type_of
+from tunesmith.csource.types import INTEGERS, integer_type, is_integer, type_of
 from tunesmith.csource.walk import map_expr, names_in, nodes_in
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
@@ -347,3 +347,17 @@ def _vanishes(expr: c.Expr) -> bool:
     while isinstance(arg, c.Binary) and arg.op == "-":
         arg = arg.left
     return tv.is_identity("max", arg)
+
+
+def refuse_below_zero(
+    expr: c.Binary, sides: tuple[tv.Vec, tv.Vec], active: tv.Threads, memory: BlockMemory
+) -> None:
+    """Numbers of threads are counted without wraps: an unsigned one below zero is really a large one."""
+    if expr.op not in MIRROR and expr.op not in ("/", "%", ">>"):
+        return
+    common = integer_type(c.Binary("+", expr.left, expr.right), memory.types)
+    if common is None or INTEGERS[common.base][1]:
+        return
+    values = (side.at(thread) for side in sides for thread in active)
+    if any(isinstance(value, tv.Int) and value.value < 0 for value in values):
+        raise memory.refusal(f"an unsigned number below zero in '{print_expr(expr)}'")

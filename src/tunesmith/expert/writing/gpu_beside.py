@@ -59,7 +59,7 @@ class SideBySide(GpuLoops):
         return self._plan.names.fresh("own")
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[Stmt, ...]:
-        beside = self._plan.draft.schedule.beside
+        beside = self._plan.draft.schedule.get("beside")
         run = next((run for run in self._plan.beside if any(loop is one for one in run)), None)
         if run is None or beside is None:
             return super().write(loop, scope)

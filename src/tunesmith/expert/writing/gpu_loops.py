@@ -296,7 +296,7 @@ class GpuLoops(ElementLoops):
     def _turns(self, each: Each, body: Body, here: Expr, type_: str) -> tuple[Stmt, ...]:
         """The body for every element of a pack; `here` is the index of the first."""
         found = None
-        convert = self._plan.draft.schedule.convert
+        convert = self._plan.draft.schedule.get("convert")
         stored = [pack.array for loop in self._plan.all_loops for pack in loop.packs if pack.stores]
         in_words = all(self._plan.element_align.get(array, 16) >= 2 for array in stored)
         if convert is not None and self._plan.knobs.vector.most > 1 and in_words:
@@ -399,12 +399,12 @@ class GpuLoops(ElementLoops):
         plan = self._plan
         # Elements that belong to one task nobody else wants in a cache.
         once = plan.is_flat or not pack.names.isdisjoint(task.name for task in plan.kernel.tasks)
-        if plan.draft.schedule.load_hint is None or not (pack.width and pack.array in plan.arrays and once):
+        if "load_hint" not in plan.draft.schedule or not (pack.width and pack.array in plan.arrays and once):
             return "load"
         return "load_shared" if pack.array in plan.written else "load_once"
 
     def _way_out(self, pack: Pack) -> str:
-        hinted = self._plan.draft.schedule.store_hint is not None and pack.array in self._plan.arrays
+        hinted = "store_hint" in self._plan.draft.schedule and pack.array in self._plan.arrays
         return "store_once" if hinted else "store"
 
 

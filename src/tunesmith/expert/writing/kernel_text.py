@@ -11,7 +11,7 @@ from tunesmith.csource.fold import integer
 from tunesmith.csource.printing import print_kernel
 from tunesmith.csource.snippets import Wording, code, expr
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import commented
+from tunesmith.csource.walk import commented, names_in
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
 from tunesmith.expert.writing.comments import SourceComments, at_line
 from tunesmith.expert.writing.cpu_loops import CpuLoops
@@ -19,6 +19,7 @@ from tunesmith.expert.writing.fast_math import FastMath, known_types
 from tunesmith.expert.writing.gpu_loops import GpuLoops
 from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import wide
+from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.rules import Baked, staged_extent
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
@@ -78,15 +79,16 @@ class KernelText:
             *self._w.code("const int lane = threadIdx.x;"),
             *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
         )
+        parameters = tuple(self._baked.parameter(p) for p in self._parameters())
+        macros = names_in((*self.defines(), *self.loops.division.macros()))
+        named = with_plain_names(body, [p.name for p in parameters], plan.file_words, macros)
         made = replace(
-            function,
-            parameters=tuple(self._baked.parameter(p) for p in self._parameters()),
-            body=SourceComments(plan.kernel.source).statements(body),
+            function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)
         )
         return print_kernel(made, self._head(), plan.language)
 
     def _head(self) -> str:
-        knobs, bounds = self._plan.knobs, self._plan.draft.schedule.bounds
+        knobs, bounds = self._plan.knobs, self._plan.draft.schedule.get("bounds")
         threads = knobs.lanes.name
         if knobs.tasks.is_parameter or knobs.tasks.default > 1:
             threads = f"{threads} * {knobs.tasks.name}"

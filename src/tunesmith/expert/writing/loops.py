@@ -71,7 +71,7 @@ class IndexDivision:
 
     def __init__(self, plan: WritingPlan) -> None:
         self._plan = plan
-        self._choice: ParameterChoice | None = plan.draft.schedule.divide
+        self._choice: ParameterChoice | None = plan.draft.schedule.get("divide")
         self._names: dict[Expr, str] = {}
         if self._choice is not None and plan.language != "opencl":
             for _, by in divided(plan):
@@ -131,7 +131,7 @@ class IndexDivision:
 
 def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What the forms rely on, as the template's `require`."""
-    choice = plan.draft.schedule.divide
+    choice = plan.draft.schedule.get("divide")
     if choice is None or plan.language == "opencl":
         return []
     powers: dict[str, None] = {}
@@ -156,7 +156,7 @@ def is_short(loop: For) -> bool:
 
 def unrolled(body: Iterable[Stmt], plan: WritingPlan) -> tuple[Stmt, ...]:
     """Short counted loops unrolled whole; others as the schedule says."""
-    choice = plan.draft.schedule.unroll
+    choice = plan.draft.schedule.get("unroll")
 
     def visit(stmt: Stmt) -> Stmt:
         if not isinstance(stmt, For) or stmt.unroll is not None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Number
 from tunesmith.csource.walk import fresh_name, numbered
-from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, Schedule
+from tunesmith.expert.model.kernel import KernelModel, Schedule
 
 
 class Unwritable(Exception):
@@ -36,12 +36,14 @@ class Names:
     """Fresh identifiers: the word asked for, or the same with a number."""
 
     def __init__(self, texts: Iterable[str], taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-        for text in texts:
-            self._taken.update(_WORD.findall(without_comments(text)))
+        self._taken = {*taken, *words_of(texts)}
 
     def fresh(self, want: str) -> str:
         return fresh_name(want, self._taken)
+
+
+def words_of(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(word for text in texts for word in _WORD.findall(without_comments(text)))
 
 
 def grouped(text: str) -> str:
@@ -58,7 +60,7 @@ def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-# What a schedule that leaves a field open does; and what its macro is called in the code.
+# What is done where a schedule has no choice of a role; and what its macro is called in the code.
 _CLOSED = {
     "lanes": ("LANES", 128),
     "tasks": ("TASKS", 1),
@@ -109,7 +111,7 @@ class Knobs:
     def of(cls, kernel: KernelModel, schedule: Schedule, names: Names) -> Knobs:
         found: dict[str, Knob] = {}
         for field in fields(cls):
-            choice: ParameterChoice | None = getattr(schedule, field.name)
+            choice = schedule.get(field.name)
             if choice is not None:
                 found[field.name] = Knob(choice.name, choice.values, choice.default, True)
                 continue

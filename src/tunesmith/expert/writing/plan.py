@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from tunesmith.csource.lex import directives
 from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Number, Type
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in, statements_in
@@ -25,7 +26,7 @@ from tunesmith.expert.model.kernel import (
     own_parts,
 )
 from tunesmith.expert.writing.blocking import Blocking
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide, words_of
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
@@ -85,6 +86,17 @@ class WritingPlan:
         """Where the kernel's variables are declared."""
         declares = [s for s in statements_in(self.kernel.function.body) if isinstance(s, Declare)]
         return {declare.name: declare.line for declare in reversed(declares)}
+
+    @cached_property
+    def file_words(self) -> frozenset[str]:
+        """Words that mean something in the whole file: of macros, types, constants, functions, headers."""
+        source, kernel = self.kernel.source, self.problem.kernel
+        texts = [*source.preamble, *(text for _, text in kernel.headers)]
+        texts += [one.rest for one in directives(kernel.text) if one.word == "define"]
+        own = [f.name for f in source.functions] + [declare.name for declare in source.shared]
+        own += [name for name, _ in (*source.constants, *source.aliases)]
+        given = [choice.name for choice in self.draft.schedule.choices]
+        return words_of(texts) | {*own, *given, *self.problem.size_names}
 
     @property
     def is_flat(self) -> bool:
@@ -271,7 +283,7 @@ def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
 
 def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     steps = map_steps(_flat_staged(draft.kernel), lambda step: replace(step))
-    if draft.schedule.beside is not None and len(problem.launches) == 1:
+    if "beside" in draft.schedule and len(problem.launches) == 1:
         steps = gathered(steps, Independence.of(draft.kernel, problem))
     kernel = replace(draft.kernel, steps=steps)
     if len(problem.launches) != 1:
@@ -289,7 +301,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     _refuse_launch_words(kernel)
     if found.is_flat and (found.has_totals or kernel.staged):
         raise Unwritable("a kernel without tasks has a total; nothing says which threads share it")
-    if draft.schedule.blocking is not None:
+    if "blocking" in draft.schedule:
         if found.is_flat or found.language == "opencl":
             raise Unwritable("there are no tasks, or no registers, to take several at once")
         found.blocking = Blocking.of(kernel, found.tasks, knobs.blocking, names, found.written)
@@ -297,7 +309,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
         found.loops[id(each)] = _plan_loop(each, found)
     if found.language != "opencl":  # a CPU's caches keep rows better than its few registers
         group_loops(kernel.steps, found)
-        if draft.schedule.beside is not None:
+        if "beside" in draft.schedule:
             found.beside = side_by_side(found)
     return found
 

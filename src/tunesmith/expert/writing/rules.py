@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from tunesmith.csource.nodes import Binary, Expr, Parameter, Stmt
 from tunesmith.csource.snippets import code
@@ -20,22 +19,21 @@ from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, unparse
 from tunesmith.space.grammar import product_text
 
-Rule = tuple[Literal["require", "prefer"], str, str]
 _MOST_Y = 65535  # blocks in the grid's second dimension
 
 
-def structural_rules(draft: TemplateDraft, problem: Problem) -> list[Rule]:
-    """(kind, name, expression) of everything the written kernel itself relies on."""
+def structural_rules(draft: TemplateDraft, problem: Problem) -> list[tuple[str, str]]:
+    """Name and expression of everything the written kernel itself relies on."""
     return rules_of(make_plan(draft, problem))
 
 
-def rules_of(plan: WritingPlan) -> list[Rule]:
+def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
     knobs = plan.knobs
     lanes, tasks, vec = knobs.lanes.size_text, knobs.tasks.size_text, knobs.vector.size_text
-    rules: list[Rule] = []
+    rules: list[tuple[str, str]] = []
 
     def require(name: str, text: str) -> None:
-        rules.append(("require", name, text))
+        rules.append((name, text))
 
     if knobs.lanes.is_parameter or knobs.tasks.is_parameter:
         threads = f"{lanes} * {tasks}" if knobs.tasks.is_parameter or knobs.tasks.default > 1 else lanes
@@ -59,9 +57,6 @@ def rules_of(plan: WritingPlan) -> list[Rule]:
             keep = knobs.keep.size_text
             name = f"row_fits_{number + 1}" if number else "row_fits"
             require(name, f"{keep} == 0 or {lanes} * {vec} * {keep} >= {extent}")
-        if knobs.items.is_parameter:
-            one_way = f"{knobs.keep.size_text} == 0 or {knobs.items.size_text} == 1"
-            rules.append(("prefer", "one_way_at_a_time", one_way))
         if knobs.split.is_parameter:
             require("kept_by_one_block", f"{knobs.keep.size_text} == 0 or {knobs.split.size_text} == 0")
     if knobs.split.is_parameter and knobs.persistent.is_parameter and not plan.is_flat:
@@ -77,11 +72,11 @@ def rules_of(plan: WritingPlan) -> list[Rule]:
             raise Unwritable(
                 "the kernel is not told how many tasks there are, so no block can go on to others"
             )
-    if (blocked := plan.draft.schedule.blocking) is not None and plan.blocking.task is not None:
+    if (blocked := plan.draft.schedule.get("blocking")) is not None and plan.blocking.task is not None:
         if not plan.blocking.is_counted:
             own = plan.blocking.task.size or plan.sizes.text(plan.blocking.task.extent)
             require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
-        if (beside := plan.draft.schedule.beside) is not None:
+        if (beside := plan.draft.schedule.get("beside")) is not None:
             require("beside_or_blocked", f"{beside.name} == 0 or {blocked.name} == 1")
     for name, text in division_rules(plan):
         require(name, text)
@@ -163,7 +158,7 @@ def _grid(plan: WritingPlan) -> list[str]:
 
 def _pieces(plan: WritingPlan, chunk: str) -> str:
     length = _longest(plan, [loop.extent for loop in plan.all_loops])
-    beside = plan.draft.schedule.beside
+    beside = plan.draft.schedule.get("beside")
     if beside is not None and plan.beside:
         inside = {id(loop) for run in plan.beside for loop in run}
         lengths = [length_of_all(loop.each for loop in run) for run in plan.beside]
@@ -247,7 +242,7 @@ class Baked:
 
     @classmethod
     def of(cls, plan: WritingPlan) -> Baked:
-        choice = plan.draft.schedule.bake
+        choice = plan.draft.schedule.get("bake")
         if choice is None:
             return cls()
         counts = {name for task in plan.kernel.tasks for name in names_in(task.extent)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,48 +31,21 @@ from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.kernel_text import KernelText, guard
+from tunesmith.expert.writing.merging import merged
 from tunesmith.expert.writing.naming import Knob, Names, Unwritable, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
+from tunesmith.problem.template_text import DeclaredParam, declaration, listed
 from tunesmith.space.expr import parse
 
 _USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
 
 
-def declaration(
-    choices: Iterable[ParameterChoice],
-    conditions: Iterable[tuple[str, Sequence[tuple[str, str]]]],
-    defines: Sequence[tuple[str, str]],
-    flags: Sequence[str],
-    launch: Iterable[str],
-    *,
-    aligned: bool,
-) -> list[str]:
-    """A template's declaration, as lines of a comment; `conditions` by table: name and text of each."""
-
-    def table(title: str, pairs: Sequence[tuple[str, str]]) -> list[str]:
-        width = max((len(name) for name, _ in pairs), default=0) if aligned else 0
-        return [f"[{title}]", *(f"{name:<{width}} = {text}" for name, text in pairs)]
-
-    given = tuple(choices)
-    lines = ["/// tunesmith", *table("params", [(choice.name, _domain(choice)) for choice in given])]
-    lines += table("default", [(choice.name, str(choice.default)) for choice in given])
-    for title, pairs in conditions:
-        lines += table(title, [(name, json.dumps(text)) for name, text in pairs]) if pairs else []
-    if defines:
-        lines += ["[defines]", *(f"{macro} = {json.dumps(text)}" for macro, text in defines)]
-    lines += ["[build]", f"flags = {json.dumps(list(flags))}"] if flags else []
-    return [f"// {line}".rstrip() for line in (*lines, *launch, "///")]
-
-
-def _domain(choice: ParameterChoice) -> str:
-    values = str(list(choice.values))
-    if choice.categorical:
-        values = f"{{ values = {values}, categorical = true }}"
-    return values + (f"  # {choice.note}" if choice.note else "")
+def declared_params(choices: Iterable[ParameterChoice]) -> list[DeclaredParam]:
+    return [DeclaredParam(c.name, tuple(c.values), c.default, c.categorical, c.note) for c in choices]
 
 
 def default_lines(name: str, value: object) -> tuple[str, ...]:
@@ -103,19 +75,14 @@ def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoic
 
 
 def header(plan: WritingPlan, baked: Baked) -> list[str]:
-    schedule, structural = plan.draft.schedule, rules_of(plan)
-    given = {"require": plan.draft.require, "prefer": plan.draft.prefer}
-    conditions = [
-        (title, distinct((), (*((name, text) for kind, name, text in structural if kind == title), *pairs)))
-        for title, pairs in given.items()
-    ]
+    draft = plan.draft
+    require = distinct((), (*rules_of(plan), *draft.require))
     return declaration(
-        schedule.choices,
-        [*conditions, ("answers", plan.draft.answers)],
+        declared_params(draft.schedule.choices),
+        [("require", require), ("prefer", merged(draft.prefer)), ("answers", draft.answers)],
         baked.declared(),
         plan.draft.build_flags,
         _launch(plan),
-        aligned=True,
     )
 
 
@@ -123,18 +90,12 @@ def _launch(plan: WritingPlan) -> list[str]:
     lines = ["[launch]"]
     if plan.problem.launches[0].entry != plan.kernel.function.name:
         lines.append(f'entry = "{plan.kernel.function.name}"')
-    lines += _listed("grid", grid(plan)) + _listed("block", block(plan))
+    lines += listed("grid", grid(plan)) + listed("block", block(plan))
     shared = shared_bytes(plan)
     if shared is not None:
         bare = shared[1:-1] if shared.startswith("(0 if") and shared.endswith(")") else shared
         lines.append(f'shared = "{bare}"')
     return lines
-
-
-def _listed(name: str, texts: Sequence[str]) -> list[str]:
-    quoted = [f'"{text}"' for text in texts]
-    one = f"{name} = [{', '.join(quoted)}]"
-    return [one] if len(one) <= 108 else [f"{name} = [", *(f"  {text}," for text in quoted), "]"]
 
 
 # -- packs of neighbours in CUDA and HIP: their types, and how they are moved --------------------------
@@ -155,8 +116,8 @@ def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles:
     value = at.format("const ", "at")
     loads, stores = {"load": source}, {"store": f"{target} = {value}"}
     before = ""
-    if schedule.load_hint is not None:
-        hint = schedule.load_hint.name
+    if "load_hint" in schedule:
+        hint = schedule["load_hint"].name
         both = {"fetch_once": ".nc", "fetch_shared": ""}
         if hip:
             before += "".join(_part("hip load", HINT=hint, NAME=name) for name in both)
@@ -164,9 +125,9 @@ def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles:
             special = "".join(_part("load past L1", NAME=name, PATH=path) for name, path in both.items())
             before += _part("load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
         loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
-    if schedule.store_hint is not None:
+    if "store_hint" in schedule:
         store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
-        before += _part("store hint", HINT=schedule.store_hint.name, STORE=store)
+        before += _part("store hint", HINT=schedule["store_hint"].name, STORE=store)
         stores["store_once"] = f"put_once(&{target}, {value})"
     methods = [_method(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
     methods += [_method(name, "(T *to) const", text) for name, text in stores.items()]
@@ -276,10 +237,10 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
         found = [(name, parse(text).bind(values).text) for name, text in conditions]
         return tuple((name, text) for name, text in found if text != "1")
 
-    fields = {field: None for field, value in vars(draft.schedule).items() if value in idle}
+    gone = [role for role, choice in draft.schedule.items() if choice in idle]
     return replace(
         draft,
-        schedule=replace(draft.schedule, **fields),
+        schedule=draft.schedule.without(*gone),
         require=bound(draft.require),
         prefer=bound(draft.prefer),
         answers=bound(draft.answers),
@@ -288,7 +249,7 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 
 def fast_math(plan: WritingPlan) -> FastMath:
     schedule, source = plan.draft.schedule, plan.kernel.source
-    fast, reciprocal = (c.name if c is not None else "" for c in (schedule.fast, schedule.reciprocal))
+    fast, reciprocal = (schedule[r].name if r in schedule else "" for r in ("fast", "reciprocal"))
     functions = tuple(f for f in source.functions if not f.template)
     return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
 
@@ -336,7 +297,7 @@ def used_defines(defines: Sequence[Stmt], code: Sequence[str]) -> tuple[Stmt, ..
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
-    convert = plan.draft.schedule.convert
+    convert = plan.draft.schedule.get("convert")
     switch = convert.name if convert is not None else ""
     hardware = dict(plan.draft.hardware)
     return [

@@ -1,6 +1,7 @@
 """What a move is: one performance choice made a parameter, or a sentence that says why it cannot be.
 
-A move looks at the model and the contract, and where its precondition is proved adds a choice to the draft's
+Each has a file of its own with everything that is known of it, and a place in the list of this package. It
+looks at the model and the contract, and where its precondition is proved adds a choice to the draft's
 schedule, with what makes it worthwhile (`prefer`) and which remedies it is (`answers`). What a choice must
 fulfil to be legal the writer states beside the code that relies on it. A move never changes what is computed:
 the writer prints the choice, the search decides.
@@ -9,14 +10,14 @@ the writer prints the choice, the search decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 from tunesmith import backends
 from tunesmith.backends.port import TuningFlags
-from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -63,30 +64,63 @@ class Context:
         return name
 
 
+Turn = Literal["sharing", "seldom", "anywhere", "compiler"]
+TURNS: tuple[Turn, ...] = get_args(Turn)
+
+
 @dataclass(frozen=True)
 class Move(Generic[AnyDraft]):
     """On the model of a kernel (`TemplateDraft`), or on its text (`LocalDraft`)."""
 
     name: str
+    needs: str  # its precondition, in words; of a move on the text: where it is refused
     remedies: tuple[Remedy, ...]  # what it can answer; which of them a template does is in its `answers`
-    parameters: tuple[str, ...]  # its choices, before `Context.macro` makes them unlike the source's words
+    # When it is tried with nothing else known: at once, because such values hang together; soon, since it
+    # seldom applies and pays where it does; later; last, since it costs a build for every size or only guides
+    # the compiler.
+    turn: Turn
+    parameters: tuple[tuple[str, str], ...]  # its choices by name, each with what it says
     function: Callable[..., AnyDraft | str]
+    # Where it would act: arrays, loops with their lines, sizes; "" for the kernel as a whole.
+    places: Callable[[Any, Context], str]
+    stays_open: bool  # what is best here shifts with every other move
 
     def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | str:
         """The draft with the move's choice; or why it does not apply, in words."""
-        return self.function(draft, context, *map(context.macro, self.parameters))
+        return self.function(draft, context, *(context.macro(name) for name, _ in self.parameters))
 
     @property
     def about(self) -> str:
-        """What it does: the first paragraph of its docstring."""
-        return " ".join((self.function.__doc__ or "").strip().split("\n\n")[0].split())
+        """What it does, in one sentence: the first paragraph of its docstring."""
+        return self._paragraphs[0]
+
+    @property
+    def more(self) -> str:
+        """What else is to be said of it: the rest of its docstring."""
+        return " ".join(self._paragraphs[1:])
+
+    @property
+    def _paragraphs(self) -> list[str]:
+        return [" ".join(part.split()) for part in (self.function.__doc__ or "").strip().split("\n\n")]
 
 
 def move(
-    name: str, remedies: tuple[Remedy, ...], *parameters: str
+    name: str,
+    *,
+    needs: str,
+    turn: Turn,
+    remedies: tuple[Remedy, ...],
+    places: Callable[[Any, Context], str] = lambda _draft, _context: "",
+    stays_open: bool = False,
+    **parameters: str,
 ) -> Callable[[Callable[..., AnyDraft | str]], Move[AnyDraft]]:
-    """Makes a move of a function of the draft, the context, and the names of its parameters."""
-    return lambda function: Move(name, remedies, parameters, function)
+    """Makes a move of a function of the draft, the context, and the names of its parameters.
+
+    `parameters` are its choices, with what each says, before `Context.macro` makes them unlike the source's
+    words.
+    """
+    listed = tuple(parameters.items())
+    return lambda function: Move(name, needs, remedies, turn, listed, function, places, stays_open)
 
 
 def extend(
@@ -96,54 +130,20 @@ def extend(
     prefer: Pairs = (),
     answers: Pairs = (),
 ) -> TemplateDraft:
-    """The draft with a move's choice, or several by field of the schedule, and its conditions."""
+    """The draft with a move's choice, or several by role, and its conditions."""
     choices = {move: choice} if isinstance(choice, ParameterChoice) else choice
     return replace(
         draft,
-        schedule=replace(draft.schedule, **choices),
+        schedule=draft.schedule.having(**choices),
         prefer=distinct(draft.prefer, prefer),
         answers=either(draft.answers, answers),
         moves=(*draft.moves, move),
     )
 
 
-def product(*choices: ParameterChoice | None) -> str:
+def product(schedule: Schedule, *roles: str) -> str:
     """Of parameters, as text; what is no parameter counts as 1."""
-    return " * ".join(choice.name for choice in choices if choice is not None) or "1"
-
-
-def alone(name: str, default: int, others: Iterable[ParameterChoice | None]) -> list[tuple[str, str]]:
-    """What only steers the compiler is tried one by one: together such settings work against each other."""
-    return [
-        (f"{name.lower()}_or_{c.name.lower()}", f"{name} == {default} or {c.name} == {c.default}")
-        for c in others
-        if c is not None
-    ]
-
-
-NO_CAP = 255  # registers: all that a thread can have
-AS_TODAY = 5  # ptxas's own default, of 0 to 10
-FlagChoice = tuple[ParameterChoice, str, tuple[Remedy, str]]  # with its flag, and what it answers
-
-
-def register_cap(context: Context, name: str) -> FlagChoice | str:
-    """For a draft of either kind; or why registers are not capped."""
-    if not context.flags.register_cap:
-        return f"no flag caps registers in {context.language}"
-    if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
-        return "the problem's own flags cap registers already"
-    choice = ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP, "registers of a thread, at most")
-    flag = context.flags.register_cap.format(f"{{{name}}}")
-    return choice, flag, (Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")
-
-
-def saving_level(context: Context, name: str) -> FlagChoice | str:
-    """The same of a flag that says how hard the assembler should try."""
-    if not context.flags.register_level:
-        return f"no build flag of {context.language} takes a number that tunes"
-    choice = ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")
-    flag = context.flags.register_level.format(f"{{{name}}}")
-    return choice, flag, (Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}")
+    return " * ".join(schedule[role].name for role in roles if role in schedule) or "1"
 
 
 def either(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:

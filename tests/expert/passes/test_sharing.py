@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.expert.moves.kernels import (
+from tests.expert.passes.kernels import (
     CPU,
     FLAT,
     FLAT_PROBLEM,
@@ -33,17 +33,13 @@ from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import parse
 
 
-def choice(draft: TemplateDraft, field: str) -> ParameterChoice:
-    found = getattr(draft.schedule, field)
-    assert isinstance(found, ParameterChoice)
-    return found
+def choice(draft: TemplateDraft, role: str) -> ParameterChoice:
+    return draft.schedule[role]
 
 
 def required(draft: TemplateDraft, given: Problem = PROBLEM) -> dict[str, str]:
     """What the written kernel relies on: the writer's own conditions and the moves'."""
-    return {name: text for kind, name, text in structural_rules(draft, given) if kind == "require"} | dict(
-        draft.require
-    )
+    return dict(structural_rules(draft, given)) | dict(draft.require)
 
 
 class TestLanes:
@@ -262,6 +258,10 @@ class TestKeep:
         assert dict(draft.prefer)["registers"] == "LANES * TASKS * (KEEP * VEC * 2 // 4 + 32) <= 65536"
         assert dict(draft.prefer)["no_idle_part"] == "KEEP <= 1 or LANES * VEC * (KEEP - 1) < d"
         assert dict(draft.answers)["row_in_registers"] == "KEEP > 0"
+
+    def test_vectors_are_kept_or_under_way_and_not_both(self) -> None:
+        draft = applied(NORM, "lanes", "vector", "items", "keep")
+        assert dict(draft.prefer)["one_way_at_a_time"] == "KEEP == 0 or ITEMS == 1"
 
     @pytest.mark.parametrize(
         ("given", "reason"),

@@ -13,8 +13,8 @@ from tunesmith.expert.knobs.find import EntryPlace, MacroPlace, NumberPlace, Tex
 from tunesmith.expert.knobs.follow import LaunchTrees
 from tunesmith.expert.knobs.plan import KnobPlan, compared, named, plan_knobs, preferences, requirements
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.local_draft import Edit, LaunchText, LocalDraft
-from tunesmith.expert.moves.port import Context, either, move
+from tunesmith.expert.passes.local_draft import Edit, LaunchText, LocalDraft
+from tunesmith.expert.passes.port import Context, either, move
 from tunesmith.expert.writing.naming import distinct
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import Expr, parse
@@ -28,7 +28,13 @@ _ANSWERS = (
 )
 
 
-@move("knobs", _ANSWERS, "KNOB")
+@move(
+    "knobs",
+    needs="numbers that are part of what is computed; definitions under an `#if`, made twice, or in a header",
+    turn="sharing",
+    remedies=_ANSWERS,
+    KNOB="with a name of the text behind it: a value for each of its own numbers",
+)
 def knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """The kernel's own numbers opened: constants, `#define`s, template arguments, unroll counts, launch
     bounds and the launch's block; grid, block and shared memory follow them.

@@ -6,13 +6,13 @@ from functools import cache
 
 import pytest
 
-from tests.expert.moves.kernels import CPU, FLAT, FLAT_PROBLEM, GPU, MAP, NORM, refused
+from tests.expert.passes.kernels import CPU, FLAT, FLAT_PROBLEM, GPU, MAP, NORM, refused
 from tests.running import FIXTURES
 from tests.wording import says
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
-from tunesmith.expert.moves import MOVES, Context
-from tunesmith.expert.moves.vectors import planned
+from tunesmith.expert.passes import MOVES, Context
+from tunesmith.expert.passes.access import planned
 from tunesmith.problem.problem import Problem
 from tunesmith.session.problems import load_problem
 
@@ -42,9 +42,8 @@ class TestBlocking:
     def test_its_values_and_the_registers_they_take(self) -> None:
         draft = of_the_zoo("bias_relu_2d", "lanes", "tasks", "vector", "items", "blocking")
         assert isinstance(draft, TemplateDraft)
-        assert draft.schedule.blocking is not None
-        assert draft.schedule.blocking.values == (1, 2, 4, 8)
-        assert draft.schedule.blocking.default == 1
+        assert draft.schedule["blocking"].values == (1, 2, 4, 8)
+        assert draft.schedule["blocking"].default == 1
         prefer = dict(draft.prefer)
         # Of each row its own four bytes, of the bias four for all.
         assert prefer["tile_in_registers"] == "BLOCKED == 1 or VEC * ITEMS * (BLOCKED * 4 + 4) <= 256"

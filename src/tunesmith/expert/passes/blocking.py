@@ -1,11 +1,12 @@
-"""Tiling with register blocking: a team takes several neighbouring tasks at once."""
+"""The move `blocking`: tiling with registers."""
 
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.moves.port import Context, extend, move, product
-from tunesmith.expert.moves.shape import loops, shape_of, term
-from tunesmith.expert.moves.vectors import MOST_BYTES, index_bytes, planned
+from tunesmith.expert.passes.access import index_bytes, planned
+from tunesmith.expert.passes.items import MOST_BYTES
+from tunesmith.expert.passes.port import Context, extend, move, product
+from tunesmith.expert.passes.shape import loops, named_arrays, shape_of, term
 from tunesmith.expert.writing.blocking import loads_alike
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.problem.template import Remedy
@@ -16,7 +17,24 @@ OTHERS = 32  # registers of a thread for everything but its rows
 REGISTERS = 65536  # of a multiprocessor
 
 
-@move("blocking", (Remedy.ITEMS_IN_FLIGHT, Remedy.ROWS_PER_BLOCK, Remedy.HOIST_INVARIANTS), "BLOCKED")
+def _places(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, blocking=ParameterChoice(context.macro("BLOCKED"), (1, 2), 1))
+    if isinstance(found, str) or found.blocking.task is None:
+        return ""
+    same = [p.array for each in found.all_loops for p in each.packs if found.blocking.is_same(p)]
+    shared = f"; the same for all: {named_arrays(same)}" if same else ""
+    return f"tasks along {found.blocking.task.name}{shared}"
+
+
+@move(
+    "blocking",
+    needs="loops that go equally far for neighbouring tasks; loads that are the same for these or overlap, "
+    "or rows of 1024 elements or fewer; a GPU, CUDA or HIP",
+    turn="anywhere",
+    remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.ROWS_PER_BLOCK, Remedy.HOIST_INVARIANTS),
+    places=_places,
+    BLOCKED="neighbouring tasks that a team takes at once",
+)
 def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Register blocking: a team takes several neighbouring tasks, and loads what they read alike once.
 
@@ -24,14 +42,15 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
     bias, the vector of a product) or overlap (the rows of a stencil). Every step is done for all tasks of the
     team before the next one, which is right because tasks do not depend on each other; loops must go equally
     far for all of them. Rows that overlap are a table in registers, and loads that only some turns make are
-    taken from there where it has them.
+    taken from there where it has them. The last team may lack tasks; where only the grid tells how many there
+    are, BLOCKED must divide their number (`require`).
     """
     schedule = draft.schedule
     if context.on_cpu or context.language == "opencl":
         return "a CPU has too few registers for a tile, and its caches hold what tasks read alike"
     if not draft.kernel.tasks:
         return "the whole grid works on one task: it has no neighbours"
-    if not loops(draft.kernel) or schedule.lanes is None:
+    if not loops(draft.kernel) or "lanes" not in schedule:
         return "no loop is shared among threads"
     choice = ParameterChoice(name, COUNTS, 1, "neighbouring tasks that a team takes at once")
     plan = planned(draft, context, blocking=choice)
@@ -42,13 +61,13 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
     if not alike and max(shape.extents, default=SHORT + 1) > SHORT:
         return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
     prefer = [("tile_in_registers", f"{name} == 1 or {_loaded(plan, name)} <= {MOST_BYTES}")]
-    if (keep := schedule.keep) is not None:
+    if "keep" in schedule:
         registers = context.device.limits.registers_per_sm or REGISTERS
-        kept = f"{name} * {product(keep, schedule.vector)} * {_kept(plan)} // 4 + {OTHERS}"
-        threads = product(schedule.lanes, schedule.tasks)
+        kept = f"{name} * {product(schedule, 'keep', 'vector')} * {_kept(plan)} // 4 + {OTHERS}"
+        threads = product(schedule, "lanes", "tasks")
         prefer.append(("tile_is_kept", f"{name} == 1 or {threads} * ({kept}) <= {registers}"))
     if shape.tasks:
-        blocks = f"{name} * {product(schedule.tasks)} * device.sms"
+        blocks = f"{name} * {product(schedule, 'tasks')} * device.sms"
         prefer.append(("teams_for_all", f"{name} == 1 or {term(shape.tasks)} >= {blocks}"))
     answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.ROWS_PER_BLOCK, f"{name} > 1")]
     if alike:
@@ -67,7 +86,7 @@ def _loaded(plan: WritingPlan, name: str) -> str:
         same += sum(index_bytes(table.first, plan) * table.span for table in tables)
         own, shared = max((own, shared), (each, same))
     bytes_ = f"({name} * {own} + {shared})" if shared else f"{name} * {own}"
-    return f"{product(plan.draft.schedule.vector, plan.draft.schedule.items)} * {bytes_}"
+    return f"{product(plan.draft.schedule, 'vector', 'items')} * {bytes_}"
 
 
 def _kept(plan: WritingPlan) -> int:

@@ -10,8 +10,8 @@ from tests.cuda_here import needs_nvrtc
 from tests.samples import HOPPER
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.expert.moves import LOCAL_MOVES, Context
-from tunesmith.expert.moves.local_draft import LocalDraft, find_site, start, template_text
+from tunesmith.expert.passes import LOCAL_MOVES, Context
+from tunesmith.expert.passes.local_draft import LocalDraft, find_site, start, template_text
 from tunesmith.lab.runner import unit_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem

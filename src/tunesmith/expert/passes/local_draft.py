@@ -15,13 +15,14 @@ from typing import cast
 from tunesmith.csource.lex import lex, split_at, without_comments
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.moves.port import Context, alone, either
+from tunesmith.expert.passes.port import Context, either
 from tunesmith.expert.reading.headers import Blanked, blank_source, read_headers
 from tunesmith.expert.writing.naming import Pairs, distinct
-from tunesmith.expert.writing.write import declaration, default_lines
+from tunesmith.expert.writing.write import declared_params, default_lines
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.problem.template_source import defines
+from tunesmith.problem.template_text import declaration
 
 # -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
 
@@ -239,10 +240,6 @@ def add(
     )
 
 
-def one_at_a_time(draft: LocalDraft, name: str, default: int) -> list[tuple[str, str]]:
-    return alone(name, default, map(draft.choice, ("UNROLL", "BOUNDS", "REGS", "LEVEL")))
-
-
 # -- prints a local draft: a declaration, the parameters' defaults, and the original's text with its edits
 
 
@@ -251,7 +248,7 @@ def template_text(draft: LocalDraft, context: Context) -> str:
     conditions = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
     title = "[[launch]]" if len(launches) > 1 else "[launch]"
     launch_lines = [line for item in launches for line in (title, *_launch(item))]
-    header = declaration(draft.choices, conditions, sizes, draft.flags, launch_lines, aligned=False)
+    header = declaration(declared_params(draft.choices), conditions, sizes, draft.flags, launch_lines)
     defaults = [line for choice in draft.choices for line in default_lines(choice.name, choice.default)]
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
     text = draft.site.text

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from math import prod
 
 from tunesmith.csource.nodes import Assign, Binary, For, Number
+from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import integer_type, is_integer
 from tunesmith.csource.walk import declared_in, names_in, nodes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, TemplateDraft, all_steps
-from tunesmith.expert.moves.port import Context
+from tunesmith.expert.passes.port import Context
 from tunesmith.expert.writing.fast_math import FastMath, known_types, used_functions
 from tunesmith.expert.writing.naming import Names
 from tunesmith.expert.writing.sites import Independence, Run, extent_of, gathered, length_of_all
@@ -52,7 +53,7 @@ def shape_of(draft: TemplateDraft, context: Context) -> Shape:
     nodes = [sizes.node(extent_of(loop)) for loop in loops(kernel)]
     known = tuple(dict.fromkeys(node for node in nodes if node is not None))
     extent = _longest(known)
-    if (beside := draft.schedule.beside) is not None:
+    if (beside := draft.schedule.get("beside")) is not None:
         runs = runs_of(kernel, context)
         together = [length_of_all(run) for run in runs]
         rest = [loop.stop for loop in loops(kernel) if not any(loop in run for run in runs)]
@@ -113,6 +114,37 @@ def term(text: str) -> str:
     """A size's text as a factor."""
     whole = text.startswith(("max(", "(")) and text.endswith(")")
     return text if text.isidentifier() or text.isdigit() or whole else f"({text})"
+
+
+def nearest(values: tuple[int, ...], wanted: int) -> int:
+    """The value next to what the original has; of two as near, the larger."""
+    return min(values, key=lambda value: (abs(value - wanted), -value))
+
+
+# -- where a move would act, in words ---------------------------------------------------------------
+
+
+def named_lines(lines: Iterable[int]) -> str:
+    found = sorted({line for line in lines if line})
+    return f"line{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}" if found else ""
+
+
+def named_loops(found: Iterable[Each]) -> str:
+    named = [f"{each.index} below {print_expr(each.stop)} (line {each.line})" for each in found]
+    return f"loop{'s' if len(named) > 1 else ''} over {', '.join(named)}" if named else ""
+
+
+def all_loops(draft: TemplateDraft, _context: Context) -> str:
+    return named_loops(loops(draft.kernel))
+
+
+def named_tasks(draft: TemplateDraft, _context: Context) -> str:
+    tasks = " and ".join(f"{t.name} below {t.size or print_expr(t.extent)}" for t in draft.kernel.tasks)
+    return f"a task is one {tasks}" if tasks else ""
+
+
+def named_arrays(names: Iterable[str]) -> str:
+    return f"arrays {', '.join(dict.fromkeys(names))}"
 
 
 # -- what a kernel's steps compute with: what has a fast form, index divisions, inner loops ---------

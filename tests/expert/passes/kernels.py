@@ -8,7 +8,7 @@ from tests.samples import HOPPER
 from tunesmith.csource.nodes import Expr, Number, Return, Stmt, Type
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, Task, TemplateDraft, Total
-from tunesmith.expert.moves import MOVES, Context, Move
+from tunesmith.expert.passes import MOVES, Context, Move
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem

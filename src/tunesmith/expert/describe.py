@@ -1,0 +1,47 @@
+"""The moves in words, from what their own files say: `python -m tunesmith.expert.describe docs/expert.md`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tunesmith.expert.passes import LOCAL_MOVES, MOVES, Move
+
+
+def table(moves: Sequence[Move[Any]], about_needs: str) -> str:
+    """A row for each move: what it does, its choices, what it needs, and what it is a remedy for."""
+    rows = [("move", "what it does", "parameters", about_needs, "answers"), ("---",) * 5]
+    for move in moves:
+        choices = "; ".join(f"`{name}`, {note}" for name, note in move.parameters) or "none"
+        remedies = " ".join(f"`{remedy}`" for remedy in move.remedies)
+        rows.append((f"`{move.name}`", move.about.rstrip("."), choices, move.needs, remedies))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def paragraphs(moves: Sequence[Move[Any]]) -> str:
+    """Of those that have more to say."""
+    return "\n".join(f"- **`{move.name}`**: {move.more}" for move in moves if move.more)
+
+
+def up_to_date(page: str) -> str:
+    """The page with every part between marks as the moves have it now."""
+    parts = {
+        "moves": table(MOVES, "needs"),
+        "local moves": table(LOCAL_MOVES, "refused"),
+        "more of moves": paragraphs((*MOVES, *LOCAL_MOVES)),
+    }
+    for name, text in parts.items():
+        begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
+        before, found, rest = page.partition(begin)
+        _, closed, after = rest.partition(end)
+        if not found or not closed:
+            raise ValueError(f"the page has no place for {name}, between {begin!r} and {end!r}")
+        page = f"{before}{begin}{text}{end}{after}"
+    return page
+
+
+if __name__ == "__main__":
+    file = Path(sys.argv[1])
+    file.write_text(up_to_date(file.read_text(encoding="utf-8")), encoding="utf-8")

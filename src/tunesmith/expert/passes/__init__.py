@@ -1,0 +1,79 @@
+"""The moves, a file each: what turns performance choices of a kernel into parameters of a template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tunesmith.expert.model.kernel import TemplateDraft
+from tunesmith.expert.passes.bake import bake
+from tunesmith.expert.passes.beside import beside
+from tunesmith.expert.passes.block import block
+from tunesmith.expert.passes.blocking import blocking
+from tunesmith.expert.passes.bounds import bounds, bounds_text
+from tunesmith.expert.passes.convert import convert
+from tunesmith.expert.passes.divide import divide
+from tunesmith.expert.passes.fast import fast, fast_text
+from tunesmith.expert.passes.flags import flags, flags_text
+from tunesmith.expert.passes.hints import hints
+from tunesmith.expert.passes.items import items
+from tunesmith.expert.passes.keep import keep
+from tunesmith.expert.passes.knobs import knobs
+from tunesmith.expert.passes.lanes import lanes
+from tunesmith.expert.passes.local_draft import LocalDraft
+from tunesmith.expert.passes.persistent import persistent
+from tunesmith.expert.passes.port import TURNS, Context, Move
+from tunesmith.expert.passes.reciprocal import reciprocal
+from tunesmith.expert.passes.redundant import redundant
+from tunesmith.expert.passes.registers import registers, registers_text
+from tunesmith.expert.passes.restrict import restrict
+from tunesmith.expert.passes.rows import rows
+from tunesmith.expert.passes.split import split
+from tunesmith.expert.passes.tasks import tasks
+from tunesmith.expert.passes.unroll import unroll, unroll_text
+from tunesmith.expert.passes.vector import vector
+from tunesmith.problem.template import Remedy
+
+__all__ = [
+    "LOCAL_MOVES",
+    "MOVES",
+    "ORDER",
+    "PARAMETERS",
+    "REMEDIES",
+    "SHARING",
+    "STAY_OPEN",
+    "Context",
+    "Move",
+    "is_of",
+]
+
+# In the order in which they are applied: later ones state conditions on what earlier ones chose.
+MOVES: tuple[Move[TemplateDraft], ...] = (
+    *(redundant, rows, beside, lanes, tasks, vector, items, split, keep),
+    *(convert, reciprocal, fast, divide, hints, persistent, blocking, bake),
+    *(unroll, bounds, registers, flags),
+)
+LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (
+    *(block, knobs, restrict, unroll_text, fast_text, bounds_text, registers_text, flags_text),
+)
+_EVERY: tuple[Move[Any], ...] = (*MOVES, *LOCAL_MOVES)
+# By name, in the order in which they are applied. A move on the model and one on the text may share a name:
+# those have the same parameters.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    move.name: tuple(name for name, _ in move.parameters) for move in _EVERY
+}
+REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
+    name: tuple(dict.fromkeys(remedy for move in _EVERY if move.name == name for remedy in move.remedies))
+    for name in PARAMETERS
+}
+# Values of these hang together: searched one after the other they would mislead.
+SHARING = tuple(move.name for move in _EVERY if move.turn == "sharing")
+STAY_OPEN = tuple(move.name for move in _EVERY if move.stays_open)  # in every round
+# With nothing else known.
+ORDER = tuple(dict.fromkeys(m.name for m in sorted(_EVERY, key=lambda move: TURNS.index(move.turn))))
+
+
+def is_of(move: str, parameter: str) -> bool:
+    """Whether a parameter of a template is the move's; those of knobs end with names of the source."""
+    own = PARAMETERS.get(move, ())
+    return parameter.rstrip("_") in own or (move == knobs.name and parameter.startswith(f"{own[0]}_"))

@@ -1,0 +1,264 @@
+"""What of a text nothing uses: macros, helper functions and their types, which are taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tunesmith.csource.lex import Token, closing_angle, first_word, lex
+
+_TYPES = ("struct", "class", "union")
+_KERNELS = ("__global__", "__kernel", "kernel")
+_ATTRIBUTES = (
+    "__launch_bounds__", "__attribute__", "__align__", "alignas", "decltype", "__declspec", "noexcept",
+)  # fmt: skip
+_ASIDE = ("virtual", "operator", "friend", "using", "static_assert", "asm", "extern", "namespace", "~")
+_CONDITIONS = ("if", "ifdef", "ifndef")
+
+
+@dataclass
+class _NamedPart:
+    """A piece of the text that can go as a whole if its name is used nowhere; no name: it stays."""
+
+    name: str
+    start: int
+    end: int
+    words: set[str] = field(default_factory=set)
+
+
+def without_unused(text: str, used: Collection[str], since: int = 0) -> str:
+    """`used`: names that others ask for. What stands before `since` is left alone."""
+    tokens = lex(text)
+    if any("##" in token.text for token in tokens):
+        return text  # names are made of pieces, and any may be meant
+    parts = list(_PartReader(text, tokens).parts())
+    reached = set(used)
+    waiting = [part for part in parts if not part.name or part.start < since]
+    left = [part for part in parts if part.name and part.start >= since]
+    while waiting:
+        for part in waiting:
+            reached |= part.words
+        waiting = [part for part in left if part.name in reached]
+        left = [part for part in left if part.name not in reached]
+    return _tidy(_without(text, [(part.start, part.end) for part in left], since), since)
+
+
+class _PartReader:
+    def __init__(self, text: str, tokens: list[Token]) -> None:
+        self._text, self._tokens = text, tokens
+        self._macros: list[_NamedPart] = []
+
+    def parts(self) -> Iterator[_NamedPart]:
+        found = self._level(0, len(self._tokens), "")
+        if found is None:  # brackets and conditions do not go together: only macros can be told apart
+            self._macros.clear()
+            everything = _NamedPart("", 0, 0)
+            self._add(everything, 0, len(self._tokens))
+            found = [everything]
+        yield from found
+        yield from self._macros
+
+    def _level(self, at: int, end: int, inside: str) -> list[_NamedPart] | None:
+        """The declarations of a file, or of the type that is named."""
+        found: list[_NamedPart] = []
+        rest = _NamedPart("", 0, 0)  # directives between declarations
+        while at < end:
+            if self._tokens[at].kind == "directive":
+                self._directive(rest, self._tokens[at])
+                at += 1
+                continue
+            stop = self._end(at, end)
+            if not self._balanced(at, stop):
+                return None
+            inner = self._declaration(at, stop, inside)
+            if inner is None:
+                return None
+            found += inner
+            at = stop
+        return [rest, *found]
+
+    def _end(self, at: int, end: int) -> int:
+        """Behind the declaration that begins here."""
+        words = [t for t in self._tokens[at : at + 2] if t.kind != "directive"]
+        block = words[0].text == "namespace" or (
+            words[0].text == "extern" and len(words) > 1 and words[1].kind == "string"
+            and self._tokens[min(at + 2, end - 1)].text == "{"
+        )  # fmt: skip
+        depth, brackets, is_call = 0, 0, False
+        for place in range(at, end):
+            token = self._tokens[place]
+            if token.kind == "directive":
+                continue
+            mark = token.text
+            brackets += (mark in "([") - (mark in ")]") if len(mark) == 1 else 0
+            if mark == "{":
+                depth += 1
+            elif mark == "}":
+                depth -= 1
+                if depth <= 0 and (block or is_call):
+                    follows = self._tokens[place + 1].text if place + 1 < end else ""
+                    return place + (2 if follows == ";" else 1)
+            elif depth == 0 and brackets == 0:
+                if mark in (";", ":") and (
+                    mark == ";" or self._tokens[place - 1].text in ("public", "private")
+                ):
+                    return place + 1
+                is_call = mark == ")" or (is_call and mark not in ("=", ","))
+        return end
+
+    def _balanced(self, at: int, end: int) -> bool:
+        depth = 0
+        for token in self._tokens[at:end]:
+            word = first_word(token.text)[0] if token.kind == "directive" else ""
+            depth += (word in _CONDITIONS) - (word == "endif")
+            if depth < 0 or (depth == 0 and word in ("else", "elif")):
+                return False
+        return depth == 0
+
+    def _declaration(self, at: int, end: int, inside: str) -> list[_NamedPart] | None:
+        first, last = self._tokens[at], self._tokens[end - 1]
+        part = _NamedPart("", first.offset, last.offset + len(last.text))
+        head = at
+        while head < end and self._tokens[head].text == "template":
+            closing = closing_angle(self._tokens, head + 1)
+            if closing is None or closing >= end:
+                break
+            head = closing + 1
+        body = next((p for p in range(head, end) if self._tokens[p].text in ("{", ";", "=")), end)
+        words = [t.text for t in self._tokens[head:body] if t.kind == "word"]
+        if any(word in _ASIDE or word in _KERNELS for word in words) or "~" in (
+            t.text for t in self._tokens[head:body]
+        ):
+            self._add(part, at, end)
+            return [part]
+        type_at = next((p for p in range(head, body) if self._tokens[p].text in _TYPES), None)
+        name, is_function = self._name(head, body)
+        if type_at is not None and not is_function and self._tokens[min(body, end - 1)].text in ("{", ";"):
+            if inside or self._tokens[end - 1].text != ";":
+                self._add(part, at, end)
+                return [part]
+            return self._type(part, at, type_at, body, end)
+        if is_function and name != inside and self._tokens[end - 1].text in ("}", ";"):
+            part.name = name
+        self._add(part, at, end)
+        return [part]
+
+    def _type(self, part: _NamedPart, at: int, type_at: int, body: int, end: int) -> list[_NamedPart] | None:
+        name, _ = self._name(type_at + 1, body)
+        is_typedef = self._tokens[at].text == "typedef"
+        closing = next((p for p in range(end - 1, body, -1) if self._tokens[p].text == "}"), body)
+        if closing < end - 2 or is_typedef:  # a variable of that type, or another name for it
+            self._add(part, at, end)
+            return [part]
+        part.name = name
+        self._add(part, at, body)
+        inner = self._level(body + 1, closing, name) if closing > body else []
+        if inner is None:
+            return None
+        for own in inner:
+            if not own.name:
+                part.words |= own.words
+        return [part, *(own for own in inner if own.name)]
+
+    def _name(self, at: int, end: int) -> tuple[str, bool]:
+        """The word that is declared, and whether as a function."""
+        name = ""
+        while at < end:
+            token = self._tokens[at]
+            if token.kind == "word" and token.text in _ATTRIBUTES:
+                at = self._behind_brackets(at + 1, end)
+                continue
+            if token.text == "(":
+                return name, bool(name)
+            if token.text == "<" and name:
+                closing = closing_angle(self._tokens, at)
+                at = closing if closing is not None and closing < end else at
+            elif token.kind == "word":
+                name = token.text
+            elif token.text == ":":
+                break
+            at += 1
+        return name, False
+
+    def _behind_brackets(self, at: int, end: int) -> int:
+        depth = 0
+        while at < end:
+            depth += (self._tokens[at].text == "(") - (self._tokens[at].text == ")")
+            at += 1
+            if depth == 0:
+                break
+        return at
+
+    def _add(self, part: _NamedPart, at: int, end: int) -> None:
+        for token in self._tokens[at:end]:
+            if token.kind == "directive":
+                self._directive(part, token)
+            elif token.kind == "word":
+                part.words.add(token.text)
+
+    def _directive(self, part: _NamedPart, token: Token) -> None:
+        word, rest = first_word(token.text)
+        words = [t.text for t in lex(rest) if t.kind == "word"]
+        if word not in ("define", "undef") or not words:
+            part.words.update(words)
+            return
+        end = _line_end(self._text, token.offset)
+        # What compilers and headers ask for is used, though nobody can see it.
+        hidden = words[0].startswith("_") or (word == "define" and not rest[len(words[0]) :].strip())
+        before = "#include" in self._text[end:] and "#include" not in self._text[: token.offset]
+        own = "" if hidden or (before and word == "define") else words[0]
+        self._macros.append(_NamedPart(own, token.offset, end, set(words[1:] if word == "define" else ())))
+
+
+def _line_end(text: str, start: int) -> int:
+    """Of a directive, with the lines that go on."""
+    end = text.find("\n", start)
+    while end > 0 and text[start:end].rstrip(" \t\r").endswith("\\"):
+        end = text.find("\n", end + 1)
+    return len(text) if end < 0 else end
+
+
+def _without(text: str, gone: Sequence[tuple[int, int]], since: int) -> str:
+    """Whole lines go, and the comment right above them where nothing that stays stands right below."""
+    lines = text.split("\n")
+    drop: set[int] = set()
+    for start, end in gone:
+        first, last = text.count("\n", 0, start), text.count("\n", 0, end)
+        behind = text[end : (text + "\n").index("\n", end)].strip()
+        alone = not text[text.rfind("\n", 0, start) + 1 : start].strip()
+        if alone and (not behind or behind.startswith("//")):  # else something else is on its lines
+            drop.update(range(first, last + 1))
+    top = text.count("\n", 0, since)
+    for number in sorted(drop, reverse=True):
+        below, above = number + 1, number - 1
+        while below in drop:
+            below += 1
+        under = lines[below].strip() if below < len(lines) else ""
+        closes = not under or under.startswith(("}", "#e"))
+        if above in drop or not closes:
+            continue
+        while above > top and lines[above].strip().startswith("//"):
+            drop.add(above)
+            above -= 1
+    return "\n".join(line for number, line in enumerate(lines) if number not in drop)
+
+
+def _tidy(text: str, since: int) -> str:
+    """Without conditions around nothing, and with single blank lines."""
+    head, lines = text[:since], list[str]()
+    for line in text[since:].split("\n"):
+        word = line.strip().removeprefix("#").lstrip() if line.strip().startswith("#") else ""
+        if word.startswith(("endif", "else", "elif")):
+            while lines and not lines[-1].strip():
+                lines.pop()
+            above = lines[-1].strip() if lines else ""
+            if word.startswith("endif") and above.startswith("#else"):
+                lines.pop()
+                above = lines[-1].strip() if lines else ""
+            if word.startswith("endif") and above.startswith("#if"):
+                lines.pop()
+                continue
+        if not line.strip() and lines and (not lines[-1].strip() or lines[-1].rstrip().endswith("{")):
+            continue
+        lines.append(line)
+    return head + "\n".join(lines)
