@@ -120,7 +120,8 @@ def _declaration(
     left = {param.name for param in params}
     rules = [(c.kind, c.name, _settled(c.expr, fixed)) for c in template.space.constraints]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
-    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or r[2].names & left)]
+    own = {name: winner[name] for name in left}
+    kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _steers(r[2], own))]
     answers = [(str(remedy), _settled(expr, fixed)) for remedy, expr in template.answers]
     insert = {name: str(value) for name, value in known.items()}
     return declaration(
@@ -138,6 +139,12 @@ def _declaration(
         ),
         workspace=[(a.name, workspace_text(_bound(a, fixed))) for a in template.workspace],
     )
+
+
+def _steers(preference: Expr, winner: Mapping[str, int]) -> bool:
+    """Whether it chooses among what is left. One that the winner itself does not keep would leave nothing."""
+    is_broken = preference.names <= winner.keys() and not preference.holds(winner)
+    return bool(preference.names & winner.keys()) and not is_broken
 
 
 def _settled(expr: Expr, fixed: Mapping[str, int]) -> Expr:

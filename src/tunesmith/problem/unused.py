@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tunesmith.csource.lex import Token, closing_angle, first_word, lex
+from tunesmith.problem.template_source import WORD
 
 _TYPES = ("struct", "class", "union")
 _KERNELS = ("__global__", "__kernel", "kernel")
@@ -47,6 +49,13 @@ class _PartReader:
     def __init__(self, text: str, tokens: list[Token]) -> None:
         self._text, self._tokens = text, tokens
         self._macros: list[_NamedPart] = []
+        told = [t for t in tokens if t.kind == "directive"]
+        self._guards = {
+            one.offset  # `#ifndef X` right above `#define X` asks for nobody else
+            for one, below in pairwise(told)
+            if first_word(one.text)[0] == "ifndef" and first_word(below.text)[0] == "define"
+            and WORD.findall(one.text)[1:2] == WORD.findall(below.text)[1:2]
+        }  # fmt: skip
 
     def parts(self) -> Iterator[_NamedPart]:
         found = self._level(0, len(self._tokens), "")
@@ -200,7 +209,7 @@ class _PartReader:
         word, rest = first_word(token.text)
         words = [t.text for t in lex(rest) if t.kind == "word"]
         if word not in ("define", "undef") or not words:
-            part.words.update(words)
+            part.words.update(words if token.offset not in self._guards else ())
             return
         end = _line_end(self._text, token.offset)
         # What compilers and headers ask for is used, though nobody can see it.

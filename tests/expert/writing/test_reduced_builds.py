@@ -13,7 +13,7 @@ from tests.samples import a_device
 from tunesmith.backends.port import KernelBinary
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.expert.author import ExpertAuthor
-from tunesmith.expert.moves import PARAMETERS
+from tunesmith.expert.passes import PARAMETERS
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.reduced import as_reduced, reduced
 from tunesmith.problem.template import Template

@@ -17,6 +17,7 @@ from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.passes.port import Context, either
 from tunesmith.expert.reading.headers import Blanked, blank_source, read_headers
+from tunesmith.expert.writing.merging import merged
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.expert.writing.write import declared_params, default_lines
 from tunesmith.problem.problem import Launch, Problem
@@ -245,7 +246,7 @@ def add(
 
 def template_text(draft: LocalDraft, context: Context) -> str:
     sizes, launches = _with_sizes(draft.launches, context)
-    conditions = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
+    conditions = (("require", draft.require), ("prefer", merged(draft.prefer)), ("answers", draft.answers))
     title = "[[launch]]" if len(launches) > 1 else "[launch]"
     launch_lines = [line for item in launches for line in (title, *_launch(item))]
     header = declaration(declared_params(draft.choices), conditions, sizes, draft.flags, launch_lines)

@@ -39,6 +39,7 @@ from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
 from tunesmith.problem.template_text import DeclaredParam, declaration, listed
+from tunesmith.problem.unused import without_unused
 from tunesmith.space.expr import parse
 
 _USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
@@ -274,7 +275,9 @@ def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str
     code = [print_statements(used_defines(kernel.defines(), code), 0, plan.language), *code]
     top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
     parts = [*("\n".join(lines) for lines in top), *code]
-    return "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
+    text = "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
+    # Of the helpers and their methods only what some configuration calls.
+    return without_unused(text, (), since=len("\n".join(top[0])) + 1)
 
 
 def used_defines(defines: Sequence[Stmt], code: Sequence[str]) -> tuple[Stmt, ...]:
