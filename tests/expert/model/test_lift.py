@@ -80,6 +80,8 @@ READINGS = {
         "block",
         "row<rows | each 0..given maxtop; each 0..given +total; let share; each 0..given"),
     "zoo/stencil2d": ("grid", "y<height | each 0..width"),
+    "zoo/stencil5_rows": ("block", "row<rows | each 0..cols"),
+    "zoo/jacobi3d": ("grid", "z<nz, y<ny | each 0..nx"),
     "zoo/swiglu_interleaved": ("grid", "| each 0..n"),
     "bad_cuda/serial_thread": ("block", "block<rows | let found; each 1..cols maxfound_2; each 0..cols"),
     "bad_cuda/tail_wave": ("block", "block<rows | each 0..cols / 4 maxlargest; each 0..cols / 4"),

@@ -9,6 +9,7 @@ from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.passes.bake import bake
 from tunesmith.expert.passes.beside import beside
 from tunesmith.expert.passes.block import block
+from tunesmith.expert.passes.blocking import blocking
 from tunesmith.expert.passes.bounds import bounds, bounds_text
 from tunesmith.expert.passes.convert import convert
 from tunesmith.expert.passes.divide import divide
@@ -50,7 +51,7 @@ __all__ = [
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
     *(redundant, rows, beside, lanes, tasks, vector, items, split, keep),
-    *(convert, reciprocal, fast, divide, hints, persistent, ring, bake),
+    *(convert, reciprocal, fast, divide, hints, persistent, blocking, ring, bake),
     *(unroll, bounds, registers, flags),
 )
 LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (

@@ -28,6 +28,7 @@ from tunesmith.csource.nodes import (
 )  # fmt: skip
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
+from tunesmith.expert.writing.blocking import Blocking
 from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import Body
 from tunesmith.expert.writing.loops import repeated
@@ -66,7 +67,9 @@ class SideBySide(RingLoops):
         if loop is not run[0]:
             return ()  # the loops of a run stand one after the other: they came with the first
         said = Comment("loops that do not depend on each other, side by side", behind=True)
-        joint = self._write_all(run)
+        blocking, self._blocking = self._blocking, Blocking()
+        joint = blocking.over(self._write_all(run), guarded=False)  # of one task
+        self._blocking = blocking
         apart = tuple(stmt for one in run for stmt in super(SideBySide, self).write(one, scope))
         return (Alternative(Name(beside.name), joint, apart, comments=(BLANK, said)),)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from tunesmith.csource.fold import integer
 from tunesmith.csource.nodes import (
@@ -29,13 +29,14 @@ from tunesmith.csource.snippets import Wording, code
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import commented, map_nodes, map_statements, names_in
-from tunesmith.expert.model.kernel import Each
+from tunesmith.expert.model.kernel import Each, Total
+from tunesmith.expert.writing.blocking import RowTable
 from tunesmith.expert.writing.comments import at_line
 from tunesmith.expert.writing.fast_math import FastMath, Inverses
 from tunesmith.expert.writing.loops import ElementLoops, repeated, unrolled
 from tunesmith.expert.writing.packs import Pack, converted, replacements
 from tunesmith.expert.writing.plan import Group, LoopPlan, WritingPlan
-from tunesmith.expert.writing.team_totals import TeamTotals, joined, started
+from tunesmith.expert.writing.team_totals import TeamTotals, assigned, joined, started
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class GpuLoops(ElementLoops):
         knobs = {"KEEP": plan.knobs.keep.name, "SPLIT": plan.knobs.split.name}
         self.words = Wording({**self.words.words, **own, **knobs})
         self._of_pack = own["v"]
+        self._blocking = plan.blocking
         self._declared: set[int] = set()  # groups whose packs are there already
 
     def defines(self) -> tuple[Stmt, ...]:
@@ -76,11 +78,8 @@ class GpuLoops(ElementLoops):
         done, parts = list(before), dict[str, str]()
         for total in each.totals:
             if packed:
-                parts[total.name] = array = self._plan.names.fresh(f"{total.name}_parts")
-                stmts = code("T a[2] = {start, start};", T=total.type.base, a=array, start=total.start)
-                stmts += () if total.name in scope else code("T own;", T=total.type.base, own=total.name)
-            else:
-                stmts = started(total, scope)
+                parts[total.name] = self._plan.names.fresh(f"{total.name}_parts")
+            stmts = self._started(total, parts.get(total.name, ""), scope)
             done += at_line(stmts, self._plan.lines.get(total.name, 0))
             scope.add(total.name)
         if not packed:
@@ -91,12 +90,28 @@ class GpuLoops(ElementLoops):
         for total in each.totals if packed else ():
             first, second = (Index(Name(parts[total.name]), integer(at)) for at in range(2))
             both = joined(total, first, second)
-            done += self.words.code(
-                "own = CHAINS > 1 ? both : first;", own=total.name, both=both, first=first
-            )
+            text = "own = CHAINS > 1 ? both : first;"
+            own = self.words.code(text, own=total.name, both=both, first=first)
+            done += self._blocking.over(own, guarded=False)
         done += self._before_totals(each)
         done += self._totals.reduce(each.totals)
         return commented(done, (BLANK,) if each.line else ())
+
+    def _started(self, total: Total, parts: str, scope: Container[str]) -> tuple[Stmt, ...]:
+        """What a thread's share begins with, `parts` or the total itself: for each of several tasks."""
+        type_, blocking = total.type.base, self._blocking
+        if blocking.task is None:
+            if not parts:
+                return started(total, scope)
+            stmts = code("T a[2] = {start, start};", T=type_, a=parts, start=total.start)
+            return stmts if total.name in scope else (*stmts, *code("T own;", T=type_, own=total.name))
+        done = [] if total.name in scope else [Declare(Type(type_), total.name, dims=blocking.dims())]
+        own: tuple[Stmt, ...] = (assigned(total.name, total.start),)
+        if parts:
+            done.append(Declare(Type(type_), parts, dims=blocking.dims(integer(2))))
+            blocking.add(parts)
+            own = code("a[0] = start; a[1] = start;", a=parts, start=total.start)
+        return (*done, *blocking.over(own, guarded=bool(names_in(total.start) & blocking.names.keys())))
 
     def _before_totals(self, each: Each) -> tuple[Stmt, ...]:
         """What need not wait until the threads have joined the loop's totals."""
@@ -108,6 +123,7 @@ class GpuLoops(ElementLoops):
         body = unrolled(body, self._plan)
         packs = {pack.key: Index(Name(loop.names[pack.key]), Name(self._item)) for pack in loop.packs}
         elements = replacements(loop.packs, packs, Name(self._of_pack))
+        elements |= self._nearby(loop, body, elements)
         packed = map_nodes(body, lambda node: elements.get(node, node))
         if parts:
             mine = self.words.expr("v % CHAINS")
@@ -116,12 +132,18 @@ class GpuLoops(ElementLoops):
         return Body(body, packed, inverses)
 
     def _inverses(self, body: Body) -> list[Stmt]:
-        near, type_ = self._fast.near, Type("float", const=True)
-        return [Declare(type_, name, Call(near, (divisor,))) for name, divisor in body.inverses]
+        done = list[Stmt]()
+        for name, divisor in body.inverses:
+            declare = Declare(Type("float", const=True), name, Call(self._fast.near, (divisor,)))
+            if names_in(divisor) & self._blocking.names.keys():
+                self._blocking.add(name)
+            done += self._blocking.team_values([declare])
+        return done
 
     def _plain(self, loop: LoopPlan, body: Body, end: Expr) -> tuple[Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
-        index, stmts, lane = each.index, self._statements(each, body.plain), Name(self.lane)
+        index, lane = each.index, Name(self.lane)
+        stmts = self._blocking.over(self._statements(each, body.plain))
         several = self._plan.knobs.items.most > 1
         per_block = self.words.expr("LANES * ITEMS" if several else "LANES")
         first, variable = self._first(loop, lane, per_block, type_), ""
@@ -175,8 +197,52 @@ class GpuLoops(ElementLoops):
         return (*chunks, *self._tail(loop, body, end)) if loop.tail else chunks
 
     def _declare(self, packs: Sequence[Pack], count: str, loop: LoopPlan) -> tuple[Stmt, ...]:
-        dims = (self.words.expr(count),)
-        return tuple(Declare(Type(self._pack_type(p)), loop.names[p.key], dims=dims) for p in packs)
+        size, spans = self.words.expr(count), {t.first.key: t.span for t in self._tables(loop)}
+        done = list[Stmt]()
+        for pack in packs:
+            if self._blocking.is_same(pack):
+                dims: tuple[Expr, ...] = (size,)
+            elif pack.key in spans:
+                dims = self._blocking.dims(size, span=spans[pack.key])
+            else:
+                continue  # a row of another's table
+            done.append(Declare(Type(self._pack_type(pack)), loop.names[pack.key], dims=dims))
+        return tuple(done)
+
+    # -- neighbouring tasks at once: packs that they share, and those that each has ----------------------
+
+    def _tables(self, loop: LoopPlan) -> tuple[RowTable, ...]:
+        kept = loop.group.shared if loop.group is not None else ()
+        return self._blocking.tables(loop.packs, kept)
+
+    def _own_packs(self, loop: LoopPlan) -> dict[str, Expr]:
+        """Names of packs that each task has -> its own."""
+        found = dict[str, Expr]()
+        for table in self._tables(loop):
+            for key, row in table.rows.items():
+                found[loop.names[key]] = self._blocking.row(loop.names[table.first.key], row)
+            found[_whole(table, loop)] = Name(loop.names[table.first.key])
+        return found
+
+    def _for_each_task(
+        self, loop: LoopPlan, packs: Sequence[Pack], made: Callable[[Sequence[Pack]], Sequence[Stmt]]
+    ) -> tuple[Stmt, ...]:
+        """What is made of packs: once of those that all tasks of a team share, of others for each task."""
+        done = [*made([pack for pack in packs if self._blocking.is_same(pack)])]
+        tables = {table.first.key: table.span for table in self._tables(loop)}
+        for span in sorted(set(tables.values())):
+            own = [pack for pack in packs if tables.get(pack.key) == span]
+            names = {loop.names[p.key]: self._blocking.row(loop.names[p.key], 0) for p in own}
+            done += self._blocking.over(made(own), names, span)
+        return tuple(done)
+
+    def _nearby(self, loop: LoopPlan, body: tuple[Stmt, ...], known: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
+        """Loads that some turns alone make, of what is in registers already."""
+        if self._blocking.task is None:
+            return {}
+        tables = [(table, _whole(table, loop)) for table in self._tables(loop) if table.first.loads]
+        item, lane = Name(self._item), Name(self._of_pack)
+        return self._blocking.nearby(body, tables, known, item, lane, self._plan.knobs.vector.name)
 
     def _over_items(
         self, type_: str, count: str, body: Sequence[Stmt], base: Expr | None = None
@@ -204,12 +270,23 @@ class GpuLoops(ElementLoops):
         def loaded(some: Sequence[Pack]) -> list[Stmt]:
             return [self._method(loop, p, self._way_in(p), self._address(p, loop)) for p in some]
 
+        def over(some: Sequence[Pack], count: str) -> tuple[Stmt, ...]:
+            return self._over_whole(loop, end, count, loaded(some)) if some else ()
+
         if group is None:
-            return self._in_turn(loads, lambda part: self._over_whole(loop, end, "ITEMS", loaded(part)))
+            by_task = partial(self._for_each_task, loop, made=lambda some: over(some, "ITEMS"))
+            return self._in_turn(loads, by_task)
         again = [pack for pack in loads if pack.key in loop.reused]
         fresh = [pack for pack in loads if pack not in again]
-        inner = (*loaded(fresh), *self.words.when("!KEEP" if again and fresh else "", loaded(again)))
-        return self.words.when("" if fresh else "!KEEP", self._over_whole(loop, end, "COUNT", inner))
+
+        def both(some: Sequence[Pack]) -> tuple[Stmt, ...]:
+            new, old = ([p for p in part if any(p is one for one in some)] for part in (fresh, again))
+            if not new and not old:
+                return ()
+            inner = (*loaded(new), *self.words.when("!KEEP" if old and new else "", loaded(old)))
+            return self.words.when("" if new else "!KEEP", self._over_whole(loop, end, "COUNT", inner))
+
+        return self._for_each_task(loop, loads, both)
 
     def _lanes(self, loop: LoopPlan, body: Body, end: Expr, group: Group | None) -> tuple[Stmt, ...]:
         inner = [*self._turns(loop.each, body, self._here, self._plan.index_type(loop))]
@@ -218,7 +295,9 @@ class GpuLoops(ElementLoops):
                 unkept = pack.key in loop.dead or pack.array not in self._plan.arrays
                 store = self._method(loop, pack, self._way_out(pack), self._address(pack, loop))
                 inner += self.words.when("!KEEP" if group is not None and unkept else "", [store])
-        return self._over_whole(loop, end, "ITEMS" if group is None else "COUNT", inner)
+        # Inside the condition: what the first task loads on the way is there for the others.
+        by_task = self._blocking.over(inner, self._own_packs(loop))
+        return self._over_whole(loop, end, "ITEMS" if group is None else "COUNT", by_task)
 
     def _method(self, loop: LoopPlan, pack: Pack, name: str, *args: Expr) -> Stmt:
         """Of the pack at hand."""
@@ -268,14 +347,18 @@ class GpuLoops(ElementLoops):
         later = group.loops[group.loops.index(loop) + 1 :]
         again = {key for other in later for key in other.reused}
         packs = [p for p in loop.packs if p.key in again and p.array in self._plan.arrays]
-        settled = [self._method(loop, pack, "settle") for pack in packs]
         keep = self.words.expr("KEEP")
-        return self.words.when("KEEP", repeated(self._item, keep, settled)) if settled else ()
+
+        def settled(some: Sequence[Pack]) -> tuple[Stmt, ...]:
+            stmts = [self._method(loop, pack, "settle") for pack in some]
+            return repeated(self._item, keep, stmts) if stmts else ()
+
+        return self.words.when("KEEP", self._for_each_task(loop, packs, settled)) if packs else ()
 
     def _tail(self, loop: LoopPlan, body: Body, end: Expr) -> tuple[Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
         own = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
-        stmts = (*own, *self._statements(each, body.plain))
+        stmts = (*own, *self._blocking.over(self._statements(each, body.plain)))
         turns = self._over(type_, self._rest(loop, end, type_), end, self.words.expr("LANES"), stmts)
         return self.words.when("VEC > 1", [turns], said="what is left of the range")
 
@@ -337,3 +420,8 @@ class GpuLoops(ElementLoops):
     def _way_out(self, pack: Pack) -> str:
         hinted = "store_hint" in self._plan.draft.schedule and pack.array in self._plan.arrays
         return "store_once" if hinted else "store"
+
+
+def _whole(table: RowTable, loop: LoopPlan) -> str:
+    """Stands for the array of all rows, until they are told apart by task."""
+    return f"all rows of {loop.names[table.first.key]}"

@@ -112,7 +112,7 @@ class KernelText:
 
     def _over_tasks(self, scope: set[str]) -> tuple[c.Stmt, ...]:
         plan, knobs, w = self._plan, self._plan.knobs, self._w
-        extents = [task.extent for task in plan.tasks]
+        extents = [plan.blocking.extent(task) for task in plan.tasks]
         fits = plan.sizes.fits_int(*extents, c.Number("2", 2)) if plan.counts_tasks else True
         type_ = "int" if fits else wide(plan.language)
         count = w.expr("(T)TASK_BLOCKS * TASKS", T=type_)
@@ -154,14 +154,18 @@ class KernelText:
             done += _named(outer.type, outer.name, c.Name(f"blockIdx.{axis}"))
             done += _named("unsigned int", outer.count, c.Name(f"gridDim.{axis}"))
         names, rest = list(plan.tasks), w.expr("task")
-        for number, task in enumerate(reversed(names)):
-            value = rest if number == len(names) - 1 else c.Binary("%", rest, task.extent)
+        extents = [plan.blocking.extent(task) for task in names]
+        for number, (task, extent) in enumerate(zip(reversed(names), reversed(extents), strict=True)):
+            value = rest if number == len(names) - 1 else c.Binary("%", rest, extent)
             value = value if task.type == type_ else c.Cast(c.Type(task.type), value)
-            done += at_line(_named(task.type, task.name, value), plan.lines.get(task.name, 0))
-            rest = c.Binary("/", rest, task.extent)
             # Nobody tells its count, so it is the slowest, and the grid is exactly as large.
-            others = [other.extent for other in names[1:]]
-            count = c.Binary("/", self._tasks, product_of(*others)) if others else self._tasks
+            count = c.Binary("/", self._tasks, product_of(*extents[1:])) if extents[1:] else self._tasks
+            name = task.name
+            if task == plan.blocking.task:
+                name, several = plan.blocking.start, c.Name(plan.blocking.count)
+                value, count = c.Binary("*", value, several), c.Binary("*", count, several)
+            done += at_line(_named(task.type, name, value), plan.lines.get(task.name, 0))
+            rest = c.Binary("/", rest, extent)
             done += _named("unsigned int", task.count, count)
         return tuple(done)
 
@@ -172,12 +176,20 @@ class KernelText:
         done = [*w.code("extern __shared__ __align__(16) unsigned char kept_bytes[];")]
         in_ring = isinstance(self.loops, RingLoops) and self.loops.ring
         before = w.expr("kept_bytes + RING_BYTES" if in_ring else "kept_bytes")
+        tasks = w.expr("TASKS")
         for staged in plan.kernel.staged:
             extent, size = staged_extent(plan, staged.name), (byte_size(staged.type.base) or 0) * staged.width
             bytes_ = expr("(extent * size + 15) / 16 * 16", extent=extent, size=integer(size))
             at = w.expr("before + threadIdx.y * bytes_", before=before, bytes_=bytes_)
-            done += code("T *own = (T *)at;", T=staged.type.base, own=staged.name, at=at)
-            before = w.expr("before + TASKS * bytes_", before=before, bytes_=bytes_)
+            if plan.blocking.task is None:
+                done += code("T *own = (T *)at;", T=staged.type.base, own=staged.name, at=at)
+                before = w.expr("before + TASKS * bytes_", before=before, bytes_=bytes_)
+                continue
+            mine = plan.blocking.words.expr("at + r * TASKS * bytes_", at=at, TASKS=tasks, bytes_=bytes_)
+            pointer = c.Type(staged.type.base, 1)
+            done += plan.blocking.declared(c.Declare(pointer, staged.name, c.Cast(pointer, mine)))
+            text = "before + BLOCKED * TASKS * bytes_"
+            before = plan.blocking.words.expr(text, before=before, TASKS=tasks, bytes_=bytes_)
         kept = w.when("!KEEP" if plan.keeps_staged else "", done)
         return commented(kept, (c.Comment("What a loop leaves for a later one."),))
 
@@ -190,12 +202,12 @@ class KernelText:
                 case Each():
                     done += self.loops.write(self._plan.loop(step), scope)
                 case Let(body=body):
-                    done += self._statements(body)
+                    done += self._plan.blocking.team_values(self._statements(body))
                 case Once(body=body):
                     several = self._plan.is_flat or self._plan.knobs.split.most > 0
                     alone = " && PIECE == 0" if several else ""
                     condition = self._w.expr(f"lane == 0{alone}{' && inside' if self._inside else ''}")
-                    done.append(c.If(condition, self._statements(body)))
+                    done += self._plan.blocking.over([c.If(condition, self._statements(body))])
                 case When(condition=condition, then=then, otherwise=otherwise):
                     yes, no = (self._steps(part, set(scope)) for part in (then, otherwise))
                     done.append(c.If(condition, yes, no, line=step.line))

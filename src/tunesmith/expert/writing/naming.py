@@ -69,6 +69,7 @@ _CLOSED = {
     "split": ("SPLIT", 0),
     "keep": ("KEEP", 0),
     "persistent": ("PERSIST", 0),
+    "blocking": ("BLOCKED", 1),
 }
 
 
@@ -104,6 +105,7 @@ class Knobs:
     split: Knob
     keep: Knob
     persistent: Knob
+    blocking: Knob
 
     @classmethod
     def of(cls, kernel: KernelModel, schedule: Schedule, names: Names) -> Knobs:

@@ -25,6 +25,7 @@ from tunesmith.expert.model.kernel import (
     names_in_steps,
     own_parts,
 )
+from tunesmith.expert.writing.blocking import Blocking
 from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide, words_of
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
@@ -74,6 +75,7 @@ class WritingPlan:
     written: frozenset[str]  # arrays the kernel writes, and their aliases
     element_align: dict[str, int]
     beside: list[tuple[LoopPlan, ...]] = field(default_factory=list)  # loops that may run side by side
+    blocking: Blocking = field(default_factory=Blocking)
 
     @property
     def language(self) -> str:
@@ -305,6 +307,10 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     _refuse_launch_words(kernel)
     if found.is_flat and (found.has_totals or kernel.staged):
         raise Unwritable("a kernel without tasks has a total; nothing says which threads share it")
+    if "blocking" in draft.schedule:
+        if found.is_flat or found.language == "opencl":
+            raise Unwritable("there are no tasks, or no registers, to take several at once")
+        found.blocking = Blocking.of(kernel, found.tasks, knobs.blocking, names, found.written)
     for each in loops_in(kernel.steps):
         found.loops[id(each)] = _plan_loop(each, found)
     if found.language != "opencl":  # a CPU's caches keep rows better than its few registers
@@ -385,12 +391,9 @@ def _alignments(kernel: KernelModel, problem: Problem) -> dict[str, int]:
 
 
 def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
-    vector = plan.knobs.vector
-    if (
-        vector.most == plan.knobs.items.most == 1
-        and plan.knobs.keep.most == 0
-        and "ring" not in plan.draft.schedule
-    ):
+    knobs, vector = plan.knobs, plan.knobs.vector
+    narrow = vector.most == knobs.items.most == knobs.blocking.most == 1
+    if narrow and knobs.keep.most == 0 and "ring" not in plan.draft.schedule:
         return LoopPlan(each, ())
     aligned = plan.language != "opencl"
     staged = [staged.name for staged in plan.kernel.staged]

@@ -73,6 +73,12 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             raise Unwritable(
                 "the kernel is not told how many tasks there are, so no block can go on to others"
             )
+    if (blocked := plan.draft.schedule.get("blocking")) is not None and plan.blocking.task is not None:
+        if not plan.blocking.is_counted:
+            own = plan.blocking.task.size or plan.sizes.text(plan.blocking.task.extent)
+            require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
+        if (beside := plan.draft.schedule.get("beside")) is not None:
+            require("beside_or_blocked", f"{beside.name} == 0 or {blocked.name} == 1")
     for name, text in division_rules(plan):
         require(name, text)
     for name, text in ring_rules(plan):
@@ -175,6 +181,10 @@ def block(plan: WritingPlan) -> list[str]:
 
 def tasks_text(plan: WritingPlan) -> str:
     found = [task.size or plan.sizes.text(task.extent) for task in plan.tasks]
+    blocked = plan.knobs.blocking.size_text
+    if plan.blocking.task is not None and blocked != "1":
+        at = plan.tasks.index(plan.blocking.task)
+        found[at] = f"ceildiv({found[at]}, {blocked})" if found[at] is not None else None
     texts = [text for text in found if text is not None]
     if len(texts) < len(found):
         raise Unwritable("how many tasks there are is not told by the contract, so no grid can cover them")
@@ -199,7 +209,8 @@ def _staged_bytes(plan: WritingPlan) -> str | None:
         total.append(f"round_up({grouped(extent)} * {size * staged.width}, 16)")
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
-    whole = each if tasks == "1" else f"{tasks} * ({each})"
+    several = [text for text in (tasks, plan.knobs.blocking.size_text) if text != "1"]
+    whole = " * ".join([*several, f"({each})"]) if several else each
     if plan.knobs.keep.is_parameter and plan.keeps_staged:
         return f"(0 if {plan.knobs.keep.name} else {whole})"
     return whole

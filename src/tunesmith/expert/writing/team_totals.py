@@ -47,6 +47,7 @@ class TeamTotals:
         own = ("TEAM", "WARPS", "WAYS", "turn", "step", "mates")
         words = {word: plan.names.fresh(word) for word in own}
         self._w = Wording({**words, "LANES": plan.knobs.lanes.name, "TASKS": plan.knobs.tasks.name})
+        self._blocking = plan.blocking
         self._slots: dict[str, int] = {}
         for loop in plan.all_loops:
             for base, count in Counter(total.type.base for total in loop.each.totals).items():
@@ -73,7 +74,7 @@ class TeamTotals:
         if lanes.most > 32:
             text = "__shared__ T array[2][slots][TASKS][WARPS];"
             for base, slots in self._slots.items():
-                done += self._w.code(text, T=base, array=self._arrays[base], slots=integer(slots))
+                done += self._w.code(text, T=base, array=self._arrays[base], slots=self._places(slots))
             done = [*self._w.when("LANES > 32", [*done, *self._w.code(_TURN)])]
         if not self._is_hip and lanes.least < 32:
             # Where all threads of a warp come, whatever their tasks, it need not find out who does.
@@ -93,7 +94,7 @@ class TeamTotals:
         put, taken, used = list[c.Stmt](), list[c.Stmt](), Counter[str]()
         for total in totals:
             base, neutral = total.type.base, _NEUTRAL.get(total.operator)
-            array, slot = self._arrays[base], integer(used[base])
+            array, slot = self._arrays[base], self._slot(used[base])
             place = self._w.expr("array[turn][slot][threadIdx.y]", array=array, slot=slot)
             used[base] += 1
             put += code("place[threadIdx.x / 32] = own;", place=place, own=total.name)
@@ -101,6 +102,7 @@ class TeamTotals:
             text = "own = threadIdx.x % WAYS < WARPS ? place[threadIdx.x % WAYS] : other;"
             taken += self._w.code(text, own=total.name, place=place, other=other)
         text = "if (threadIdx.x % 32 == 0) { put; } __syncthreads(); taken; again; turn ^= 1;"
+        put, taken = (list(self._blocking.over(part, guarded=False)) for part in (put, taken))
         over_warps = self._w.code(text, put=put, taken=taken, again=self._shuffle(totals, "WAYS"))
         return (*in_warp, *self._w.when("LANES > 32", over_warps))
 
@@ -118,7 +120,17 @@ class TeamTotals:
                 other = c.Name(given)
             body.append(assigned(own.name, joined(total, own, other)))
         loop = f"#pragma unroll\nfor (int step = {width} / 2; step > 0; step /= 2) {{ body; }}"
-        return self._w.code(loop, body=body)
+        return self._w.code(loop, body=self._blocking.over(body, guarded=False))
+
+    def _places(self, slots: int) -> c.Expr:
+        if self._blocking.task is None:
+            return integer(slots)
+        return self._blocking.words.expr("slots * BLOCKED", slots=integer(slots))
+
+    def _slot(self, number: int) -> c.Expr:
+        if self._blocking.task is None:
+            return integer(number)
+        return self._blocking.words.expr("number * BLOCKED + r" if number else "r", number=integer(number))
 
 
 class CpuTotals:

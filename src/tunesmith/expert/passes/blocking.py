@@ -1,0 +1,101 @@
+"""The move `blocking`: tiling with registers."""
+
+from __future__ import annotations
+
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
+from tunesmith.expert.passes.access import index_bytes, planned
+from tunesmith.expert.passes.items import MOST_BYTES
+from tunesmith.expert.passes.port import Context, extend, move, product
+from tunesmith.expert.passes.shape import loops, named_arrays, shape_of, term
+from tunesmith.expert.writing.blocking import loads_alike
+from tunesmith.expert.writing.plan import WritingPlan
+from tunesmith.problem.template import Remedy
+
+COUNTS = (1, 2, 4, 8)
+SHORT = 1024  # elements: of a longer row a team has several turns to load ahead
+OTHERS = 32  # registers of a thread for everything but its rows
+REGISTERS = 65536  # of a multiprocessor
+
+
+def _places(draft: TemplateDraft, context: Context) -> str:
+    found = planned(draft, context, blocking=ParameterChoice(context.macro("BLOCKED"), (1, 2), 1))
+    if isinstance(found, str) or found.blocking.task is None:
+        return ""
+    same = [p.array for each in found.all_loops for p in each.packs if found.blocking.is_same(p)]
+    shared = f"; the same for all: {named_arrays(same)}" if same else ""
+    return f"tasks along {found.blocking.task.name}{shared}"
+
+
+@move(
+    "blocking",
+    needs="loops that go equally far for neighbouring tasks; loads that are the same for these or overlap, "
+    "or rows of 1024 elements or fewer; a GPU, CUDA or HIP",
+    turn="anywhere",
+    remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.ROWS_PER_BLOCK, Remedy.HOIST_INVARIANTS),
+    places=_places,
+    BLOCKED="neighbouring tasks that a team takes at once",
+)
+def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+    """Register blocking: a team takes several neighbouring tasks, and loads what they read alike once.
+
+    Of several indices of the tasks it is the one along which most loads are the same (a norm's weights, a
+    bias, the vector of a product) or overlap (the rows of a stencil). Every step is done for all tasks of the
+    team before the next one, which is right because tasks do not depend on each other; loops must go equally
+    far for all of them. Rows that overlap are a table in registers, and loads that only some turns make are
+    taken from there where it has them. The last team may lack tasks; where only the grid tells how many there
+    are, BLOCKED must divide their number (`require`).
+    """
+    schedule = draft.schedule
+    if context.on_cpu or context.language == "opencl":
+        return "a CPU has too few registers for a tile, and its caches hold what tasks read alike"
+    if not draft.kernel.tasks:
+        return "the whole grid works on one task: it has no neighbours"
+    if not loops(draft.kernel) or "lanes" not in schedule:
+        return "no loop is shared among threads"
+    choice = ParameterChoice(name, COUNTS, 1, "neighbouring tasks that a team takes at once")
+    plan = planned(draft, context, blocking=choice)
+    if isinstance(plan, str):
+        return plan
+    shape = shape_of(draft, context)
+    alike = loads_alike(plan.kernel, plan.blocking)
+    if not alike and max(shape.extents, default=SHORT + 1) > SHORT:
+        return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
+    prefer = [("tile_in_registers", f"{name} == 1 or {_loaded(plan, name)} <= {MOST_BYTES}")]
+    if "keep" in schedule:
+        registers = context.device.limits.registers_per_sm or REGISTERS
+        kept = f"{name} * {product(schedule, 'keep', 'vector')} * {_kept(plan)} // 4 + {OTHERS}"
+        threads = product(schedule, "lanes", "tasks")
+        prefer.append(("tile_is_kept", f"{name} == 1 or {threads} * ({kept}) <= {registers}"))
+    if shape.tasks:
+        blocks = f"{name} * {product(schedule, 'tasks')} * device.sms"
+        prefer.append(("teams_for_all", f"{name} == 1 or {term(shape.tasks)} >= {blocks}"))
+    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.ROWS_PER_BLOCK, f"{name} > 1")]
+    if alike:
+        answers.append((Remedy.HOIST_INVARIANTS, f"{name} > 1"))
+    return extend(draft, "blocking", choice, prefer, answers)
+
+
+def _loaded(plan: WritingPlan, name: str) -> str:
+    """Bytes that a thread has under way in the busiest loop, as text: what tasks share counts once."""
+    own, shared = 0, 0
+    for loop in plan.all_loops:
+        loads = [pack for pack in loop.packs if pack.loads and pack.width]
+        tables = plan.blocking.tables(loads)
+        each = sum(index_bytes(table.first, plan) for table in tables)
+        same = sum(index_bytes(pack, plan) for pack in loads if plan.blocking.is_same(pack))
+        same += sum(index_bytes(table.first, plan) * table.span for table in tables)
+        own, shared = max((own, shared), (each, same))
+    bytes_ = f"({name} * {own} + {shared})" if shared else f"{name} * {own}"
+    return f"{product(plan.draft.schedule, 'vector', 'items')} * {bytes_}"
+
+
+def _kept(plan: WritingPlan) -> int:
+    """Bytes that a thread keeps for one index of a row."""
+    sizes = {
+        pack.key: index_bytes(pack, plan)
+        for group in plan.keeps
+        for loop in group.loops
+        for pack in loop.packs
+        if pack.key in group.shared
+    }
+    return sum(sizes.values())

@@ -1,0 +1,116 @@
+"""Several tasks of a team at once: the same results, and what they share is loaded once, into registers."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.expert.writing import models
+from tests.expert.writing.building import built, read, variant
+from tests.expert.writing.emulator import needs_emulator
+from tests.expert.writing.test_emulated import SMALL_MAP, SMALL_ROWS, compare
+from tests.running import FIXTURES
+from tunesmith.backends.cuda.disassembly import disassemble
+from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.cuda.sass import read_sass
+from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
+from tunesmith.expert.model.lift import lift
+from tunesmith.expert.writing import write
+from tunesmith.problem.problem import Problem
+from tunesmith.profiles.facts import Instructions
+from tunesmith.session.problems import load_problem
+from tunesmith.space.params import Config
+
+BLOCKED = models.choice("BLOCKED", 1, 2, 4, 8)
+BLOCKED_ROWS = SMALL_ROWS.having(blocking=BLOCKED)
+BLOCKED_MAP = SMALL_MAP.having(blocking=BLOCKED)
+
+
+@cache
+def of_the_zoo(name: str) -> tuple[KernelModel, Problem]:
+    problem, _ = load_problem(FIXTURES / "zoo" / name)
+    kernel = lift(problem)
+    assert isinstance(kernel, KernelModel)
+    return kernel, problem
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"BLOCKED": 4, "LANES": 96, "VEC": 2, "ITEMS": 2},
+        {"BLOCKED": 2, "LANES": 16, "TASKS": 2, "VEC": 4, "KEEP": 8},
+        {"BLOCKED": 8, "LANES": 64, "TASKS": 2, "VEC": 8, "PERSIST": 1, "RECIPROCAL": 1},
+    ],
+)
+@pytest.mark.few(1)
+def test_rows_with_a_total(values: dict[str, int], emulated: Path) -> None:
+    """Seven rows: the last team lacks some of its tasks."""
+    compare(models.rmsnorm, BLOCKED_ROWS, {"tokens": 7, "d": 480}, emulated, **values)
+
+
+@needs_emulator
+@pytest.mark.long
+@pytest.mark.parametrize("keep", [0, 4])
+def test_rows_that_are_staged_in_shared_memory(keep: int, emulated: Path) -> None:
+    values = {"BLOCKED": 2, "LANES": 16, "TASKS": 2, "VEC": 8, "KEEP": keep}
+    compare(models.fused_add_rmsnorm, BLOCKED_ROWS, {"tokens": 5, "d": 480}, emulated, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("name", "sizes", "values"),
+    [
+        ("bias_relu_2d", {"rows": 7, "cols": 100}, {"BLOCKED": 4, "VEC": 4, "LANES": 16}),
+        ("stencil2d", {"height": 11, "width": 23}, {"BLOCKED": 4, "LANES": 16, "TASKS": 4}),
+        ("stencil5_rows", {"rows": 7, "cols": 72}, {"BLOCKED": 4, "LANES": 4, "VEC": 4, "ITEMS": 2}),
+        ("jacobi3d", {"nz": 3, "ny": 7, "nx": 40}, {"BLOCKED": 4, "LANES": 16, "VEC": 4, "SPLIT": 1}),
+    ],
+)
+@pytest.mark.few(1)
+def test_maps(name: str, sizes: dict[str, int], values: dict[str, int], emulated: Path) -> None:
+    compare(lambda: of_the_zoo(name), BLOCKED_MAP, sizes, emulated, **values)
+
+
+def instructions(name: str, schedule: Schedule, **values: int) -> Instructions:
+    kernel, problem = of_the_zoo(name)
+    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
+    config = Config.of({**template.default.as_dict(), **values})
+    symbols, cubin = unpack(built(variant(template, problem, config)).data)
+    (symbol,) = symbols.values()
+    found = read_sass(disassemble(cubin).kernels[symbol])
+    assert found is not None
+    return found
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("blocked", [2, 8])
+@pytest.mark.few(1)
+def test_what_tasks_share_is_loaded_once(blocked: int) -> None:
+    found = instructions("bias_relu_2d", BLOCKED_MAP, BLOCKED=blocked, VEC=4, SPLIT=1)
+    loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
+    assert sum(loads) == blocked + 1  # rows, and the bias
+    assert {a.space for a in found.accesses} == {"global"}  # nothing is spilled
+
+
+@needs_nvrtc
+def test_rows_that_overlap_are_loaded_once() -> None:
+    found = instructions("stencil5_rows", BLOCKED_MAP, BLOCKED=4, VEC=4, SPLIT=1)
+    loads = [(a.width, a.count) for a in found.accesses if (a.space, a.direction) == ("global", "load")]
+    assert sum(count for width, count in loads if width == 16) == 4 + 4  # of 20 that the rows have
+    assert sum(count for width, count in loads if width == 4) == 5  # the taps
+    assert {a.space for a in found.accesses} == {"global"}
+
+
+@needs_nvrtc
+@pytest.mark.long
+def test_rows_that_only_some_turns_read_are_taken_from_the_table() -> None:
+    found = instructions("stencil2d", BLOCKED_MAP, BLOCKED=4)
+    loads = [a.count for a in found.accesses if (a.space, a.direction) == ("global", "load")]
+    # Four rows, one above and one below, two neighbours in each; and one more for the next row, in a team
+    # that lacks it.
+    assert sum(loads) == 4 + 2 + 8 + 3
+    assert {a.space for a in found.accesses} == {"global"}
