@@ -115,6 +115,18 @@ def test_the_next_loop_is_under_way_before_totals_that_it_does_not_wait_for() ->
     assert not _order("count")
 
 
+def test_tasks_that_share_registers_have_none() -> None:
+    weighted = kernel(
+        "float *out, const float *x, const float *w, int rows, int d",
+        each("out[row * d + i] = x[row * d + i] * w[i];"),
+    )
+    at = problem(
+        "out: float32*[rows, d]; x: float32*[rows, d]; w: float32*[d]; rows: int32 = rows; d: int32 = d"
+    )
+    assert "ring" in applied(weighted, *SHARED, "ring", problem=at).moves
+    assert "share in registers" in refused(weighted, *SHARED, "blocking", "ring", problem=at)
+
+
 def test_a_flat_range_needs_blocks_that_go_on() -> None:
     draft = applied(FLAT, "lanes", "vector", "persistent", "ring", problem=FLAT_PROBLEM)
     want = "STAGES == 0 or 2 * LANES * VEC * PERSIST * device.sms < n"
