@@ -176,16 +176,27 @@ template <typename T>
 __device__ void put(T *to, const T *v) { *to = *v; }
 
 struct Lonely { int x; };
+typedef int never;
+typedef int index_t;
 
 __device__ __forceinline__ int helper(int x) { return x + B; }
 __device__ int used(int x) { return x; }
 
-extern "C" __global__ void __launch_bounds__(64) k(int *x) { Pack<int> p; p.load(x); x[0] = used(1); }
+extern "C" __global__ void __launch_bounds__(64)
+k(int *x) { Pack<int> p; p.load(x); x[0] = used((index_t)1); }
 """
         found = without_unused(text, ())
-        for gone in ("store", "Unused", "put", "Lonely", "helper", "define A", "define B", "word"):
+        for gone in ("store", "Unused", "put", "Lonely", "helper", "define A", "define B", "word", "never"):
             assert gone not in found
-        for kept in ("#define _TOLD 1", "// Loads.", "void load(", "#if LOAD", "int used(", "#include <a.h>"):
+        for kept in (
+            "#define _TOLD 1",
+            "// Loads.",
+            "void load(",
+            "#if LOAD",
+            "int used(",
+            "typedef int index_t;",
+            "#include <a.h>",
+        ):
             assert kept in found
         assert "\n\n\n" not in found
 

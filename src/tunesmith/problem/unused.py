@@ -140,6 +140,10 @@ class _PartReader:
         ):
             self._add(part, at, end)
             return [part]
+        if words[:1] == ["typedef"] and not inside and all(t.text not in "({[" for t in self._tokens[at:end]):
+            part.name = words.pop()  # `typedef float8 vec;`
+            self._add(part, at, end)
+            return [part]
         type_at = next((p for p in range(head, body) if self._tokens[p].text in _TYPES), None)
         name, is_function = self._name(head, body)
         if type_at is not None and not is_function and self._tokens[min(body, end - 1)].text in ("{", ";"):

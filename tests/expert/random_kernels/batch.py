@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.expert.writing.emulator import HEADER, INCLUDE, c_type
+from tests.expert.writing.emulator import HEADER, INCLUDE, c_type, host_text
 from tunesmith.problem.plan import Geometry, Plan
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import Variant
@@ -179,12 +179,7 @@ def _key(trial: Trial) -> str:
 
 
 def _in_a_namespace(trial: Trial, number: int) -> str:
-    text = re.sub(
-        r"extern __shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\[\];",
-        r"\1 *\2 = (\1 *)emulated_shared;",
-        trial.variant.source,
-    )
-    text = re.sub(r"^#include <.*$|^#line.*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^#include <.*$|^#line.*$", "", host_text(trial.variant.source), flags=re.MULTILINE)
     text = re.sub(r'extern "C"\s*', "", text)
     text = _REGISTER.sub(r"\2 = emulated_\1();", text)
     text = _WIDE_LOAD.sub(r"\1 = *\2;", text)

@@ -383,7 +383,18 @@ static void __threadfence() {}
 static void __threadfence_block() {}
 static void __pipeline_memcpy_async(void *to, const void *from, size_t bytes, size_t zeros = 0)
 {
+    memset(to, 0xff, bytes);  // until somebody waits for it nothing can be said of what is there
     emulated::fibers[emulated::current].groups.back().push_back({to, from, bytes, zeros});
+}
+static unsigned __cvta_generic_to_shared(const void *at)
+{
+    return (unsigned)((const unsigned char *)at - emulated_shared);
+}
+static void emulated_copy(unsigned at, const void *from, size_t bytes)
+{
+    if ((size_t)from % bytes || at % bytes || at + bytes > emulated::shared_bytes)
+        emulated::fail("an asynchronous copy is misaligned, or reaches beyond shared memory");
+    __pipeline_memcpy_async(emulated_shared + at, from, bytes);
 }
 static void __pipeline_commit() { emulated::fibers[emulated::current].groups.emplace_back(); }
 static void __pipeline_wait_prior(int left) { emulated::finish_copies(left); }

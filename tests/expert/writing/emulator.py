@@ -74,14 +74,28 @@ def _laid_out(buffer: BufferPlan, values: Array | None) -> Array:
     return whole
 
 
-def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
-    (launch,) = plan.launches
+_COPY = re.compile(
+    r'asm volatile\("cp\.async\.c[ag]\.shared\.global \[%0\], \[%1\], (\d+);"\s*::\s*'
+    r'"r"\((\w+)\),\s*"l"\((\w+)\)\s*:\s*"memory"\);'
+)
+_COMMIT = re.compile(r'asm volatile\("cp\.async\.commit_group;"\s*:::\s*"memory"\);')
+_WAIT = re.compile(r'asm volatile\("cp\.async\.wait_group (\d+);"\s*:::\s*"memory"\);')
+
+
+def host_text(source: str) -> str:
+    """With dynamic shared memory where the emulator has it, and calls for what is assembly on a GPU."""
     text = re.sub(
         r"extern __shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\[\];",
         r"\1 *\2 = (\1 *)emulated_shared;",
-        made.source,
+        source,
     )
-    text = re.sub(r"^#include <cuda_.*$|^#line.*$", "", text, flags=re.MULTILINE)
+    text = _COPY.sub(r"emulated_copy(\2, \3, \1);", text)
+    return _WAIT.sub(r"__pipeline_wait_prior(\1);", _COMMIT.sub("__pipeline_commit();", text))
+
+
+def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
+    (launch,) = plan.launches
+    text = re.sub(r"^#include <cuda_.*$|^#line.*$", "", host_text(made.source), flags=re.MULTILINE)
     call = []
     scalars = {scalar.name: scalar for scalar in plan.scalars}
     for place, name in enumerate(launch.args):

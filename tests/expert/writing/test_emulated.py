@@ -31,7 +31,7 @@ SMALL_ROWS = ROWS.having(lanes=ANY_LANES).without("load_hint")
 SMALL_MAP = MAP.having(lanes=ANY_LANES, tasks=models.choice("TASKS", 1, 4)).without("load_hint")
 
 
-def _planned(problem: Problem, made: Variant, sizes: dict[str, int]) -> Plan:
+def planned(problem: Problem, made: Variant, sizes: dict[str, int]) -> Plan:
     found = plan_launch(problem, made, sizes, DEVICE, None)
     assert isinstance(found, Plan), found
     return found
@@ -55,7 +55,7 @@ def compare(
     known = {name: value for name, value in values.items() if name in template.default.as_dict()}
     made = template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
     first = original(problem, sizes)
-    plans = [_planned(problem, v, sizes) for v in (first, made)]
+    plans = [planned(problem, v, sizes) for v in (first, made)]
     inputs = draw_inputs(plans[0], Draw("normal", 7, problem.inputs))
     # A kernel that waits in vain ends its process.
     child = os.fork()
@@ -157,7 +157,7 @@ def test_maps(values: dict[str, int], emulated: Path) -> None:
     compare(models.silu_and_mul, SMALL_MAP, {"tokens": 6, "d": 328}, emulated, **values)
 
 
-def _of_the_zoo(name: str) -> Model:
+def of_the_zoo(name: str) -> Model:
     def model() -> tuple[KernelModel, Problem]:
         problem, _ = load_problem(FIXTURES / "zoo" / name)
         kernel = lift(problem)
@@ -173,7 +173,7 @@ def _of_the_zoo(name: str) -> Model:
 def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -> None:
     schedule = SMALL_ROWS.without("persistent")
     sizes = {"rows": 4, "channels": 2, "samples": 3, "cols": 40}
-    compare(_of_the_zoo("norm_by_axes"), schedule, sizes, emulated, **values)
+    compare(of_the_zoo("norm_by_axes"), schedule, sizes, emulated, **values)
 
 
 @needs_emulator
@@ -181,7 +181,7 @@ def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -
     "values", [{"LANES": 16, "TASKS": 4}, {"LANES": 4, "TASKS": 8, "VEC": 2, "ITEMS": 2}]
 )
 def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Path) -> None:
-    compare(_of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, emulated, **values)
+    compare(of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, emulated, **values)
 
 
 @needs_emulator
@@ -189,4 +189,4 @@ def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Pat
 @pytest.mark.few(1)
 def test_vectors_and_what_is_left_of_them(values: dict[str, int], emulated: Path) -> None:
     schedule = SMALL_MAP.without("split", "tasks")
-    compare(_of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, emulated, **values)
+    compare(of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, emulated, **values)

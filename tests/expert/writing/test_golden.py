@@ -29,8 +29,10 @@ PAIR = Schedule.of(
     beside=choice("BESIDE", 0, 1),
     divide=choice("DIVIDE", 0, 1, 2),
 )
+AHEAD = ROW.without("keep").having(tasks=choice("TASKS", 1, 4), ring=choice("STAGES", 0, 2, 4))
 CASES = {
     "rmsnorm.cu": (rmsnorm, ROW),
+    "rmsnorm_ahead.cu": (rmsnorm, AHEAD),
     "rmsnorm.cl": (cl_rmsnorm, CPU_ROW),
     "rotary_embedding.cu": (rotary, PAIR),
     "split_parts.cu": (split_parts, PAIR),

@@ -27,6 +27,7 @@ from tunesmith.expert.passes.reciprocal import reciprocal
 from tunesmith.expert.passes.redundant import redundant
 from tunesmith.expert.passes.registers import registers, registers_text
 from tunesmith.expert.passes.restrict import restrict
+from tunesmith.expert.passes.ring import ring
 from tunesmith.expert.passes.rows import rows
 from tunesmith.expert.passes.split import split
 from tunesmith.expert.passes.tasks import tasks
@@ -50,7 +51,7 @@ __all__ = [
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
     *(redundant, rows, beside, lanes, tasks, vector, items, split, keep),
-    *(convert, reciprocal, fast, divide, hints, persistent, blocking, bake),
+    *(convert, reciprocal, fast, divide, hints, persistent, blocking, ring, bake),
     *(unroll, bounds, registers, flags),
 )
 LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (

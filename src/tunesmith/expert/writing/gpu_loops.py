@@ -93,6 +93,7 @@ class GpuLoops(ElementLoops):
             text = "own = CHAINS > 1 ? both : first;"
             own = self.words.code(text, own=total.name, both=both, first=first)
             done += self._blocking.over(own, guarded=False)
+        done += self._before_totals(each)
         done += self._totals.reduce(each.totals)
         return commented(done, (BLANK,) if each.line else ())
 
@@ -111,6 +112,10 @@ class GpuLoops(ElementLoops):
             blocking.add(parts)
             own = code("a[0] = start; a[1] = start;", a=parts, start=total.start)
         return (*done, *blocking.over(own, guarded=bool(names_in(total.start) & blocking.names.keys())))
+
+    def _before_totals(self, each: Each) -> tuple[Stmt, ...]:
+        """What need not wait until the threads have joined the loop's totals."""
+        return ()
 
     def _prepared(self, loop: LoopPlan, parts: Mapping[str, str] | None = None) -> Body:
         """`parts`: a total -> the array of its partial values, of which a lane takes one."""
@@ -239,15 +244,20 @@ class GpuLoops(ElementLoops):
         item, lane = Name(self._item), Name(self._of_pack)
         return self._blocking.nearby(body, tables, known, item, lane, self._plan.knobs.vector.name)
 
-    def _over_items(self, type_: str, count: str, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        """A loop over a thread's packs."""
-        inner = self.words.code("const T here = base + k * (LANES * VEC); body;", T=type_, body=body)
+    def _over_items(
+        self, type_: str, count: str, body: Sequence[Stmt], base: Expr | None = None
+    ) -> tuple[Stmt, ...]:
+        """A loop over a thread's packs: of the chunk at hand, or at `base`."""
+        text, base = "const T here = base + k * (LANES * VEC); body;", base or Name(self._base)
+        inner = self.words.code(text, T=type_, base=base, body=body)
         return repeated(self._item, self.words.expr(count), inner)
 
-    def _over_whole(self, loop: LoopPlan, end: Expr, count: str, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def _over_whole(
+        self, loop: LoopPlan, end: Expr, count: str, body: Sequence[Stmt], base: Expr | None = None
+    ) -> tuple[Stmt, ...]:
         """The same for those that lie in the range."""
         within = self.words.expr("here + (VEC - 1) < end" if loop.tail else "here < end", end=end)
-        return self._over_items(self._plan.index_type(loop), count, [If(within, tuple(body))])
+        return self._over_items(self._plan.index_type(loop), count, [If(within, tuple(body))], base)
 
     def _loads(
         self, loop: LoopPlan, packs: Sequence[Pack], end: Expr, group: Group | None
@@ -395,11 +405,15 @@ class GpuLoops(ElementLoops):
         known |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
         return not pack.names <= known
 
+    def _is_once(self, pack: Pack) -> bool:
+        """Elements that belong to one task nobody else wants in a cache."""
+        tasks = self._plan.kernel.tasks
+        return self._plan.is_flat or not pack.names.isdisjoint(task.name for task in tasks)
+
     def _way_in(self, pack: Pack) -> str:
         plan = self._plan
-        # Elements that belong to one task nobody else wants in a cache.
-        once = plan.is_flat or not pack.names.isdisjoint(task.name for task in plan.kernel.tasks)
-        if "load_hint" not in plan.draft.schedule or not (pack.width and pack.array in plan.arrays and once):
+        plain = not (pack.width and pack.array in plan.arrays and self._is_once(pack))
+        if "load_hint" not in plan.draft.schedule or plain:
             return "load"
         return "load_shared" if pack.array in plan.written else "load_once"
 

@@ -14,6 +14,7 @@ template <> __device__ __forceinline__ void settle_word(uint4 &w)
 typedef unsigned int two_words __attribute__((ext_vector_type(2)));
 typedef unsigned int four_words __attribute__((ext_vector_type(4)));
 //= words
+// What a thread moves with one instruction: a word of so many bytes.
 template <int BYTES> struct word_of;
 template <> struct word_of<1> { typedef unsigned char type; };
 template <> struct word_of<2> { typedef unsigned short type; };
@@ -42,7 +43,7 @@ struct Pack {
             @STATEMENT@;
     }
 //= load hints
-// Arrays that the kernel only reads: 1: not kept in L1; 2: evicted first.
+// Loads from arrays that the kernel only reads: 1: not kept in L1; 2: evicted first.
 template <typename W>
 __device__ __forceinline__ W fetch_once(const W *from)
 {
@@ -100,6 +101,7 @@ __device__ __forceinline__ W @NAME@(const W *from)
 }
 
 //= store hint
+// Stores what nobody reads again soon.
 template <typename W>
 __device__ __forceinline__ void put_once(W *to, W value)
 {

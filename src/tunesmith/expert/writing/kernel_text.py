@@ -16,11 +16,11 @@ from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
 from tunesmith.expert.writing.comments import SourceComments, at_line
 from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, known_types
-from tunesmith.expert.writing.gpu_loops import GpuLoops
 from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import wide
 from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
+from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.rules import Baked, staged_extent
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 
@@ -40,7 +40,7 @@ class KernelText:
         plan: WritingPlan,
         fast: FastMath,
         baked: Baked,
-        loops: GpuLoops | CpuLoops,
+        loops: RingLoops | CpuLoops,
         totals: TeamTotals | CpuTotals,
         inside: str,
     ) -> None:
@@ -77,6 +77,7 @@ class KernelText:
             *self.loops.division.declare(),
             *self._totals.declare(),
             *self._w.code("const int lane = threadIdx.x;"),
+            *(self.loops.declare() if isinstance(self.loops, RingLoops) else ()),
             *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
         )
         parameters = tuple(self._baked.parameter(p) for p in self._parameters())
@@ -173,7 +174,9 @@ class KernelText:
         if not plan.kernel.staged:
             return ()
         done = [*w.code("extern __shared__ __align__(16) unsigned char kept_bytes[];")]
-        before, tasks = w.expr("kept_bytes"), w.expr("TASKS")
+        in_ring = isinstance(self.loops, RingLoops) and self.loops.ring
+        before = w.expr("kept_bytes + RING_BYTES" if in_ring else "kept_bytes")
+        tasks = w.expr("TASKS")
         for staged in plan.kernel.staged:
             extent, size = staged_extent(plan, staged.name), (byte_size(staged.type.base) or 0) * staged.width
             bytes_ = expr("(extent * size + 15) / 16 * 16", extent=extent, size=integer(size))

@@ -165,6 +165,12 @@ def loops_in(steps: Sequence[Step]) -> Iterator[Each]:
     return (step for step in all_steps(steps) if isinstance(step, Each))
 
 
+def has_nested_totals(steps: Sequence[Step]) -> bool:
+    """Totals that some tasks of a block may reach and others not."""
+    nested = [step for step in steps if isinstance(step, When | Repeat)]
+    return any(each.totals for each in loops_in(nested))
+
+
 # -- loops over one range between which a thread's elements can stay, and those that may run side by side
 
 
@@ -386,7 +392,8 @@ def _alignments(kernel: KernelModel, problem: Problem) -> dict[str, int]:
 
 def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
     knobs, vector = plan.knobs, plan.knobs.vector
-    if vector.most == knobs.items.most == knobs.blocking.most == 1 and knobs.keep.most == 0:
+    narrow = vector.most == knobs.items.most == knobs.blocking.most == 1
+    if narrow and knobs.keep.most == 0 and "ring" not in plan.draft.schedule:
         return LoopPlan(each, ())
     aligned = plan.language != "opencl"
     staged = [staged.name for staged in plan.kernel.staged]

@@ -9,10 +9,11 @@ from tunesmith.csource.nodes import Binary, Expr, Parameter, Stmt
 from tunesmith.csource.snippets import code
 from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.model.kernel import Repeat, Step, TemplateDraft, When
+from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing.loops import division_rules
 from tunesmith.expert.writing.naming import Unwritable, grouped
-from tunesmith.expert.writing.plan import WritingPlan, loops_in, make_plan
+from tunesmith.expert.writing.plan import WritingPlan, has_nested_totals, make_plan
+from tunesmith.expert.writing.ring import ring_bytes, ring_rules
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
 from tunesmith.problem.problem import Problem
@@ -80,15 +81,11 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             require("beside_or_blocked", f"{beside.name} == 0 or {blocked.name} == 1")
     for name, text in division_rules(plan):
         require(name, text)
-    if plan.kernel.staged and (shared := shared_bytes(plan)) is not None:
+    for name, text in ring_rules(plan):
+        require(name, text)
+    if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules
-
-
-def has_nested_totals(steps: Iterable[Step]) -> bool:
-    """Totals that some tasks of a block may reach and others not."""
-    nested = [step for step in steps if isinstance(step, When | Repeat)]
-    return any(each.totals for each in loops_in(nested))
 
 
 def _multiples(plan: WritingPlan) -> list[str]:
@@ -195,7 +192,12 @@ def tasks_text(plan: WritingPlan) -> str:
 
 
 def shared_bytes(plan: WritingPlan) -> str | None:
-    """Bytes of shared memory for what loops keep for later ones; None where nothing is staged."""
+    """Bytes of shared memory for what loops copy ahead, and keep for later ones; None where neither is."""
+    rows, ring = _staged_bytes(plan), ring_bytes(plan)
+    return f"{ring} + {rows}" if ring is not None and rows is not None else ring or rows
+
+
+def _staged_bytes(plan: WritingPlan) -> str | None:
     if not plan.kernel.staged:
         return None
     total: list[str] = []

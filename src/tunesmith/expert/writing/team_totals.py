@@ -11,8 +11,7 @@ from tunesmith.csource.fold import integer
 from tunesmith.csource.snippets import Wording, code
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.naming import Knob
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
-from tunesmith.expert.writing.rules import has_nested_totals
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, has_nested_totals
 
 _NEUTRAL = {"+": 0, "*": 1, "^": 0, "|": 0}
 

@@ -110,8 +110,13 @@ def own_names(names: Names) -> dict[str, str]:
     return {word: names.fresh(word) for word in _OWN}
 
 
-def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles: bool) -> str:
-    """The types for packs; hinted ways of moving them where the schedule has hints."""
+def packs(
+    schedule: Schedule, language: str, called: Mapping[str, str], settles: bool, copies: tuple[str, str]
+) -> str:
+    """The types for packs; hinted ways of moving them where the schedule has hints.
+
+    `copies`: further ways, as what comes before the type and its methods.
+    """
     hip, at = language == "hip", "reinterpret_cast<{}word *>({})[w]"
     own, source, target = at.format("", "at"), at.format("const ", "from"), at.format("", "to")
     value = at.format("const ", "at")
@@ -137,7 +142,7 @@ def packs(schedule: Schedule, language: str, called: Mapping[str, str], settles:
         methods.append(_method("settle", "()", f"settle_word({own})"))
     two, four = ("two_words", "four_words") if hip else ("uint2", "uint4")
     words = (_part("hip types") if hip else "") + _part("words", TWO=two, FOUR=four)
-    text = f"{words}\n{before}{_part('pack', METHODS=''.join(methods))}"
+    text = f"{words}\n{before}{copies[0]}{_part('pack', METHODS=''.join((*methods, copies[1])))}"
     return re.sub(r"\b(" + "|".join(called) + r")\b", lambda found: called[found.group()], text)
 
 
@@ -266,7 +271,7 @@ def _write_gpu(plan: WritingPlan) -> str:
     macros = (fast.macros("\n".join([body, *helpers])), loops.division.macros())
     code = [*map(print_statements, macros), *helpers, body]
     if any(loop.packs for loop in plan.all_loops):
-        code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles))
+        code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles, loops.copies()))
     return assemble(plan, baked, kernel, code)
 
 

@@ -1,0 +1,123 @@
+"""Copies ahead of their turn: where they apply, and what refuses them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.expert.passes.kernels import (
+    CPU,
+    FLAT,
+    FLAT_PROBLEM,
+    GPU,
+    MAP,
+    NORM,
+    ROWS,
+    SIGNATURE,
+    SUM,
+    applied,
+    body,
+    each,
+    kernel,
+    problem,
+    refused,
+)
+from tests.samples import HOPPER
+from tunesmith.expert.model.kernel import KernelModel, Let
+from tunesmith.expert.passes import REMEDIES
+from tunesmith.expert.writing import write
+from tunesmith.expert.writing.rules import structural_rules
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Remedy
+
+AMPERE = replace(GPU, limits=replace(HOPPER, capability=80))
+TURING = replace(GPU, limits=replace(HOPPER, capability=75))
+SHARED = ("lanes", "tasks", "vector", "items")
+
+
+@pytest.mark.parametrize("device", [GPU, AMPERE])
+@pytest.mark.parametrize("given", [MAP, NORM])
+def test_rows_that_are_only_read_are_copied_ahead(given: KernelModel, device: Device) -> None:
+    draft = applied(given, *SHARED, "hints", "ring", device=device)
+    assert draft.schedule["ring"].values == (0, 2, 3, 4)
+    prefer = dict(draft.prefer)
+    assert prefer["chunks_ahead"] == "STAGES == 0 or 2 * LANES * VEC * ITEMS < d"
+    assert prefer["copied_or_hinted"] == "STAGES == 0 or LOAD == 0"
+    assert dict(draft.answers)["stage_in_shared"] == "STAGES > 0"
+
+
+def test_it_answers_what_no_other_move_does() -> None:
+    assert [move for move, remedies in REMEDIES.items() if Remedy.STAGE_IN_SHARED in remedies] == ["ring"]
+
+
+def test_what_it_requires() -> None:
+    at = problem(SIGNATURE)
+    draft = applied(NORM, *SHARED, "keep", "ring")
+    rules = dict(structural_rules(draft, at))
+    assert rules["copies_ahead"] == "STAGES == 0 or device.capability >= 80"
+    assert rules["whole_copies"] == "STAGES == 0 or VEC * 2 % 4 == 0"  # halves, two at least
+    assert rules["ring_or_keep"] == "STAGES == 0 or KEEP == 0"
+    ring = "round_up(STAGES * ITEMS * LANES * TASKS * VEC * 2, 16)"
+    assert rules["memory_fits"] == f"{ring} + 4096 <= device.shared"
+
+
+def test_loops_beside_each_other_and_split_rows_have_none() -> None:
+    draft = applied(MAP, *SHARED, "split", "ring")
+    rules = dict(structural_rules(draft, problem(SIGNATURE)))
+    assert rules["ring_or_split"] == "STAGES == 0 or SPLIT == 0"
+
+
+IN_PLACE = kernel("__half *x, int rows, int d", each("x[row * d + i] = x[row * d + i] + x[row * d + i];"))
+FAR = kernel(ROWS, each("out[row * d + i] = x[row * d + i * 40];"))
+BYTES = "out: uint8*[rows, d]; x: uint8*[rows, d]; rows: int32 = rows; d: int32 = d"
+
+
+@pytest.mark.parametrize(
+    ("given", "moves", "at", "device", "why"),
+    [
+        (MAP, SHARED, problem(SIGNATURE), TURING, "need sm_80, and this is sm_75"),
+        (MAP, ("lanes",), problem(SIGNATURE), CPU, "only CUDA's GPUs"),
+        (MAP, ("lanes",), problem(SIGNATURE), GPU, "without vectors pieces are single elements"),
+        (FAR, ("lanes", "items"), problem(SIGNATURE), GPU, "no loop reads neighbours"),
+        (
+            IN_PLACE, SHARED, problem("x: float16*[rows, d]; rows: int32 = rows; d: int32 = d"), GPU,
+            "an array that is only read",
+        ),
+        (MAP, ("lanes", "items"), problem(SIGNATURE, align=2), GPU, "in pieces of 4 bytes"),
+        (FLAT, ("lanes", "vector"), FLAT_PROBLEM, GPU, "every block takes one chunk"),
+        (MAP, SHARED, problem(SIGNATURE, sizes="rows = 64, d = 2"), GPU, "two turns at most"),
+    ],
+)  # fmt: skip
+def test_it_is_refused_with_a_sentence(
+    given: KernelModel, moves: tuple[str, ...], at: Problem, device: Device, why: str
+) -> None:
+    assert why in refused(given, *moves, "ring", problem=at, device=device)
+
+
+def _order(stop: str) -> bool:
+    """Whether the second loop's first chunks are under way before the totals of the first are joined."""
+    given = kernel(
+        "float *out, const float *x, int rows, int d",
+        each("sum += x[row * d + i];", totals=(SUM,)),
+        Let(body("const int count = sum > 1.0f ? d : 0;")),
+        each("out[row * d + i] = x[row * d + i] + count;", stop=stop),
+    )
+    at = problem("out: float32*[rows, d]; x: float32*[rows, d]; rows: int32 = rows; d: int32 = d")
+    text = write(applied(given, "lanes", "ring", problem=at), at)
+    assert text.count("// the first chunks") == 2
+    return text.rindex("// the first chunks") < text.index("__shfl_xor_sync")
+
+
+def test_the_next_loop_is_under_way_before_totals_that_it_does_not_wait_for() -> None:
+    assert _order("d")
+    assert not _order("count")
+
+
+def test_a_flat_range_needs_blocks_that_go_on() -> None:
+    draft = applied(FLAT, "lanes", "vector", "persistent", "ring", problem=FLAT_PROBLEM)
+    want = "STAGES == 0 or 2 * LANES * VEC * PERSIST * device.sms < n"
+    assert dict(draft.prefer)["chunks_ahead"] == want
+    rules = dict(structural_rules(draft, FLAT_PROBLEM))
+    assert rules["ring_goes_on"] == "STAGES == 0 or PERSIST > 0"

@@ -1,0 +1,140 @@
+"""Chunks copied ahead through shared memory: the same results, whatever the order of threads and copies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.expert.writing import models
+from tests.expert.writing.building import DEVICE, read, variant
+from tests.expert.writing.emulator import needs_emulator, run
+from tests.expert.writing.models import Model, choice
+from tests.expert.writing.test_emulated import SMALL_MAP, SMALL_ROWS, compare, of_the_zoo, planned
+from tests.running import FIXTURES
+from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.backends.cuda.disassembly import disassemble
+from tunesmith.backends.cuda.entries import unpack
+from tunesmith.backends.messages import Draw, Unit
+from tunesmith.expert.author import ExpertAuthor
+from tunesmith.expert.model.kernel import Schedule, TemplateDraft
+from tunesmith.expert.writing import write
+from tunesmith.lab.references import draw_inputs
+from tunesmith.problem.template import Variant
+from tunesmith.run.ports import Refactoring, Written
+from tunesmith.session.problems import load_problem
+from tunesmith.space.params import Config
+
+STAGES = choice("STAGES", 0, 2, 3, 4)
+ROWS = SMALL_ROWS.having(ring=STAGES)
+MAP = SMALL_MAP.having(ring=STAGES)
+FLAT = MAP.without("tasks", "split").having(persistent=choice("PERSIST", 0, 1))
+
+
+def made(model: Model, schedule: Schedule, sizes: dict[str, int], **values: int) -> Variant:
+    kernel, problem = model()
+    template = read(write(TemplateDraft(kernel, schedule), problem), problem)
+    known = {name: value for name, value in values.items() if name in template.default.as_dict()}
+    return template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
+
+
+def same(model: Model, schedule: Schedule, sizes: dict[str, int], folder: Path, **values: int) -> None:
+    assert "cp.async" in made(model, schedule, sizes, **values).source
+    compare(model, schedule, sizes, folder, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("d", "values"),
+    [
+        (1000, {"LANES": 32, "TASKS": 2, "VEC": 2, "STAGES": 4, "BAKE": 1}),
+        (520, {"LANES": 4, "TASKS": 8, "VEC": 8, "ITEMS": 2, "STAGES": 3, "PERSIST": 1}),
+        (96, {"LANES": 64, "VEC": 4, "STAGES": 2}),  # less than one chunk
+    ],
+)
+@pytest.mark.few(2)
+def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
+    same(models.rmsnorm, ROWS, {"tokens": 7, "d": d}, emulated, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize("values", [{"LANES": 16, "TASKS": 4, "VEC": 8, "STAGES": 2}])
+def test_beside_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Path) -> None:
+    same(models.fused_add_rmsnorm, ROWS, {"tokens": 5, "d": 480}, emulated, **values)
+
+
+@needs_emulator
+@pytest.mark.long
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_groups_and_maps(stages: int, emulated: Path) -> None:
+    same(models.group_quant, ROWS, {"tokens": 3, "d": 384}, emulated, LANES=4, VEC=2, STAGES=stages)
+    same(models.silu_and_mul, MAP, {"tokens": 6, "d": 328}, emulated, LANES=4, VEC=8, STAGES=stages)
+
+
+@needs_emulator
+def test_blocks_that_go_on_in_a_flat_range(emulated: Path) -> None:
+    sizes = {"tokens": DEVICE.limits.sms, "d": 4 * 4 * 2 * 5 + 3}  # five turns, and what is left of a vector
+    values = {"LANES": 4, "VEC": 4, "ITEMS": 2, "STAGES": 3, "PERSIST": 1}
+    same(of_the_zoo("swiglu_interleaved"), FLAT, sizes, emulated, **values)
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("what", "instead"),
+    [
+        ("cp.async.wait_group 1;", "cp.async.wait_group 2;"),  # one chunk too few has landed
+        ("wait_copies();\n", "\n"),
+        ("const int ahead = base + STAGES * CHUNK;", "const int ahead = base + CHUNK;"),
+    ],
+)
+@pytest.mark.few(1)
+def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> None:
+    """By the emulator: what nobody waited for has not landed, and what is sent for is gone at once."""
+    sizes = {"tokens": 3, "d": 512}
+    right = made(models.rmsnorm, ROWS, sizes, LANES=32, VEC=4, STAGES=2)
+    assert what in right.source
+    head, body = right.source.split('extern "C"')
+    if what.startswith("cp"):
+        head = head.replace(what, instead)
+    else:
+        body = body.replace(what, instead)
+    problem = models.rmsnorm()[1]
+    plan = planned(problem, right, sizes)
+    inputs = draw_inputs(plan, Draw("normal", 7, problem.inputs))
+    wrong = replace(right, source=f'{head}extern "C"{body}')
+    results = [run(one, plan, inputs, emulated)["out"].tobytes() for one in (right, wrong)]
+    assert results[0] != results[1]
+
+
+MOVES = ("lanes", "tasks", "vector", "items", "persistent", "ring")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("name", "architecture"),
+    [
+        ("layernorm", "sm_80"),
+        ("swiglu_interleaved", "sm_90"),
+        ("softmax", "sm_90"),
+        ("l2_normalize", "sm_80"),
+    ],
+)
+@pytest.mark.few(1)
+def test_machine_code_has_the_copies_and_spills_nothing(name: str, architecture: str, stages: int) -> None:
+    problem, _ = load_problem(FIXTURES / "zoo" / name)
+    device = absent_device(architecture)
+    written = ExpertAuthor().write(Refactoring(MOVES), problem, device)
+    assert isinstance(written, Written)
+    assert "ring" in written.moves
+    template = read(written.text, problem)
+    known = template.default.as_dict()
+    wanted = {"LANES": 64, "VEC": 4, "STAGES": stages}
+    config = Config.of({**known, **{name: value for name, value in wanted.items() if name in known}})
+    one = variant(template, problem, config)
+    binary = build(Unit(one.path, one.source, "cuda", one.flags, one.entries, compiler="nvrtc"), device)
+    assert binary.resources.spills == 0
+    assert "LDGSTS" in str(disassemble(unpack(binary.data)[1]).kernels)
