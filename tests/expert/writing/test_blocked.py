@@ -114,3 +114,11 @@ def test_rows_that_only_some_turns_read_are_taken_from_the_table() -> None:
     # that lacks it.
     assert sum(loads) == 4 + 2 + 8 + 3
     assert {a.space for a in found.accesses} == {"global"}
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("values", [{"STAGES": 2}, {"BLOCKED": 4}])
+@pytest.mark.few(1)
+def test_a_template_may_have_a_ring_as_well(values: dict[str, int]) -> None:
+    schedule = BLOCKED_MAP.without("split").having(ring=models.choice("STAGES", 0, 2))
+    assert instructions("bias_relu_2d", schedule, VEC=4, **values).accesses

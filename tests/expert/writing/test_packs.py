@@ -79,3 +79,10 @@ def test_a_conditional_store_beside_a_sure_one_lands_in_the_pack() -> None:
     (first, second) = packed("out[i] = a[i]; if (a[i] == b[0]) out[i] = b[1];")
     assert {first.array, second.array} == {"a", "out"}
     assert len({node for node, _ in second.sites}) == 1
+
+
+def test_a_place_that_the_turn_itself_computes_is_no_pack() -> None:
+    body = "float at = a[i]; if (i > 3) at = 2.0f; out[i] = b[token * (int)at];"
+    assert described(body) == ["a x1 load needs []", "out x1 store needs []"]
+    body = "int at = token; if (i > 3) at = 2; out[i] = b[at * d + i];"
+    assert described(body) == ["out x1 store needs []"]

@@ -41,8 +41,8 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     packs of later chunks (`cp.async`), waits for the oldest, and reads its own slots; there is no barrier.
     The first chunks of a loop are sent for before the totals of the loop ahead of it are joined, unless they
     depend on these. Slots are one thread's in all loops of the kernel, and those of a warp lie side by side.
-    What several tasks read (weights) goes through L1, the rest past it. `KEEP`, `SPLIT` and `BESIDE` are
-    excluded (`require`).
+    What several tasks read (weights) goes through L1, the rest past it. `KEEP`, `SPLIT`,
+    `BESIDE` and `BLOCKED` are excluded (`require`).
     """
     schedule = draft.schedule
     if context.language != "cuda" or context.on_cpu:

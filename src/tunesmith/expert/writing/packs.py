@@ -14,7 +14,7 @@ from itertools import product
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.csource.walk import names_in, nodes_in
+from tunesmith.csource.walk import declared_in, names_in, nodes_in
 from tunesmith.expert.model.affine import Stride, conditions_for_multiple, from_terms, stride, terms
 from tunesmith.expert.model.kernel import Each
 from tunesmith.expert.writing.sites import AccessSite, Sites
@@ -53,11 +53,12 @@ def pack_accesses(
     """`most`: the largest VEC there may be; `aligned`: packs must start at multiples of VEC."""
     own = frozenset(staged)
     sites = Sites.of(each.body, [*arrays, *own])
+    inside = frozenset(declared_in(each.body))
     groups: dict[Key, list[Member]] = {}
     loose: set[str] = set(sites.escaped)  # arrays that are also, or only, touched outside packs
     for site in sites.found:
         found = _moved(site, each, arrays.get(site.array))
-        if found is None:
+        if found is None or _names(site) & inside:  # a place that the turn itself computes is not known yet
             loose.add(site.array)
             continue
         groups.setdefault(found[0], []).append((site, found[1], found[2]))
@@ -70,6 +71,11 @@ def pack_accesses(
             packs.append(pack)
     refused = _refused(packs, loose, sites) - own
     return tuple(p for p in packs if p.array not in refused)
+
+
+def _names(site: AccessSite) -> frozenset[str]:
+    used = names_in(site.index) | (frozenset() if site.offset is None else names_in(site.offset))
+    return used - {name for name, _ in site.loops}
 
 
 def _moved(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:

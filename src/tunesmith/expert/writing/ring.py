@@ -93,6 +93,8 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
         # Else there is one turn; and copies look ahead by more than the range is long, perhaps beyond an int.
         rules.append(("ring_goes_on", f"{none} or {plan.knobs.persistent.name} > 0"))
     schedule = plan.draft.schedule
+    if "blocking" in schedule:
+        rules.append(("ring_or_blocked", f"{none} or {schedule['blocking'].name} == 1"))
     others = [word for word in ("keep", "split", "beside") if word in schedule]
     return rules + [(f"ring_or_{word}", f"{none} or {schedule[word].name} == 0") for word in others]
 
@@ -228,7 +230,7 @@ class RingLoops(GpuLoops):
             commit_copies();
             stage = stage + 1 < STAGES ? stage + 1 : 0;""",
             T=type_, stage=stage, step=self._step(type_), sent=self._sent(loop, own, end, Name(stage)),
-            taken=self._over_whole(loop, end, "ITEMS", taken),
+            taken=self._of_one_task(loop, self._over_whole(loop, end, "ITEMS", taken)),
         )  # fmt: skip
         return w.when("STAGES", (*rest, *turn), direct)
 
@@ -242,7 +244,12 @@ class RingLoops(GpuLoops):
             where, once = self._where(loop, pack, stage), Name("true" if self._is_once(pack) else "false")
             args = (*where, self._address(pack, loop), once)
             copies.append(Evaluate(Call(f"{self._pack_type(pack)}::copy", args)))
-        return self._over_whole(loop, end, "ITEMS", copies, self.words.expr("ahead"))
+        whole = self._over_whole(loop, end, "ITEMS", copies, self.words.expr("ahead"))
+        return self._of_one_task(loop, whole)
+
+    def _of_one_task(self, loop: LoopPlan, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """A team that copies ahead takes one task at a time, which may be the first of one."""
+        return self._blocking.over(stmts, self._own_packs(loop), guarded=False)
 
     def _where(self, loop: LoopPlan, pack: Pack, stage: Expr) -> tuple[Expr, Expr]:
         """The region of its kind, and its place there."""
