@@ -115,7 +115,7 @@ def test_the_next_loop_is_under_way_before_totals_that_it_does_not_wait_for() ->
     assert not _order("count")
 
 
-def test_tasks_that_share_registers_have_none() -> None:
+def test_tasks_that_share_registers_may_have_one_in_their_stead() -> None:
     weighted = kernel(
         "float *out, const float *x, const float *w, int rows, int d",
         each("out[row * d + i] = x[row * d + i] * w[i];"),
@@ -124,7 +124,8 @@ def test_tasks_that_share_registers_have_none() -> None:
         "out: float32*[rows, d]; x: float32*[rows, d]; w: float32*[d]; rows: int32 = rows; d: int32 = d"
     )
     assert "ring" in applied(weighted, *SHARED, "ring", problem=at).moves
-    assert "share in registers" in refused(weighted, *SHARED, "blocking", "ring", problem=at)
+    both = applied(weighted, *SHARED, "blocking", "ring", problem=at)
+    assert both.moves[-2:] == ("blocking", "ring")
 
 
 def test_a_flat_range_needs_blocks_that_go_on() -> None:

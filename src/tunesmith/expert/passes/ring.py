@@ -27,7 +27,7 @@ def _places(draft: TemplateDraft, context: Context) -> str:
 @move(
     "ring",
     needs="neighbours of an array that the kernel never writes, in pieces of 4, 8 or 16 bytes (`require`); "
-    "several turns to a row, or blocks that go on; no `blocking`; CUDA, sm_80",
+    "several turns to a row, or blocks that go on; CUDA, sm_80",
     turn="anywhere",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.STAGE_IN_SHARED),
     places=_places,
@@ -59,8 +59,6 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
         return plan
     if plan.is_flat and "persistent" not in schedule:
         return "every block takes one chunk: there is no next one to copy ahead"
-    if plan.blocking.task is not None:
-        return "several tasks are taken at once, and share in registers what they read"
     own = kinds(plan)
     if not own:
         return f"no loop reads neighbours of an array that is only read, in pieces of 4 bytes{_narrow(plan)}"

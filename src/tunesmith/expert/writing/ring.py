@@ -40,7 +40,7 @@ class RingKind:
 def ringed(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
     """The packs of a loop that can come through a ring: loads of neighbours that the kernel never writes."""
     once = plan.is_flat and not plan.knobs.persistent.is_parameter  # a block takes one chunk
-    if plan.language != "cuda" or once or not loop.is_packed or plan.blocking.task is not None:
+    if plan.language != "cuda" or once or not loop.is_packed:
         return ()
     return tuple(pack for pack in loop.packs if _kind_of(pack, plan) is not None)
 
