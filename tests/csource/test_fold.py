@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.csource.reading import expression_of, statements_of
-from tunesmith.csource.fold import fold, fold_statements, int_value, integer
+from tunesmith.csource.fold import fold, fold_statements, int_value
 from tunesmith.csource.nodes import Binary, Number
 from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import integer
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.csource.fold import binary, unary
+from tunesmith.csource.arithmetic import binary, unary
 from tunesmith.csource.lex import Token, read_number
 from tunesmith.csource.nodes import Unreadable
 

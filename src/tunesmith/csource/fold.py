@@ -6,14 +6,14 @@ is left as it stands. Floating point is never reassociated: `x * 1.0f` and `x + 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.arithmetic import COMPARISONS, binary, unary
 from tunesmith.csource.effects import is_pure
 from tunesmith.csource.lex import is_unsigned
-from tunesmith.csource.types import INTEGERS, byte_size, size_of
+from tunesmith.csource.types import INTEGERS, byte_size, integer, size_of
 from tunesmith.csource.walk import map_expr, map_statements, nodes_in
 
 
@@ -198,60 +198,6 @@ def _may_float(expr: c.Expr) -> bool:
     )
 
 
-COMPARISONS: Mapping[str, Callable[[int | float, int | float], bool]] = {
-    "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),
-}  # fmt: skip
 _EXTREMES: Mapping[str, Callable[[int, int], int]] = {
     "min": min, "umin": min, "std::min": min, "max": max, "umax": max, "std::max": max,
 }  # fmt: skip
-_ALWAYS: Mapping[str, Callable[[int, int], int]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor,
-}  # fmt: skip
-
-
-def binary(op: str, a: int, b: int) -> int | None:
-    """Of numbers without a width; None where there is no value, or no such operator."""
-    if op in COMPARISONS:
-        return int(COMPARISONS[op](a, b))
-    if op in _ALWAYS:
-        return _ALWAYS[op](a, b)
-    if op in ("/", "%") and b != 0:
-        quotient = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-        return quotient if op == "/" else a - b * quotient
-    if op in ("<<", ">>") and 0 <= b < 64:
-        return a << b if op == "<<" else a >> b
-    return None
-
-
-def unary(op: str, value: int) -> int:
-    return {"-": -value, "+": value, "!": int(not value), "~": ~value}[op]
-
-
-def integer(value: int) -> c.Number:
-    """An integer as a literal of a type that holds it."""
-    suffix = "" if -(2**31) <= value < 2**31 else ("LL" if value < 2**63 else "ULL")
-    return c.Number("(-2147483647 - 1)" if value == -(2**31) else f"{value}{suffix}", value)
-
-
-_SUFFIXES = {
-    "int": "", "bool": "", "unsigned int": "u", "long long": "LL", "unsigned long long": "ULL",
-    "size_t": "ULL", "long": "L", "unsigned long": "UL", "int32_t": "", "uint32_t": "u", "int64_t": "LL",
-    "uint64_t": "ULL",
-}  # fmt: skip
-
-
-def of_type(value: c.Expr, type_: c.Type) -> c.Expr:
-    """A constant's value as an expression of the constant's own type."""
-    if isinstance(value, c.Number) and type_.pointers == 0:
-        if isinstance(value.value, int) and type_.base in _SUFFIXES:
-            suffix = _SUFFIXES[type_.base]
-            if value.value >= 0 or "u" not in suffix.lower():
-                return c.Number(f"{value.value}{suffix}", value.value) if suffix else integer(value.value)
-        if type_.base == "float" and isinstance(value.value, float) and value.text[-1:] in "fF":
-            return value
-        if type_.base == "double" and isinstance(value.value, float) and value.text[-1:].isdigit():
-            return value
-    plain = c.Type(type_.base, type_.pointers)
-    return value if isinstance(value, c.Cast) and value.type == plain else c.Cast(plain, value)

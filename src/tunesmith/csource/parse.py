@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import integer, of_type
 from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names
 from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
 from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.csource.syntax import syntax_nodes, syntax_tree
-from tunesmith.csource.types import canonical
+from tunesmith.csource.types import canonical, integer, of_type
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import read_number
 from tunesmith.csource.parse_expressions import Declarator, ExpressionReader, Specifiers, plain_value
-from tunesmith.csource.types import canonical
+from tunesmith.csource.types import canonical, integer
 from tunesmith.csource.walk import commented, statements_in
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.fold import fold, fold_statements, int_value, integer, of_type
+from tunesmith.csource.fold import fold, fold_statements, int_value
 from tunesmith.csource.lex import lex, split_at, squeeze
 from tunesmith.csource.parse import read_expression, read_type
 from tunesmith.csource.substitution import replace_words, substitute
-from tunesmith.csource.types import INTEGERS, canonical, declared_types, size_of
+from tunesmith.csource.types import INTEGERS, canonical, declared_types, integer, of_type, size_of
 
 _ALIAS_STEPS = 16
 _MAX_TYPE_TEXT = 1000

@@ -386,3 +386,34 @@ def _call(
     if language == "opencl" and name.startswith(("convert_", "as_")):
         return c.Type(canonical(name.partition("_")[2].partition("_")[0], language))
     return None
+
+
+# -- constants of a type
+
+
+def integer(value: int) -> c.Number:
+    """An integer as a literal of a type that holds it."""
+    suffix = "" if -(2**31) <= value < 2**31 else ("LL" if value < 2**63 else "ULL")
+    return c.Number("(-2147483647 - 1)" if value == -(2**31) else f"{value}{suffix}", value)
+
+
+_SUFFIXES = {
+    "int": "", "bool": "", "unsigned int": "u", "long long": "LL", "unsigned long long": "ULL",
+    "size_t": "ULL", "long": "L", "unsigned long": "UL", "int32_t": "", "uint32_t": "u", "int64_t": "LL",
+    "uint64_t": "ULL",
+}  # fmt: skip
+
+
+def of_type(value: c.Expr, type_: c.Type) -> c.Expr:
+    """A constant's value as an expression of the constant's own type."""
+    if isinstance(value, c.Number) and type_.pointers == 0:
+        if isinstance(value.value, int) and type_.base in _SUFFIXES:
+            suffix = _SUFFIXES[type_.base]
+            if value.value >= 0 or "u" not in suffix.lower():
+                return c.Number(f"{value.value}{suffix}", value.value) if suffix else integer(value.value)
+        if type_.base == "float" and isinstance(value.value, float) and value.text[-1:] in "fF":
+            return value
+        if type_.base == "double" and isinstance(value.value, float) and value.text[-1:].isdigit():
+            return value
+    plain = c.Type(type_.base, type_.pointers)
+    return value if isinstance(value, c.Cast) and value.type == plain else c.Cast(plain, value)

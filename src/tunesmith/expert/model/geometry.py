@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tunesmith.csource.fold import COMPARISONS, int_value
+from tunesmith.csource.arithmetic import COMPARISONS
+from tunesmith.csource.fold import int_value
 from tunesmith.csource.nodes import Binary, Call, Expr, For, Ternary
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in, nodes_in

@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.arithmetic import COMPARISONS, binary, unary
 from tunesmith.csource.effects import Effects, function_effects, is_function
-from tunesmith.csource.fold import COMPARISONS, binary, int_value, unary
+from tunesmith.csource.fold import int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import is_integer
 from tunesmith.expert.model import team_memory as tv

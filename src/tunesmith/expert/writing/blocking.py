@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import integer
 from tunesmith.csource.snippets import Wording
 from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import integer
 from tunesmith.csource.walk import assigned_in, names_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Task, When, all_steps

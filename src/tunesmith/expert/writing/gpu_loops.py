@@ -6,7 +6,6 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from tunesmith.csource.fold import integer
 from tunesmith.csource.nodes import (
     BLANK,
     Alternative,
@@ -27,7 +26,7 @@ from tunesmith.csource.nodes import (
 )  # fmt: skip
 from tunesmith.csource.snippets import Wording, code
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import byte_size
+from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, map_nodes, map_statements, names_in
 from tunesmith.expert.model.kernel import Each, Total
 from tunesmith.expert.writing.blocking import RowTable

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import reduce
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import integer
 from tunesmith.csource.printing import print_kernel
 from tunesmith.csource.snippets import Wording, code, expr
-from tunesmith.csource.types import byte_size
+from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, names_in
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
 from tunesmith.expert.writing.comments import SourceComments, at_line

@@ -12,10 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tunesmith.csource.fold import integer
 from tunesmith.csource.nodes import Binary, Call, Evaluate, Expr, MacroDefinition, Name, Stmt
 from tunesmith.csource.snippets import Wording
-from tunesmith.csource.types import byte_size
+from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import assigned_in, calls_in, declared_in, names_in
 from tunesmith.expert.model.kernel import Each, Let, Repeat, Step, When
 from tunesmith.expert.writing.fast_math import FastMath

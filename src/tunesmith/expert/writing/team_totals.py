@@ -7,8 +7,8 @@ from collections.abc import Container
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import integer
 from tunesmith.csource.snippets import Wording, code
+from tunesmith.csource.types import integer
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.naming import Knob
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, has_nested_totals

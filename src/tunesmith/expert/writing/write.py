@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 
-from tunesmith.csource.fold import integer
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import (
     BLANK,
@@ -25,6 +24,7 @@ from tunesmith.csource.nodes import (
     Verbatim,
 )  # fmt: skip
 from tunesmith.csource.printing import print_function, print_statements
+from tunesmith.csource.types import integer
 from tunesmith.csource.walk import calls_in, names_in
 from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
