@@ -73,7 +73,8 @@ class ForkedServer:
 
 class ServerOfWorkers(fork_server.ForkServer):
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        if at_start(environment) != OWN:
+        # With a grammar of tree-sitter in the process PoCL crashes as it starts: then a fresh one serves.
+        if at_start(environment) != OWN or any(name.startswith("tree_sitter_") for name in sys.modules):
             super().__init__(command, environment)
             return
         self._lock = threading.Lock()

@@ -100,8 +100,8 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
 
 
 def list_devices(spec: str, scratch: Path, sandbox: str = AUTO) -> tuple[Device, ...]:
-    """Asked in a worker, because a broken driver may take its process along. One that dies is asked again:
-    PoCL has been seen to crash once where several processes begin at the same time."""
+    """Asked in a worker, because a broken driver may take its process along; one that does is asked again
+    before it is said to be broken."""
     if backends.plays_absent(spec):
         return ()
     name = spec.partition(":")[0]
