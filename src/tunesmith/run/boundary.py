@@ -212,7 +212,7 @@ def _corners(one: _Feature, other: _Feature, good: Bools, number: int, margin: f
         for right in (False, True):
             beyond = other.values >= other.values[number] if right else other.values <= other.values[number]
             nearest = _side(one, good & beyond, number, up, 1.0)
-            first = _side(one, good & beyond, number, up, margin)
+            first = _side(one, good & beyond, number, up, margin) if margin > 1.0 else nearest
             if nearest is None or first is None:
                 continue
             second = _side(other, good & ~nearest.keeps, number, right, margin)

@@ -56,6 +56,18 @@ def index_bytes(pack: Pack, found: WritingPlan) -> int:
     return (element_bytes(pack, found) or 4) * max(1, pack.width)
 
 
+def kept_bytes(found: WritingPlan) -> int:
+    """That a thread keeps for one index of a row."""
+    sizes = {
+        pack.key: index_bytes(pack, found)
+        for group in found.keeps
+        for loop in group.loops
+        for pack in loop.packs
+        if pack.key in group.shared
+    }
+    return sum(sizes.values())
+
+
 def loaded_bytes(draft: TemplateDraft, context: Context) -> int:
     """Bytes that one index of the busiest loop loads in packs; 0 where it loads none so."""
     found = planned(draft, context, items=ParameterChoice("ITEMS", (1, 2), 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import index_bytes, planned
+from tunesmith.expert.passes.access import index_bytes, kept_bytes, planned
 from tunesmith.expert.passes.items import MOST_BYTES
 from tunesmith.expert.passes.port import Context, extend, move, product
 from tunesmith.expert.passes.shape import loops, named_arrays, shape_of, term
@@ -63,7 +63,7 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
     prefer = [("tile_in_registers", f"{name} == 1 or {_loaded(plan, name)} <= {MOST_BYTES}")]
     if "keep" in schedule:
         registers = context.device.limits.registers_per_sm or REGISTERS
-        kept = f"{name} * {product(schedule, 'keep', 'vector')} * {_kept(plan)} // 4 + {OTHERS}"
+        kept = f"{name} * {product(schedule, 'keep', 'vector')} * {kept_bytes(plan)} // 4 + {OTHERS}"
         threads = product(schedule, "lanes", "tasks")
         prefer.append(("tile_is_kept", f"{name} == 1 or {threads} * ({kept}) <= {registers}"))
     if shape.tasks:
@@ -87,15 +87,3 @@ def _loaded(plan: WritingPlan, name: str) -> str:
         own, shared = max((own, shared), (each, same))
     bytes_ = f"({name} * {own} + {shared})" if shared else f"{name} * {own}"
     return f"{product(plan.draft.schedule, 'vector', 'items')} * {bytes_}"
-
-
-def _kept(plan: WritingPlan) -> int:
-    """Bytes that a thread keeps for one index of a row."""
-    sizes = {
-        pack.key: index_bytes(pack, plan)
-        for group in plan.keeps
-        for loop in group.loops
-        for pack in loop.packs
-        if pack.key in group.shared
-    }
-    return sum(sizes.values())

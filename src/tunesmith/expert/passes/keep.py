@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import index_bytes, is_widest, planned
+from tunesmith.expert.passes.access import is_widest, kept_bytes, planned
 from tunesmith.expert.passes.port import Context, extend, move, product
 from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of, term
 from tunesmith.problem.template import Remedy
@@ -43,7 +43,7 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if "lanes" not in schedule:
         return "no loop is shared among threads"
     choice = ParameterChoice(name, (0, *KEPT), 0, "vectors of its row a thread keeps in registers; 0: none")
-    again = _kept_bytes(draft, context, choice)
+    again = _read_again(draft, context, choice)
     if isinstance(again, str):
         return again
     lanes, extent = schedule["lanes"].name, shape_of(draft, context).extent
@@ -67,7 +67,7 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     return extend(draft, "keep", choice, prefer, answers)
 
 
-def _kept_bytes(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> int | str:
+def _read_again(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> int | str:
     """Bytes to keep for one index of a row, or why there is nothing to keep."""
     if len(loops(draft.kernel)) < 2:
         return "there is one loop over the row only: nothing is read again"
@@ -76,11 +76,4 @@ def _kept_bytes(draft: TemplateDraft, context: Context, choice: ParameterChoice)
         return plan
     if not plan.keeps:
         return "no later loop over the same range reads what an earlier one has read, element by element"
-    sizes = {
-        pack.key: index_bytes(pack, plan)
-        for group in plan.keeps
-        for loop in group.loops
-        for pack in loop.packs
-        if pack.key in group.shared
-    }
-    return sum(sizes.values())
+    return kept_bytes(plan)
