@@ -14,11 +14,10 @@ from tests.samples import DEVICE, a_problem, a_template, config, outcome, record
 from tests.wording import says
 from tunesmith import backends
 from tunesmith.backends.cuda.compile import TOOLCHAIN
-from tunesmith.backends.messages import Devices, Unit
+from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.process import WorkerDied
 from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Status
@@ -346,33 +345,3 @@ class TestHowMuchAtOnce:
         assert machine.builder_count(device, wanted) == builders
         assert machine.builder_count(replace(device, absent=True), wanted) == (wanted or cores)
         assert machine.built_ahead(device, builders) == ahead
-
-
-# -- asking a driver ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("deaths", [0, 1, 2])
-def test_a_driver_that_crashes_once_is_asked_again(
-    deaths: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    class Worker:
-        def request(self, _message: object, deadline: float) -> tuple[Devices, bytes]:
-            if len(asked) <= deaths:
-                raise WorkerDied("killed by SIGSEGV")
-            return Devices((GPU,)), b""
-
-        def kill(self) -> None: ...
-
-    def spawn(role: str) -> Worker:
-        asked.append(role)
-        return Worker()
-
-    monkeypatch.setattr(machine, "worker_spawner", lambda *_: spawn)
-    if deaths < machine.LIST_TRIES:
-        assert machine.list_devices("opencl", tmp_path) == (GPU,)
-    else:
-        with pytest.raises(DeviceMissing, match="the opencl backend cannot start here: killed by SIGSEGV"):
-            machine.list_devices("opencl", tmp_path)
-    assert len(asked) == min(deaths + 1, machine.LIST_TRIES)

@@ -39,7 +39,6 @@ from tunesmith.space.params import Config
 DOCTOR = "see what is missing with: tunesmith doctor"
 UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
-LIST_TRIES = 2
 
 
 @dataclass(frozen=True)
@@ -100,24 +99,20 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
 
 
 def list_devices(spec: str, scratch: Path, sandbox: str = AUTO) -> tuple[Device, ...]:
-    """Asked in a worker, because a broken driver may take its process along; one that does is asked again
-    before it is said to be broken."""
+    """Asked in a worker, because a broken driver may take its process along."""
     if backends.plays_absent(spec):
         return ()
+    worker = worker_spawner(spec, scratch, sandbox)("devices")
     name = spec.partition(":")[0]
-    for left in reversed(range(LIST_TRIES)):
-        worker = worker_spawner(spec, scratch, sandbox)("devices")
-        try:
-            reply, _ = worker.request(ListDevices(), deadline=LIST_SECONDS)
-            break
-        except WorkerTimedOut as error:
-            slow = f"the {name} driver did not answer within {LIST_SECONDS:.0f} s"
-            raise DeviceMissing(slow, hint="see what is wrong with: tunesmith doctor") from error
-        except WorkerDied as error:
-            if not left:
-                raise DeviceMissing(f"the {name} backend cannot start here: {error}", hint=DOCTOR) from error
-        finally:
-            worker.kill()
+    try:
+        reply, _ = worker.request(ListDevices(), deadline=LIST_SECONDS)
+    except WorkerTimedOut as error:
+        slow = f"the {name} driver did not answer within {LIST_SECONDS:.0f} s"
+        raise DeviceMissing(slow, hint="see what is wrong with: tunesmith doctor") from error
+    except WorkerDied as error:
+        raise DeviceMissing(f"the {name} backend cannot start here: {error}", hint=DOCTOR) from error
+    finally:
+        worker.kill()
     if isinstance(reply, Failed):
         raise DeviceMissing(reply.message, hint=DOCTOR)
     assert isinstance(reply, Devices)
