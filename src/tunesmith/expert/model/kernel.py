@@ -108,6 +108,7 @@ class Each:
     line: int = field(default=0, compare=False)
     # That its turns may come in any order, and what that rests on; None: the word of whoever made the model.
     order: Fact | None = field(default=None, compare=False)
+    number: int = field(default=0, compare=False)  # among all loops, where a plan has counted them
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tunesmith.csource.walk import assigned_in, names_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Task, When, all_steps
 from tunesmith.expert.writing.naming import Knob, Names, Unwritable
+from tunesmith.expert.writing.nest import items
 from tunesmith.expert.writing.packs import Key, Pack
 from tunesmith.expert.writing.sites import AccessSite, Sites
 
@@ -103,13 +104,12 @@ class Blocking:
         if self.task.name in names_in(own):
             text = "const T b = (T)(start + r);" if self.task.type != "int" else "const T b = start + r;"
             own = (*words.code(text, T=self.task.type, b=self.task.name), *own)
+        within = None
         if guarded and self.is_counted:
             # The first is always there: what it loads the others need not load again.
             there, first = self._needs(words.expr("r"), span), "r <= span" if span else "r == 0"
-            own = (c.If(words.expr(f"{first} || there", span=integer(span), there=there), own),)
-        count = self.dims(span=span)[0]
-        text = "#pragma unroll\nfor (int r = 0; r < count; r++) { own; }"
-        return words.code(text, count=count, own=own)
+            within = words.expr(f"{first} || there", span=integer(span), there=there)
+        return items(str(words.words["r"]), self.dims(span=span)[0], within=within).over(own)
 
     def _needs(self, row: c.Expr, span: int = 0) -> c.Expr:
         """Whether one of the team's tasks needs that row."""

@@ -17,6 +17,7 @@ from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, known_types
 from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import wide
+from tunesmith.expert.writing.nest import Axis
 from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
@@ -118,25 +119,22 @@ class KernelText:
         if plan.counts_tasks:
             first = extents[0] if fits else c.Cast(c.Type(type_), extents[0])
             count = product_of(first, *extents[1:])
-        goes_on = ["PERSIST"] if knobs.persistent.most > 0 else []
+        several = ["PERSIST"] if knobs.persistent.most > 0 else []
         if knobs.split.most > 0 and plan.counts_tasks:  # else there is a block for every task
-            goes_on.append("SPLIT")
+            several.append("SPLIT")
         body = (
             *self._task_names(type_),
             *self._staged_rows(),
             *self._steps(plan.kernel.steps, scope | {task.name for task in plan.kernel.tasks}),
         )
-        start, turns = w.code(
-            "{ const T first = (T)TASK_BLOCK * TASKS; }"
-            "for (T first = (T)TASK_BLOCK * TASKS; first < tasks; first += (T)TASK_BLOCKS * TASKS) {}",
-            T=type_,
-        )
-        said = c.Comment("blocks go on to further tasks", behind=True)
-        whole: c.Stmt = c.Scope((*start.body, *body)) if isinstance(start, c.Scope) else start
-        if goes_on:
-            condition = w.expr(" || ".join(goes_on))
-            whole = c.Alternative(condition, (turns,), (start,), body, comments=(said,))
-        return (*w.code("const T tasks = count;", T=type_, count=count), *commented([whole], (c.BLANK,)))
+        first, step = (w.expr(text, T=type_) for text in ("(T)TASK_BLOCK * TASKS", "(T)TASK_BLOCKS * TASKS"))
+        turns = Axis(str(w.words["first"]), self._tasks, first, step, type_)
+        whole = turns.at_start(body)
+        if several:
+            said, goes_on = "blocks go on to further tasks", w.expr(" || ".join(several))
+            comments = (c.Comment(said, behind=True),)
+            whole = (c.Alternative(goes_on, turns.over(()), turns.at_start(), body, comments=comments),)
+        return (*w.code("const T tasks = count;", T=type_, count=count), *commented(whole, (c.BLANK,)))
 
     def _task_names(self, type_: str) -> tuple[c.Stmt, ...]:
         plan, w = self._plan, self._w
@@ -212,7 +210,8 @@ class KernelText:
                     done.append(c.If(condition, yes, no, line=step.line))
                 case Repeat():
                     inner = self._steps(step.body, scope | {step.index})
-                    done += at_line(_repeat(step, inner), step.line)
+                    turns = Axis(step.index, step.stop, step.start, step.step, step.type)
+                    done += at_line(turns.over(inner), step.line)
         return tuple(done)
 
     def _statements(self, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
@@ -223,11 +222,6 @@ class KernelText:
 def _named(type_: str, name: str, value: c.Expr) -> tuple[c.Stmt, ...]:
     """Nothing where there is no name for it."""
     return (c.Declare(c.Type(type_, const=True), name, value),) if name else ()
-
-
-def _repeat(step: Repeat, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
-    text, start, stop = "for (T i = start; i < stop; i += by) { body; }", step.start, step.stop
-    return code(text, T=step.type, i=step.index, start=start, stop=stop, by=step.step, body=body)
 
 
 def product_of(*factors: c.Expr) -> c.Expr:

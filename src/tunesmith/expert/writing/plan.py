@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Literal
 
 from tunesmith.csource.lex import directives
 from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Number, Type
@@ -32,33 +34,50 @@ from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathe
 from tunesmith.expert.writing.sizes import Sizes
 from tunesmith.problem.problem import Problem
 
-
-@dataclass
-class Group:
-    """Loops over the same range, one after the other, between which a thread's elements can stay."""
-
-    loops: list[LoopPlan] = field(default_factory=list)
-    shared: set[Key] = field(default_factory=set)  # packs that live as long as the group
+Level = Literal["registers", "shared", "global"]
 
 
-@dataclass
+@dataclass(frozen=True)
+class Buffer:
+    """Where a loop's elements of one pack lie while threads work on them, and for how long.
+
+    A buffer lives for a turn. One that is `kept` lives as long as the loops over one range, where the
+    schedule keeps rows in registers: then what is `filled` is not loaded, what is `replaced` or lies in
+    shared memory otherwise is not stored, and what is `wanted` a later loop reads again.
+    """
+
+    name: str
+    home: Level  # where its elements come from and go to; the buffer itself is in registers
+    kept: bool = False
+    filled: bool = False  # by an earlier loop
+    replaced: bool = False  # by a later one that stores all of it, and not read in between
+    wanted: bool = False
+
+
+@dataclass(frozen=True)
 class LoopPlan:
     each: Each
-    packs: tuple[Pack, ...]
-    names: dict[Key, str] = field(default_factory=dict)
+    packs: tuple[Pack, ...] = ()
+    buffers: Mapping[Key, Buffer] = field(default_factory=dict)
     tail: bool = False  # the range may end within a pack
-    group: Group | None = None
-    reused: set[Key] = field(default_factory=set)  # loaded, or made, by an earlier loop of the group
-    dead: set[Key] = field(default_factory=set)  # stored again by a later one, and not read in between
+    in_row: bool = False  # one of several loops over a range, between which a thread's elements can stay
+    opens: tuple[Pack, ...] = ()  # where it is the first of these: all packs that stay in one of them
 
     @property
     def is_packed(self) -> bool:
         """Whether a thread takes VEC neighbours at once: where one access at least is wide, or must be."""
-        return self.group is not None or any(pack.width for pack in self.packs)
+        return self.in_row or any(pack.width for pack in self.packs)
 
     @property
     def extent(self) -> Expr:
         return extent_of(self.each)
+
+    @property
+    def kept(self) -> frozenset[Key]:
+        return frozenset(key for key, buffer in self.buffers.items() if buffer.kept)
+
+    def name(self, pack: Pack) -> str:
+        return self.buffers[pack.key].name
 
 
 @dataclass
@@ -69,8 +88,7 @@ class WritingPlan:
     sizes: Sizes
     knobs: Knobs
     names: Names
-    loops: dict[int, LoopPlan]  # by id of the loop
-    groups: list[Group]
+    all_loops: tuple[LoopPlan, ...]  # by their numbers
     arrays: dict[str, Type]  # pointer parameters
     written: frozenset[str]  # arrays the kernel writes, and their aliases
     element_align: dict[str, int]
@@ -129,10 +147,6 @@ class WritingPlan:
         return not any(names_in(task.extent) & set(BUILTINS) for task in self.tasks)
 
     @property
-    def all_loops(self) -> tuple[LoopPlan, ...]:
-        return tuple(self.loops.values())
-
-    @property
     def is_spread(self) -> bool:
         """Whether several blocks share a task's elements."""
         return self.is_flat or self.knobs.split.most > 0
@@ -147,18 +161,18 @@ class WritingPlan:
         return any(loop.each.totals for loop in self.all_loops)
 
     @property
-    def keeps(self) -> tuple[Group, ...]:
-        """Groups with something to keep, where the schedule may keep it."""
-        return tuple(self.groups) if self.knobs.keep.most > 0 else ()
+    def keeps(self) -> bool:
+        """Whether rows may stay in registers: the schedule says so, and loops read elements again."""
+        return self.knobs.keep.most > 0 and any(loop.in_row for loop in self.all_loops)
 
     @property
     def keeps_staged(self) -> bool:
         """Whether nothing is left in shared memory once rows are kept."""
-        kept = {key[0] for group in self.keeps for key in group.shared}
-        return bool(self.keeps) and all(staged.name in kept for staged in self.kernel.staged)
+        kept = {key[0] for loop in self.all_loops for key in loop.kept}
+        return self.keeps and all(staged.name in kept for staged in self.kernel.staged)
 
     def loop(self, each: Each) -> LoopPlan:
-        return self.loops[id(each)]
+        return self.all_loops[each.number]
 
 
 def loops_in(steps: Sequence[Step]) -> Iterator[Each]:
@@ -174,22 +188,20 @@ def has_nested_totals(steps: Sequence[Step]) -> bool:
 # -- loops over one range between which a thread's elements can stay, and those that may run side by side
 
 
-def group_loops(steps: Sequence[Step], plan: WritingPlan) -> None:
-    """Groups among the loops of one list of steps; branches and loops have lists of their own."""
-    ranges: dict[tuple[object, object], Group] = {}
+def rows(steps: Sequence[Step]) -> Iterator[list[Each]]:
+    """Several loops over one range in one list of steps; branches and loops have lists of their own."""
+    ranges: dict[tuple[object, object], list[Each]] = {}
     for step in steps:
         match step:
             case Each():
                 key = (frozenset(terms(step.start).items()), frozenset(terms(step.stop).items()))
-                ranges.setdefault(key, Group()).loops.append(plan.loop(step))
+                ranges.setdefault(key, []).append(step)
             case When(then=then, otherwise=otherwise):
-                group_loops(then, plan)
-                group_loops(otherwise, plan)
+                yield from rows(then)
+                yield from rows(otherwise)
             case Repeat(body=body):
-                group_loops(body, plan)
-    for group in ranges.values():
-        if len(group.loops) > 1 and plan.sizes.node(group.loops[0].extent) is not None:
-            _share(group, plan)
+                yield from rows(body)
+    yield from (loops for loops in ranges.values() if len(loops) > 1)
 
 
 def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
@@ -200,42 +212,55 @@ def side_by_side(plan: WritingPlan) -> list[tuple[LoopPlan, ...]]:
     for run in runs(plan.kernel.steps, Independence.of(plan.kernel, plan.problem)):
         loops = tuple(plan.loop(each) for each in run)
         packed = {any(pack.width for pack in loop.packs) for loop in loops}
-        whole = not any(loop.tail or loop.group is not None for loop in loops)
+        whole = not any(loop.tail or loop.in_row for loop in loops)
         if whole and len(packed) == 1 and plan.sizes.node(length_of_all(run)) is not None:
             found.append(loops)
     return found
 
 
-def _share(group: Group, plan: WritingPlan) -> None:
+def _kept(loops: Sequence[Each], plan: WritingPlan) -> list[LoopPlan]:
+    """Loops over one range, with the buffers that stay from one to a later one."""
+    row = [plan.loop(each) for each in loops]
+    if plan.sizes.node(row[0].extent) is None:
+        return row
     staged = {staged.name for staged in plan.kernel.staged}
-    elsewhere = _outside(group, plan)
-    if staged & elsewhere & {name for loop in group.loops for name in names_in(loop.each.body)}:
-        return  # a loop in a branch reads what this group would have kept in registers alone
-    touched = elsewhere & plan.written
+    elsewhere = _outside(row, plan)
+    if staged & elsewhere & {name for loop in row for name in names_in(loop.each.body)}:
+        return row  # a loop in a branch reads what these would have kept in registers alone
     uses: dict[Key, list[tuple[LoopPlan, Pack]]] = {}
-    for loop in group.loops:
+    for loop in row:
         for pack in loop.packs:
             uses.setdefault(pack.key, []).append((loop, pack))
-    names = {key: members[0][0].names[key] for key, members in uses.items()}
-    for key, members in uses.items():
-        array = key[0]
-        if len(members) < 2 or (array not in staged and (array in touched or _other_keys(group, key, plan))):
-            continue
-        if array not in staged and len(_names_of(array, plan)) > 1:
-            continue  # a store by another name would be missed
-        if not any(p.loads for _, p in members[1:]) and sum(p.stores for _, p in members) < 2:
-            continue  # nothing is read or stored again
-        group.shared.add(key)
-        for position, (loop, pack) in enumerate(members):
-            loop.names[key] = names[key]
-            if position and pack.loads:
-                loop.reused.add(key)
-            if pack.stores and any(p.stores for _, p in members[position + 1 :]):
-                loop.dead.add(key)
-    if group.shared:
-        for loop in group.loops:
-            loop.group = group
-        plan.groups.append(group)
+    shared = {
+        key: members
+        for key, members in uses.items()
+        if _is_used_again([pack for _, pack in members])
+        and (key[0] in staged or not (key[0] in elsewhere & plan.written or _is_mixed(row, key, plan)))
+    }
+    if not shared:
+        return row
+    done = []
+    for number, loop in enumerate(row):
+        buffers = dict(loop.buffers)
+        for key, members in shared.items():
+            first = members[0][0]
+            own = next((pack for pack in loop.packs if pack.key == key), None)
+            later = [pack for other in row[number + 1 :] for pack in other.packs if pack.key == key]
+            if own is not None or number == 0:
+                buffers[key] = replace(
+                    first.buffers[key],
+                    kept=True,
+                    filled=own is not None and own.loads and loop is not first,
+                    replaced=own is not None and own.stores and any(pack.stores for pack in later),
+                    wanted=any(pack.loads for pack in later),
+                )
+        opens = () if number else tuple(members[0][1] for members in shared.values())
+        done.append(replace(loop, buffers=buffers, in_row=True, opens=opens))
+    return done
+
+
+def _is_used_again(packs: Sequence[Pack]) -> bool:
+    return any(pack.loads for pack in packs[1:]) or sum(pack.stores for pack in packs) > 1
 
 
 def _names_of(array: str, plan: WritingPlan) -> frozenset[str]:
@@ -263,19 +288,21 @@ def _in_turn(each: Each, plan: WritingPlan) -> set[str]:
     return {name for name in storage if storage[name] in mixed}
 
 
-def _outside(group: Group, plan: WritingPlan) -> set[str]:
-    """Names in steps other than the group's loops."""
-    own = {id(loop.each) for loop in group.loops}
-    others = [step for step in all_steps(plan.kernel.steps) if id(step) not in own]
+def _outside(row: Sequence[LoopPlan], plan: WritingPlan) -> set[str]:
+    """Names in steps other than these loops."""
+    own = {loop.each.number for loop in row}
+    others = [s for s in all_steps(plan.kernel.steps) if not isinstance(s, Each) or s.number not in own]
     return {name for step in others for part in own_parts(step) for name in names_in(part)}
 
 
-def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
-    """Whether the group touches a written array also in another way than by this key."""
+def _is_mixed(row: Sequence[LoopPlan], key: Key, plan: WritingPlan) -> bool:
+    """Whether the loops touch the array by another name as well or, if it is written, in another way."""
     array = key[0]
+    if len(_names_of(array, plan)) > 1:
+        return True  # a store by another name would be missed
     if array not in plan.written:
         return False
-    for loop in group.loops:
+    for loop in row:
         packs = {node: pack.key for pack in loop.packs for node, _ in pack.sites}
         sites = Sites.of(loop.each.body, plan.arrays)
         others = (site for site in sites.found if site.array == array and packs.get(site.node) != key)
@@ -288,12 +315,12 @@ def _other_keys(group: Group, key: Key, plan: WritingPlan) -> bool:
 
 
 def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
-    steps = map_steps(_flat_staged(draft.kernel), lambda step: replace(step))
-    if "beside" in draft.schedule and len(problem.launches) == 1:
-        steps = gathered(steps, Independence.of(draft.kernel, problem))
-    kernel = replace(draft.kernel, steps=steps)
     if len(problem.launches) != 1:
         raise Unwritable("the problem launches several kernels; the writer writes one")
+    steps = _flat_staged(draft.kernel)
+    if "beside" in draft.schedule:
+        steps = gathered(steps, Independence.of(draft.kernel, problem))
+    kernel = replace(draft.kernel, steps=_numbered(steps))
     texts = [problem.kernel.text, kernel.function.text, *(text for _, text in problem.kernel.headers)]
     taken = [choice.name for choice in draft.schedule.choices]
     names = Names(texts, [*taken, *problem.size_names, *_model_names(kernel)])
@@ -301,7 +328,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     sizes = Sizes.of(kernel, problem)
     arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
     found = WritingPlan(
-        draft, problem, kernel, sizes, knobs, names, {}, [], arrays, _written(kernel, arrays, problem),
+        draft, problem, kernel, sizes, knobs, names, (), arrays, _written(kernel, arrays, problem),
         _alignments(kernel, problem),
     )  # fmt: skip
     _refuse_launch_words(kernel)
@@ -311,13 +338,19 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
         if found.is_flat or found.language == "opencl":
             raise Unwritable("there are no tasks, or no registers, to take several at once")
         found.blocking = Blocking.of(kernel, found.tasks, knobs.blocking, names, found.written)
-    for each in loops_in(kernel.steps):
-        found.loops[id(each)] = _plan_loop(each, found)
+    found.all_loops = tuple(_plan_loop(each, found) for each in loops_in(kernel.steps))
     if found.language != "opencl":  # a CPU's caches keep rows better than its few registers
-        group_loops(kernel.steps, found)
+        kept = {loop.each.number: loop for row in rows(kernel.steps) for loop in _kept(row, found)}
+        found.all_loops = tuple(kept.get(loop.each.number, loop) for loop in found.all_loops)
         if "beside" in draft.schedule:
             found.beside = side_by_side(found)
     return found
+
+
+def _numbered(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """With every loop's number among all of them."""
+    count = itertools.count()
+    return map_steps(steps, lambda s: replace(s, number=next(count)) if isinstance(s, Each) else s)
 
 
 def _refuse_launch_words(kernel: KernelModel) -> None:
@@ -394,16 +427,19 @@ def _plan_loop(each: Each, plan: WritingPlan) -> LoopPlan:
     knobs, vector = plan.knobs, plan.knobs.vector
     narrow = vector.most == knobs.items.most == knobs.blocking.most == 1
     if narrow and knobs.keep.most == 0 and "ring" not in plan.draft.schedule:
-        return LoopPlan(each, ())
+        return LoopPlan(each)
     aligned = plan.language != "opencl"
     staged = [staged.name for staged in plan.kernel.staged]
     packs = pack_accesses(each, plan.arrays, staged, plan.sizes, vector.most, aligned)
     in_turn = _in_turn(each, plan)
     packs = tuple(pack for pack in packs if pack.array not in in_turn)
-    loop = LoopPlan(each, packs)
-    for pack in packs:
-        loop.names[pack.key] = plan.names.fresh(f"{pack.array}_pack")
-    loop.tail = plan.is_flat or not plan.sizes.is_plain(loop.extent) or plan.language == "opencl"
-    if loop.tail and any(pack.array in staged for pack in packs):
+    tail = plan.is_flat or not plan.sizes.is_plain(extent_of(each)) or not aligned
+    if tail and any(pack.array in staged for pack in packs):
         raise Unwritable("what a loop keeps for a later one has no length that the contract tells")
-    return loop
+    buffers = {
+        pack.key: Buffer(
+            plan.names.fresh(f"{pack.array}_pack"), "shared" if pack.array in staged else "global"
+        )
+        for pack in packs
+    }
+    return LoopPlan(each, packs, buffers, tail)

@@ -20,7 +20,7 @@ from tunesmith.expert.model.kernel import Each, Let, Repeat, Step, When
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import Group, LoopPlan, WritingPlan
+from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals
 
 LEAST_CAPABILITY = 80
@@ -99,7 +99,7 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
 
 
 def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
-    """By id of a loop: the next one of its list of steps, and names that may get a value in between.
+    """By number of a loop: the next one of its list of steps, and names that may get a value in between.
 
     None where anything but definitions lies between the two.
     """
@@ -109,7 +109,7 @@ def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozense
         match step:
             case Each():
                 if last is not None:
-                    yield id(last), (step, changed)
+                    yield last.number, (step, changed)
                 last, changed = step, frozenset()
             case Let(body=body):
                 by_reference = {a.name for call in calls_in(body) for a in call.args if isinstance(a, Name)}
@@ -138,7 +138,7 @@ class RingLoops(GpuLoops):
         words = {word: plan.names.fresh(word) for word in own}
         self._turn_ahead = plan.names.fresh("s")
         self._regions = [plan.names.fresh(f"RING_{number}") for number in range(len(self.ring))]
-        self._stage: dict[int, str] = {}  # by id of a loop: the stage whose turn it is
+        self._stage: dict[int, str] = {}  # by number of a loop: the stage whose turn it is
         self._ends: dict[int, Expr] = {}  # of loops whose first chunks are under way before their time
         self._next = dict(followers(plan.kernel.steps))
         knobs = {"STAGES": choice.name, "TASKS": plan.knobs.tasks.name}
@@ -172,12 +172,12 @@ class RingLoops(GpuLoops):
         packs = ringed(self._plan, loop) if self.ring else ()
         if not packs:
             return super()._packed(loop, body, end)
-        before = () if id(loop.each) in self._stage else self._first_chunks(loop, packs, end)
+        before = () if loop.each.number in self._stage else self._first_chunks(loop, packs, end)
         return (*before, *super()._packed(loop, body, end))
 
     def _first_chunks(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
         w, type_ = self.words, self._plan.index_type(loop)
-        stage = self._stage[id(loop.each)] = self._plan.names.fresh("stage")
+        stage = self._stage[loop.each.number] = self._plan.names.fresh("stage")
         first = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_)
         sent = self._sent(loop, packs, end, Name(self._turn_ahead))
         start = w.code(
@@ -194,7 +194,7 @@ class RingLoops(GpuLoops):
 
     def _before_totals(self, each: Each) -> tuple[Stmt, ...]:
         """The first chunks of the next loop, where these do not depend on the totals."""
-        found = self._next.get(id(each)) if self.ring and each.totals else None
+        found = self._next.get(each.number) if self.ring and each.totals else None
         if found is None:
             return ()
         loop, changing = self._plan.loop(found[0]), found[1] | {total.name for total in each.totals}
@@ -204,22 +204,20 @@ class RingLoops(GpuLoops):
         if not packs or used & changing:
             return ()
         before, end = super()._end(loop)
-        self._ends[id(loop.each)] = end
+        self._ends[loop.each.number] = end
         return (*before, *self._first_chunks(loop, packs, end))
 
     def _end(self, loop: LoopPlan) -> tuple[tuple[Stmt, ...], Expr]:
-        known = self._ends.get(id(loop.each)) if self.ring else None
+        known = self._ends.get(loop.each.number) if self.ring else None
         return super()._end(loop) if known is None else ((), known)
 
-    def _loads(
-        self, loop: LoopPlan, packs: Sequence[Pack], end: Expr, group: Group | None
-    ) -> tuple[Stmt, ...]:
-        direct = super()._loads(loop, packs, end, group)
+    def _loads(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
+        direct = super()._loads(loop, packs, end)
         own = ringed(self._plan, loop) if self.ring else ()
         if not own:
             return direct
-        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[id(loop.each)]
-        rest = super()._loads(loop, [pack for pack in packs if pack not in own], end, group)
+        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[loop.each.number]
+        rest = super()._loads(loop, [pack for pack in packs if pack not in own], end)
         taken = [self._method(loop, pack, "take", *self._where(loop, pack, Name(stage))) for pack in own]
         turn = w.code(
             """wait_copies();
@@ -229,7 +227,7 @@ class RingLoops(GpuLoops):
             commit_copies();
             stage = stage + 1 < STAGES ? stage + 1 : 0;""",
             T=type_, stage=stage, step=self._step(type_), sent=self._sent(loop, own, end, Name(stage)),
-            taken=self._of_one_task(loop, self._over_whole(loop, end, "ITEMS", taken)),
+            taken=self._of_one_task(loop, self._items(loop, end, "ITEMS").over(taken)),
         )  # fmt: skip
         return w.when("STAGES", (*rest, *turn), direct)
 
@@ -243,8 +241,8 @@ class RingLoops(GpuLoops):
             where, once = self._where(loop, pack, stage), Name("true" if self._is_once(pack) else "false")
             args = (*where, self._address(pack, loop), once)
             copies.append(Evaluate(Call(f"{self._pack_type(pack)}::copy", args)))
-        whole = self._over_whole(loop, end, "ITEMS", copies, self.words.expr("ahead"))
-        return self._of_one_task(loop, whole)
+        ahead = self._items(loop, end, "ITEMS", self.words.expr("ahead"))
+        return self._of_one_task(loop, ahead.over(copies))
 
     def _of_one_task(self, loop: LoopPlan, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """A team that copies ahead takes one task at a time, which may be the first of one."""

@@ -53,8 +53,8 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
         if texts:
             require("whole_vectors", " and ".join(f"{text} == 0" for text in texts))
     if knobs.keep.most > 0:
-        for number, group in enumerate(plan.keeps):
-            extent = plan.sizes.text(group.loops[0].extent)
+        for number, loop in enumerate(loop for loop in plan.all_loops if loop.opens):
+            extent = plan.sizes.text(loop.extent)
             keep = knobs.keep.size_text
             name = f"row_fits_{number + 1}" if number else "row_fits"
             require(name, f"{keep} == 0 or {lanes} * {vec} * {keep} >= {extent}")
@@ -157,9 +157,9 @@ def _pieces(plan: WritingPlan, chunk: str) -> str:
     length = _longest(plan, [loop.extent for loop in plan.all_loops])
     beside = plan.draft.schedule.get("beside")
     if beside is not None and plan.beside:
-        inside = {id(loop) for run in plan.beside for loop in run}
+        inside = {loop.each.number for run in plan.beside for loop in run}
         lengths = [length_of_all(loop.each for loop in run) for run in plan.beside]
-        rest = [loop.extent for loop in plan.all_loops if id(loop) not in inside]
+        rest = [loop.extent for loop in plan.all_loops if loop.each.number not in inside]
         length = f"({_longest(plan, [*lengths, *rest])} if {beside.name} else {length})"
     return f"max(1, ceildiv({length}, {chunk}))"
 
