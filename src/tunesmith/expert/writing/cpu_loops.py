@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording, code
+from tunesmith.csource.snippets import code
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
@@ -224,8 +224,6 @@ class CpuLoops(ElementLoops):
     def __init__(self, plan: WritingPlan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
         super().__init__(plan, fast, inside)
         self._totals, self._lift = totals, lift
-        own = {word: plan.names.fresh(word) for word in ("apart", "LOAD", "STORE")}
-        self.words = Wording({**self.words.words, **own, "vec": lift.vec})
         self.uses_vectors, self.folds = False, Folds(plan, lift.vec)
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import rename
@@ -39,10 +38,6 @@ class LoopPart:
 
 class SideBySide(RingLoops):
     """Every loop as it is, and those of a run as one where the schedule says so."""
-
-    @cached_property
-    def _own(self) -> str:
-        return self._plan.names.fresh("own")
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:
         beside = self._plan.draft.schedule.get("beside")
@@ -143,7 +138,7 @@ class SideBySide(RingLoops):
         value = parts[-1].index(self._here)
         for part in reversed(parts[:-1]):
             value = c.Ternary(c.Binary("<", self._here, c.Name(part.end)), part.index(self._here), value)
-        return c.Declare(c.Type(type_, const=True), self._own, value)
+        return c.Declare(c.Type(type_, const=True), self._plan.word("own"), value)
 
     def _moves(self, parts: Sequence[LoopPart], type_: str, loads: Sequence[Pack] | None) -> Iterator[c.Stmt]:
         """Packs come or go, each from or to where it lies in the loop that the index belongs to."""
@@ -159,7 +154,7 @@ class SideBySide(RingLoops):
     def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> c.Expr:
         places: list[c.Expr] = []
         for part, pack in packs:
-            at: c.Expr = c.Name(self._own) if len(packs) > 1 else part.index(self._here)
+            at: c.Expr = c.Name(self._plan.word("own")) if len(packs) > 1 else part.index(self._here)
             if part.loop.each.type != type_ and part.loop.each.type == self._plan.index_type(part.loop):
                 at = c.Cast(c.Type(part.loop.each.type), at)
             places.append(self._place(pack, part.loop, at))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording, code
+from tunesmith.csource.snippets import code
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, map_nodes, map_statements, names_in
@@ -16,7 +16,7 @@ from tunesmith.expert.writing.blocking import RowTable
 from tunesmith.expert.writing.comments import at_line
 from tunesmith.expert.writing.fast_math import FastMath, Inverses
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
-from tunesmith.expert.writing.nest import Axis, items, nest
+from tunesmith.expert.writing.nest import LoopAxis, items, nest
 from tunesmith.expert.writing.packs import Pack, converted, replacements
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals, assigned, joined, started
@@ -37,10 +37,7 @@ class GpuLoops(ElementLoops):
     def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
         super().__init__(plan, fast, inside)
         self._totals, self._pack = totals, pack
-        own = {word: plan.names.fresh(word) for word in ("CHAINS", "COUNT", "v")}
-        knobs = {"KEEP": plan.knobs.keep.name, "SPLIT": plan.knobs.split.name}
-        self.words = Wording({**self.words.words, **own, **knobs})
-        self._of_pack = own["v"]
+        self._of_pack = plan.word("v")
         self._blocking = plan.blocking
 
     def defines(self) -> tuple[c.Stmt, ...]:
@@ -135,7 +132,7 @@ class GpuLoops(ElementLoops):
         own = self.words.code("const T i = (T)base;", T=each.type, i=each.index)
         return self._turns_of_lanes(loop, end).over((*own, *stmts))
 
-    def _turns_of_lanes(self, loop: LoopPlan, end: c.Expr, name: str = "", type_: str = "") -> Axis:
+    def _turns_of_lanes(self, loop: LoopPlan, end: c.Expr, name: str = "", type_: str = "") -> LoopAxis:
         """One element after the other."""
         type_ = type_ or self._plan.index_type(loop)
         per_block = self.words.expr("LANES * ITEMS" if self._plan.knobs.items.most > 1 else "LANES")
@@ -271,19 +268,16 @@ class GpuLoops(ElementLoops):
         plain = self._element(each, body.packed, here, type_)
         if found is None or convert is None:
             return plain
-        kept = self.words.code("values[v] = value;", values=self._values, value=found.value)
-        both = found.form.format(
-            a=f"{self._values}[{self._of_pack}]", b=f"{self._values}[{self._of_pack} + 1]"
-        )
+        kept = self.words.code("values[v] = value;", value=found.value)
+        values = self._plan.word("values")
+        both = found.form.format(a=f"{values}[{self._of_pack}]", b=f"{values}[{self._of_pack} + 1]")
         text = """float values[VEC];
             single;
             #pragma unroll
             for (int v = 0; v < VEC; v += 2)
                 ((unsigned short *)into)[v / 2] = both;"""
         single = self._element(each, (*found.before, *kept), here, type_)
-        pairs = self.words.code(
-            text, values=self._values, single=single, into=found.into, both=c.Opaque(both)
-        )
+        pairs = self.words.code(text, single=single, into=found.into, both=c.Opaque(both))
         return self.words.when(f"{convert.name} && VEC > 1", pairs, plain, "two at a time")
 
     def _element(self, each: Each, body: tuple[c.Stmt, ...], here: c.Expr, type_: str) -> tuple[c.Stmt, ...]:
@@ -292,10 +286,6 @@ class GpuLoops(ElementLoops):
             value = index if type_ == each.type else c.Cast(c.Type(each.type), index)
             own.append(c.Declare(c.Type(each.type, const=True), each.index, value))
         return items(self._of_pack, self.words.expr("VEC"), own).over(self._statements(each, body))
-
-    @cached_property
-    def _values(self) -> str:
-        return self._plan.names.fresh("values")
 
     @property
     def settles(self) -> bool:

@@ -17,7 +17,7 @@ from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, known_types
 from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import wide
-from tunesmith.expert.writing.nest import Axis
+from tunesmith.expert.writing.nest import LoopAxis
 from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
@@ -46,13 +46,8 @@ class KernelText:
     ) -> None:
         self._plan, self._fast, self._baked = plan, fast, baked
         self._inside, self._totals, self.loops = inside, totals, loops
-        own = ("task", "tasks", "first", "TASK_BLOCK", "TASK_BLOCKS", "kept_bytes")
-        words = {word: plan.names.fresh(word) for word in own}
-        knobs = {"TASKS": plan.knobs.tasks, "SPLIT": plan.knobs.split, "KEEP": plan.knobs.keep}
-        knobs["PERSIST"] = plan.knobs.persistent
-        named = {word: knob.name for word, knob in knobs.items()}
-        self._w = Wording({**loops.words.words, **named, **words, "inside": inside})
-        self._tasks = c.Name(words["tasks"])
+        self._w = Wording({**loops.words.words, "inside": inside})
+        self._tasks = c.Name(plan.word("tasks"))
 
     def defines(self) -> tuple[c.Stmt, ...]:
         plan, define = self._plan, self._w.define
@@ -128,7 +123,7 @@ class KernelText:
             *self._steps(plan.kernel.steps, scope | {task.name for task in plan.kernel.tasks}),
         )
         first, step = (w.expr(text, T=type_) for text in ("(T)TASK_BLOCK * TASKS", "(T)TASK_BLOCKS * TASKS"))
-        turns = Axis(str(w.words["first"]), self._tasks, first, step, type_)
+        turns = LoopAxis(plan.word("first"), self._tasks, first, step, type_)
         whole = turns.at_start(body)
         if several:
             said, goes_on = "blocks go on to further tasks", w.expr(" || ".join(several))
@@ -210,7 +205,7 @@ class KernelText:
                     done.append(c.If(condition, yes, no, line=step.line))
                 case Repeat():
                     inner = self._steps(step.body, scope | {step.index})
-                    turns = Axis(step.index, step.stop, step.start, step.step, step.type)
+                    turns = LoopAxis(step.index, step.stop, step.start, step.step, step.type)
                     done += at_line(turns.over(inner), step.line)
         return tuple(done)
 

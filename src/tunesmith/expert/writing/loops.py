@@ -21,7 +21,7 @@ from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.writing.fast_math import FastMath, Inverses, known_types
-from tunesmith.expert.writing.nest import Axis, items
+from tunesmith.expert.writing.nest import LoopAxis, items
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
 from tunesmith.expert.writing.sites import counted, starts_at_zero
@@ -163,13 +163,10 @@ class ElementLoops:
     def __init__(self, plan: WritingPlan, fast: FastMath, inside: str) -> None:
         self._plan, self._fast = plan, fast
         self._inside = inside  # whether the task is one; "" where every thread that comes here has one
+        self.words = plan.words
         # base: where a thread's turn begins; k: which of its packs; here: the index where that one starts.
-        own = ("lane", "PIECE", "PIECES", "CHUNK", "base", "k", "here")
-        words = {word: plan.names.fresh(word) for word in own}
-        knobs = {"LANES": plan.knobs.lanes, "VEC": plan.knobs.vector, "ITEMS": plan.knobs.items}
-        self.words = Wording({**words, **{word: knob.name for word, knob in knobs.items()}})
-        self.lane, self._item = words["lane"], words["k"]
-        self._here, self._base = c.Name(words["here"]), words["base"]
+        self.lane, self._item, self._base = (plan.word(word) for word in ("lane", "k", "base"))
+        self._here = c.Name(plan.word("here"))
         self.division = IndexDivision(plan)
 
     def defines(self) -> tuple[c.Stmt, ...]:
@@ -202,19 +199,19 @@ class ElementLoops:
         before = self.words.expr("(T)PIECE * per_block", T=type_, per_block=per_block)
         return (before,) if self._plan.is_spread else ()
 
-    def _turns(self, type_: str, first: c.Expr, end: c.Expr, per_block: c.Expr, name: str = "") -> Axis:
+    def _turns(self, type_: str, first: c.Expr, end: c.Expr, per_block: c.Expr, name: str = "") -> LoopAxis:
         """A thread's turns, of which all blocks at a task together take `per_block` each."""
         step = self.words.expr("(T)PIECES * per_block", T=type_, per_block=per_block)
-        return Axis(name or self._base, end, first, step if self._plan.is_spread else per_block, type_)
+        return LoopAxis(name or self._base, end, first, step if self._plan.is_spread else per_block, type_)
 
-    def _items(self, loop: LoopPlan, end: c.Expr, count: str, base: c.Expr | None = None) -> Axis:
+    def _items(self, loop: LoopPlan, end: c.Expr, count: str, base: c.Expr | None = None) -> LoopAxis:
         """A thread's packs of the chunk at hand, or at `base`, as far as they lie in the range."""
         within = self.words.expr("here + (VEC - 1) < end" if loop.tail else "here < end", end=end)
         return self._all_items(self._plan.index_type(loop), count, base, within)
 
     def _all_items(
         self, type_: str, count: str, base: c.Expr | None = None, within: c.Expr | None = None
-    ) -> Axis:
+    ) -> LoopAxis:
         text, base = "const T here = base + k * (LANES * VEC);", base or c.Name(self._base)
         own = self.words.code(text, T=type_, base=base)
         return items(self._item, self.words.expr(count), own, within)

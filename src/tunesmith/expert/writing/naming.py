@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Number
+from tunesmith.csource.snippets import Wording
 from tunesmith.csource.walk import fresh_name, numbered
 from tunesmith.expert.model.kernel import KernelModel, Schedule
 
@@ -58,6 +59,22 @@ def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
         if text not in found.values():
             found[numbered(name, found)] = text
     return tuple(found.items())
+
+
+# Words that snippets use all over the writer -> what they say.
+_WORDS = (
+    *("lane", "PIECE", "PIECES", "TASK_BLOCK", "TASK_BLOCKS"),  # threads and blocks
+    *("task", "tasks", "first", "kept_bytes"),  # tasks, and what their loops leave in shared memory
+    *("base", "CHUNK", "k", "here", "COUNT", "v", "CHAINS", "values", "own"),  # a turn, its packs, an element
+    *("TEAM", "WARPS", "WAYS", "turn", "step", "mates", "count", "away", "apart"),  # totals
+    *("LOAD", "STORE"),  # vectors of OpenCL
+)  # fmt: skip
+
+
+def wording(knobs: Knobs, names: Names) -> Wording:
+    """The same words for the same things all over a kernel: none that the source uses."""
+    macros = {_CLOSED[field.name][0]: getattr(knobs, field.name).name for field in fields(Knobs)}
+    return Wording({**{word: names.fresh(word) for word in _WORDS}, **macros})
 
 
 # What is done where a schedule has no choice of a role; and what its macro is called in the code.

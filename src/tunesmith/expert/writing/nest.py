@@ -24,7 +24,7 @@ _ZERO, _ONE = integer(0), integer(1)
 
 
 @dataclass(frozen=True)
-class Axis:
+class LoopAxis:
     name: str
     stop: c.Expr
     start: c.Expr = _ZERO
@@ -50,13 +50,13 @@ class Axis:
         return (c.Scope((*first, *body)),)
 
 
-def nest(axes: Sequence[Axis], body: Body) -> tuple[c.Stmt, ...]:
+def nest(axes: Sequence[LoopAxis], body: Body) -> tuple[c.Stmt, ...]:
     """The body for every value of all axes; the first is the outermost."""
     for axis in reversed(axes):
         body = axis.over(body)
     return tuple(body)
 
 
-def items(name: str, count: c.Expr, own: Body = (), within: c.Expr | None = None) -> Axis:
+def items(name: str, count: c.Expr, own: Body = (), within: c.Expr | None = None) -> LoopAxis:
     """So many places of an array in registers."""
-    return Axis(name, count, unrolled=True, own=tuple(own), within=within)
+    return LoopAxis(name, count, unrolled=True, own=tuple(own), within=within)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from tunesmith.csource.lex import directives
 from tunesmith.csource.nodes import Binary, Declare, Expr, Index, Name, Number, Type
+from tunesmith.csource.snippets import Wording
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in, statements_in
 from tunesmith.expert.model.affine import BUILTINS, terms
@@ -28,7 +29,7 @@ from tunesmith.expert.model.kernel import (
     own_parts,
 )
 from tunesmith.expert.writing.blocking import Blocking
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide, words_of
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wide, wording, words_of
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
 from tunesmith.expert.writing.sites import Independence, Sites, extent_of, gathered, length_of_all, runs
 from tunesmith.expert.writing.sizes import Sizes
@@ -88,6 +89,7 @@ class WritingPlan:
     sizes: Sizes
     knobs: Knobs
     names: Names
+    words: Wording
     all_loops: tuple[LoopPlan, ...]  # by their numbers
     arrays: dict[str, Type]  # pointer parameters
     written: frozenset[str]  # arrays the kernel writes, and their aliases
@@ -115,6 +117,10 @@ class WritingPlan:
         own += [name for name, _ in (*source.constants, *source.aliases)]
         given = [choice.name for choice in self.draft.schedule.choices]
         return words_of(texts) | {*own, *given, *self.problem.size_names}
+
+    def word(self, word: str) -> str:
+        """What a word of the snippets is called in this kernel."""
+        return str(self.words.words[word])
 
     @property
     def is_flat(self) -> bool:
@@ -328,8 +334,8 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     sizes = Sizes.of(kernel, problem)
     arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
     found = WritingPlan(
-        draft, problem, kernel, sizes, knobs, names, (), arrays, _written(kernel, arrays, problem),
-        _alignments(kernel, problem),
+        draft, problem, kernel, sizes, knobs, names, wording(knobs, names), (), arrays,
+        _written(kernel, arrays, problem), _alignments(kernel, problem),
     )  # fmt: skip
     _refuse_launch_words(kernel)
     if found.is_flat and (found.has_totals or kernel.staged):

@@ -169,9 +169,9 @@ def _part(name: str, **words: str) -> str:
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
 
 
-def _vector_types(knob: Knob, own: Mapping[str, str], loops: CpuLoops) -> tuple[Stmt, ...]:
+def _vector_types(plan: WritingPlan, own: Mapping[str, str]) -> tuple[Stmt, ...]:
     """Vectors by the number of their elements, what their bits are, and how they are moved."""
-    kinds: tuple[Stmt, ...] = ()
+    knob, kinds = plan.knobs.vector, tuple[Stmt, ...]()
     for value in reversed(knob.values):
         digits = "" if value == 1 else str(value)
         types = [Verbatim(f"typedef {word}{digits} {own[word]};") for word in ("float", "int")]
@@ -185,8 +185,8 @@ def _vector_types(knob: Knob, own: Mapping[str, str], loops: CpuLoops) -> tuple[
     return (
         *kinds,
         Verbatim(struct, comments=(BLANK, Comment(about))),
-        MacroDefinition(str(loops.words.words["LOAD"]), load, ("from",)),
-        MacroDefinition(str(loops.words.words["STORE"]), store, ("x", "to")),
+        MacroDefinition(plan.word("LOAD"), load, ("from",)),
+        MacroDefinition(plan.word("STORE"), store, ("x", "to")),
     )
 
 
@@ -208,7 +208,7 @@ def _write_opencl(plan: WritingPlan) -> str:
     body = kernel.text()
     types: tuple[Stmt, ...] = ()
     if loops.uses_vectors:
-        types = _vector_types(plan.knobs.vector, {**own, "unaligned": fresh("unaligned")}, loops)
+        types = _vector_types(plan, {**own, "unaligned": fresh("unaligned")})
     lifted = [print_function(f, "opencl").strip() for f in lift.written]
     macros = fast.macros("\n".join([body, *lifted]))
     code = [print_statements(types, 0, "opencl")]
