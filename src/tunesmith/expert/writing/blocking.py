@@ -18,7 +18,8 @@ from tunesmith.csource.types import integer
 from tunesmith.csource.walk import assigned_in, names_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Task, When, all_steps
-from tunesmith.expert.writing.naming import Knob, Names, Unwritable
+from tunesmith.expert.writing.given import Given
+from tunesmith.expert.writing.naming import Unwritable
 from tunesmith.expert.writing.nest import items
 from tunesmith.expert.writing.packs import Key, Pack
 from tunesmith.expert.writing.sites import AccessSite, Sites
@@ -46,18 +47,21 @@ class Blocking:
     names: dict[str, c.Expr] = field(default_factory=dict)  # what each of the tasks has -> its own
 
     @classmethod
-    def of(
-        cls, kernel: KernelModel, tasks: Sequence[Task], knob: Knob, names: Names, written: frozenset[str]
-    ) -> Blocking:
+    def of(cls, given: Given) -> Blocking:
         """Along the index that most loads do not move with, or overlap along; of those the fastest."""
-        found = [(task, _varying(kernel, task)) for task in tasks]
+        kernel, names, written = given.kernel, given.names, given.written
+        found = [(task, _varying(kernel, task)) for task in given.tasks]
         able = [(task, own) for task, own in found if not isinstance(own, str)]
         if not able:
             raise Unwritable(next(str(own) for _, own in reversed(found)))
-        arrays = [p.name for p in kernel.function.parameters if p.type.is_pointer and p.name not in written]
+        arrays = [name for name in given.arrays if name not in written]
         task, own = max(reversed(able), key=lambda one: _alike(kernel, one[0], one[1], arrays))
         words: dict[str, str] = {"r": names.fresh("r"), "start": names.fresh(f"{task.name}_first")}
-        made = cls(task, Wording({**words, "BLOCKED": knob.name}), not names_in(task.extent) & set(BUILTINS))
+        made = cls(
+            task,
+            Wording({**words, "BLOCKED": given.knobs.blocking.name}),
+            not names_in(task.extent) & set(BUILTINS),
+        )
         made.written = written
         for name in sorted(own - {task.name}):
             made.add(name)

@@ -17,13 +17,14 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Total
+from tunesmith.expert.writing.buffers import LoopPlan
 from tunesmith.expert.writing.comments import at_line
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
 from tunesmith.expert.writing.naming import Names
 from tunesmith.expert.writing.nest import items, nest
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.team_totals import CpuTotals, Folds, assigned, joined, started
 
 _SAME_FOR_VECTORS = frozenset(

@@ -13,11 +13,11 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.writing.blocking import Blocking
+from tunesmith.expert.writing.buffers import Copy, LoopPlan
 from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import Body
 from tunesmith.expert.writing.nest import items, nest
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan
 from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.sites import either, length_of_all
 
@@ -110,7 +110,7 @@ class SideBySide(RingLoops):
 
     def _joint_packs(self, parts: Sequence[LoopPart], alike: bool, type_: str) -> tuple[c.Stmt, ...]:
         apart = parts[:1] if alike else parts
-        loads = [pack for part in apart for pack in part.loop.packs if pack.loads]
+        loads = [copy for part in apart for copy in part.loop.loads]
         body = (
             *(stmt for part in apart for stmt in self._declare(part.loop.packs, "ITEMS", part.loop)),
             *self._in_turn(loads, lambda some: self._over_parts(parts, alike, type_, some)),
@@ -119,7 +119,7 @@ class SideBySide(RingLoops):
         return self._chunks(parts[0].loop, type_, c.Name(parts[-1].end), body)
 
     def _over_parts(
-        self, parts: Sequence[LoopPart], alike: bool, type_: str, loads: Sequence[Pack] | None
+        self, parts: Sequence[LoopPart], alike: bool, type_: str, loads: Sequence[Copy] | None
     ) -> tuple[c.Stmt, ...]:
         """A thread's packs: these are loaded; with none the body is run and results are stored."""
 
@@ -140,16 +140,14 @@ class SideBySide(RingLoops):
             value = c.Ternary(c.Binary("<", self._here, c.Name(part.end)), part.index(self._here), value)
         return c.Declare(c.Type(type_, const=True), self._plan.word("own"), value)
 
-    def _moves(self, parts: Sequence[LoopPart], type_: str, loads: Sequence[Pack] | None) -> Iterator[c.Stmt]:
+    def _moves(self, parts: Sequence[LoopPart], type_: str, loads: Sequence[Copy] | None) -> Iterator[c.Stmt]:
         """Packs come or go, each from or to where it lies in the loop that the index belongs to."""
-        own = parts[0].loop.packs
-        for pack in own:
-            if not (pack.stores if loads is None else any(pack is one for one in loads)):
-                continue
-            place = own.index(pack)
-            where = self._joint_address([(part, part.loop.packs[place]) for part in parts], type_)
-            way = self._way_out(pack) if loads is None else self._way_in(pack)
-            yield self._method(parts[0].loop, pack, way, where)
+        own = parts[0].loop
+        for copy in own.stores if loads is None else loads:
+            if copy in (*own.loads, *own.stores):
+                place = own.packs.index(copy.pack)
+                where = self._joint_address([(part, part.loop.packs[place]) for part in parts], type_)
+                yield self._method(own, copy.pack, copy.way, where)
 
     def _joint_address(self, packs: Sequence[tuple[LoopPart, Pack]], type_: str) -> c.Expr:
         places: list[c.Expr] = []
@@ -176,7 +174,7 @@ class SideBySide(RingLoops):
                 return None
             buffers = {}
             for own, other in zip(first.packs, loop.packs, strict=True):
-                if self._kind(own) != self._kind(other):
+                if self._kind(own, first) != self._kind(other, loop):
                     return None
                 buffers[other.key] = first.buffers[own.key]
             shared.append(replace(loop, buffers=buffers))
@@ -190,7 +188,7 @@ class SideBySide(RingLoops):
                 return None
         return shared
 
-    def _kind(self, pack: Pack) -> tuple[object, ...]:
+    def _kind(self, pack: Pack, loop: LoopPlan) -> tuple[object, ...]:
         """What the code that handles a pack depends on, beside where it lies."""
-        ways = (self._way_in(pack), self._way_out(pack), self._waits(pack))
-        return self._pack_type(pack), pack.loads, pack.stores, ways
+        copies = [(copy.way, copy.waits) for copy in (*loop.loads, *loop.stores) if copy.pack == pack]
+        return self._pack_type(pack), copies

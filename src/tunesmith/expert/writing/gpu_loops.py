@@ -13,12 +13,13 @@ from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, map_nodes, map_statements, names_in
 from tunesmith.expert.model.kernel import Each, Total
 from tunesmith.expert.writing.blocking import RowTable
+from tunesmith.expert.writing.buffers import Copy, LoopPlan
 from tunesmith.expert.writing.comments import at_line
 from tunesmith.expert.writing.fast_math import FastMath, Inverses
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
 from tunesmith.expert.writing.nest import LoopAxis, items, nest
 from tunesmith.expert.writing.packs import Pack, converted, replacements
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals, assigned, joined, started
 
 
@@ -168,7 +169,7 @@ class GpuLoops(ElementLoops):
         own = [pack for pack in loop.packs if pack not in kept]
         inner = (
             *self._declare(own, self._count(loop), loop),
-            *self._loads(loop, [*kept, *own], end),
+            *self._loads(loop, loop.loads, end),
             *self._lanes(loop, body, end),
             *(self._settle(loop) if self.settles and kept else ()),
         )
@@ -203,14 +204,14 @@ class GpuLoops(ElementLoops):
         return found
 
     def _for_each_task(
-        self, loop: LoopPlan, packs: Sequence[Pack], made: Callable[[Sequence[Pack]], Sequence[c.Stmt]]
+        self, loop: LoopPlan, copies: Sequence[Copy], made: Callable[[Sequence[Copy]], Sequence[c.Stmt]]
     ) -> tuple[c.Stmt, ...]:
         """What is made of packs: once of those that all tasks of a team share, of others for each task."""
-        done = [*made([pack for pack in packs if self._blocking.is_same(pack)])]
+        done = [*made([copy for copy in copies if self._blocking.is_same(copy.pack)])]
         tables = {table.first.key: table.span for table in self._tables(loop)}
         for span in sorted(set(tables.values())):
-            own = [pack for pack in packs if tables.get(pack.key) == span]
-            names = {loop.name(p): self._blocking.row(loop.name(p), 0) for p in own}
+            own = [copy for copy in copies if tables.get(copy.pack.key) == span]
+            names = {name: self._blocking.row(name, 0) for name in (loop.name(copy.pack) for copy in own)}
             done += self._blocking.over(made(own), names, span)
         return tuple(done)
 
@@ -224,34 +225,28 @@ class GpuLoops(ElementLoops):
         item, lane = c.Name(self._item), c.Name(self._of_pack)
         return self._blocking.nearby(body, tables, known, item, lane, self._plan.knobs.vector.name)
 
-    def _loads(self, loop: LoopPlan, packs: Sequence[Pack], end: c.Expr) -> tuple[c.Stmt, ...]:
-        # A load that waits for another one's result would hold up those behind it.
-        loads = sorted((pack for pack in packs if pack.loads), key=self._waits)
-
-        def loaded(some: Sequence[Pack]) -> tuple[c.Stmt, ...]:
-            filled = [pack for pack in some if self._keeps(loop) and loop.buffers[pack.key].filled]
+    def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: c.Expr) -> tuple[c.Stmt, ...]:
+        def loaded(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
             new, old = (
-                [self._method(loop, p, self._way_in(p), self._address(p, loop)) for p in part]
-                for part in ([pack for pack in some if pack not in filled], filled)
+                [self._copy(loop, copy) for copy in some if copy.needless is kept] for kept in (False, True)
             )
             inner = (*new, *self.words.when("!KEEP" if old and new else "", old))
             over = self._items(loop, end, self._count(loop)).over(inner) if inner else ()
             return self.words.when("!KEEP" if old and not new else "", over)
 
         by_task = partial(self._for_each_task, loop, made=loaded)
-        return by_task(loads) if self._keeps(loop) else self._in_turn(loads, by_task)
+        return by_task(copies) if self._keeps(loop) else self._in_turn(copies, by_task)
 
     def _lanes(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
         inner = [*self._elements(loop.each, body, self._here, self._plan.index_type(loop))]
-        for pack in loop.packs:
-            if pack.stores:
-                buffer = loop.buffers[pack.key]
-                needless = self._keeps(loop) and (buffer.replaced or buffer.home == "shared")
-                store = self._method(loop, pack, self._way_out(pack), self._address(pack, loop))
-                inner += self.words.when("!KEEP" if needless else "", [store])
+        for copy in loop.stores:
+            inner += self.words.when("!KEEP" if copy.needless else "", [self._copy(loop, copy)])
         # Inside the condition: what the first task loads on the way is there for the others.
         by_task = self._blocking.over(inner, self._own_packs(loop))
         return self._items(loop, end, self._count(loop)).over(by_task)
+
+    def _copy(self, loop: LoopPlan, copy: Copy) -> c.Stmt:
+        return self._method(loop, copy.pack, copy.way, self._address(copy.pack, loop))
 
     def _method(self, loop: LoopPlan, pack: Pack, name: str, *args: c.Expr) -> c.Stmt:
         """Of the pack at hand."""
@@ -295,12 +290,12 @@ class GpuLoops(ElementLoops):
         """What a later loop reads again stays as it came."""
         wanted = {key for key, buffer in loop.buffers.items() if buffer.wanted and buffer.home == "global"}
 
-        def settled(some: Sequence[Pack]) -> tuple[c.Stmt, ...]:
-            stmts = [self._method(loop, pack, "settle") for pack in some]
+        def settled(some: Sequence[Copy]) -> tuple[c.Stmt, ...]:
+            stmts = [self._method(loop, copy.pack, copy.way) for copy in some]
             return items(self._item, self.words.expr("KEEP")).over(stmts) if stmts else ()
 
-        packs = [pack for pack in loop.packs if pack.key in wanted]
-        return self.words.when("KEEP", self._for_each_task(loop, packs, settled)) if packs else ()
+        copies = [Copy(pack, "settle") for pack in loop.packs if pack.key in wanted]
+        return self.words.when("KEEP", self._for_each_task(loop, copies, settled)) if copies else ()
 
     def _tail(self, loop: LoopPlan, body: Body, end: c.Expr) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
@@ -332,41 +327,17 @@ class GpuLoops(ElementLoops):
         return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
 
     def _in_turn(
-        self, loads: Sequence[Pack], loaded: Callable[[Sequence[Pack]], tuple[c.Stmt, ...]]
+        self, loads: Sequence[Copy], loaded: Callable[[Sequence[Copy]], tuple[c.Stmt, ...]]
     ) -> tuple[c.Stmt, ...]:
         """Loads that wait for nothing, then the others, with a branch in between where there is no loop."""
         plan = self._plan
-        at_once = [pack for pack in loads if not self._waits(pack)]
-        later = [pack for pack in loads if self._waits(pack)]
+        at_once, later = ([copy for copy in loads if copy.waits is waits] for waits in (False, True))
         once = plan.language == "cuda" and plan.knobs.split.most > 0 and not plan.is_flat
-        if not (at_once and later and once and later[0].array in plan.arrays):
-            return loaded([*at_once, *later])
+        if not (at_once and later and once and later[0].pack.array in plan.arrays):
+            return loaded(loads)
         about = "never so; but the compiler puts no load off beyond a branch"
-        branch = code(f"if (!p)  // {about}\n__trap();", p=later[0].array)
+        branch = code(f"if (!p)  // {about}\n__trap();", p=later[0].pack.array)
         return (*loaded(at_once), *self.words.when("SPLIT", branch), *loaded(later))
-
-    def _waits(self, pack: Pack) -> bool:
-        """Whether its place depends on more than parameters, the task and the index."""
-        plan = self._plan
-        known = {p.name for p in plan.kernel.function.parameters if not p.type.is_pointer}
-        known |= {task.name for task in plan.kernel.tasks} | {loop.each.index for loop in plan.all_loops}
-        return not pack.names <= known
-
-    def _is_once(self, pack: Pack) -> bool:
-        """Elements that belong to one task nobody else wants in a cache."""
-        tasks = self._plan.kernel.tasks
-        return self._plan.is_flat or not pack.names.isdisjoint(task.name for task in tasks)
-
-    def _way_in(self, pack: Pack) -> str:
-        plan = self._plan
-        plain = not (pack.width and pack.array in plan.arrays and self._is_once(pack))
-        if "load_hint" not in plan.draft.schedule or plain:
-            return "load"
-        return "load_shared" if pack.array in plan.written else "load_once"
-
-    def _way_out(self, pack: Pack) -> str:
-        hinted = "store_hint" in self._plan.draft.schedule and pack.array in self._plan.arrays
-        return "store_once" if hinted else "store"
 
 
 def _whole(table: RowTable, loop: LoopPlan) -> str:

@@ -20,10 +20,11 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
 from tunesmith.expert.model.kernel import ParameterChoice
+from tunesmith.expert.writing.buffers import LoopPlan
 from tunesmith.expert.writing.fast_math import FastMath, Inverses, known_types
 from tunesmith.expert.writing.nest import LoopAxis, items
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.sites import counted, starts_at_zero
 
 _WORDS = 4294967296  # 2^32

@@ -17,10 +17,11 @@ from tunesmith.csource.snippets import Wording
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import assigned_in, calls_in, declared_in, names_in
 from tunesmith.expert.model.kernel import Each, Let, Repeat, Step, When
+from tunesmith.expert.writing.buffers import Copy, LoopPlan, is_once
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals
 
 LEAST_CAPABILITY = 80
@@ -211,13 +212,13 @@ class RingLoops(GpuLoops):
         known = self._ends.get(loop.each.number) if self.ring else None
         return super()._end(loop) if known is None else ((), known)
 
-    def _loads(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
-        direct = super()._loads(loop, packs, end)
+    def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: Expr) -> tuple[Stmt, ...]:
+        direct = super()._loads(loop, copies, end)
         own = ringed(self._plan, loop) if self.ring else ()
         if not own:
             return direct
         w, type_, stage = self.words, self._plan.index_type(loop), self._stage[loop.each.number]
-        rest = super()._loads(loop, [pack for pack in packs if pack not in own], end)
+        rest = super()._loads(loop, [copy for copy in copies if copy.pack not in own], end)
         taken = [self._method(loop, pack, "take", *self._where(loop, pack, Name(stage))) for pack in own]
         turn = w.code(
             """wait_copies();
@@ -238,7 +239,10 @@ class RingLoops(GpuLoops):
         """Copies of the chunk at `ahead`, as far as it lies in the range."""
         copies = list[Stmt]()
         for pack in packs:
-            where, once = self._where(loop, pack, stage), Name("true" if self._is_once(pack) else "false")
+            where, once = (
+                self._where(loop, pack, stage),
+                Name("true" if is_once(pack, self._plan) else "false"),
+            )
             args = (*where, self._address(pack, loop), once)
             copies.append(Evaluate(Call(f"{self._pack_type(pack)}::copy", args)))
         ahead = self._items(loop, end, "ITEMS", self.words.expr("ahead"))

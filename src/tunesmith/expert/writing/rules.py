@@ -10,9 +10,10 @@ from tunesmith.csource.snippets import code
 from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import TemplateDraft
+from tunesmith.expert.writing.given import has_nested_totals
 from tunesmith.expert.writing.loops import division_rules
 from tunesmith.expert.writing.naming import Unwritable, grouped
-from tunesmith.expert.writing.plan import WritingPlan, has_nested_totals, make_plan
+from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.ring import ring_bytes, ring_rules
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors

@@ -10,8 +10,10 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.snippets import code
 from tunesmith.csource.types import integer
 from tunesmith.expert.model.kernel import Total
+from tunesmith.expert.writing.buffers import LoopPlan
+from tunesmith.expert.writing.given import has_nested_totals
 from tunesmith.expert.writing.naming import Knob
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, has_nested_totals
+from tunesmith.expert.writing.plan import WritingPlan
 
 _NEUTRAL = {"+": 0, "*": 1, "^": 0, "|": 0}
 
