@@ -93,17 +93,11 @@ class Blocking:
             return dims
         return (self.words.expr("BLOCKED + span", span=integer(span)) if span else c.Name(self.count), *dims)
 
-    def over(
-        self,
-        stmts: Sequence[c.Stmt],
-        packs: Mapping[str, c.Expr] | None = None,
-        span: int = 0,
-        guarded: bool = True,
-    ) -> tuple[c.Stmt, ...]:
-        """The statements for each of the tasks, unrolled; `packs`: names -> the task's own."""
+    def over(self, stmts: Sequence[c.Stmt], span: int = 0, guarded: bool = True) -> tuple[c.Stmt, ...]:
+        """The statements for each of the tasks, and `span` rows more, unrolled."""
         if self.task is None or not stmts:
             return tuple(stmts)
-        own = substitute(stmts, {**self.names, **(packs or {})})
+        own = substitute(stmts, self.names)
         words = self.words
         if self.task.name in names_in(own):
             text = "const T b = (T)(start + r);" if self.task.type != "int" else "const T b = start + r;"

@@ -14,6 +14,7 @@ from tunesmith.csource.nodes import Expr
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import terms
 from tunesmith.expert.model.kernel import Each, Repeat, Step, When, all_steps, names_in_steps, own_parts
+from tunesmith.expert.writing.blocking import Blocking, RowTable
 from tunesmith.expert.writing.given import Given, loops_in
 from tunesmith.expert.writing.naming import Unwritable
 from tunesmith.expert.writing.packs import Key, Pack, pack_accesses
@@ -37,6 +38,9 @@ class Buffer:
     filled: bool = False  # by an earlier loop
     replaced: bool = False  # by a later one that stores all of it, and not read in between
     wanted: bool = False
+    table: str = ""  # of rows of packs, where tasks that are taken at once differ in what they hold
+    row: int = 0  # in the table, behind the task's own
+    span: int = 0  # rows that the table has beside one for each task
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class LoopPlan:
     buffers: Mapping[Key, Buffer] = field(default_factory=dict)
     loads: tuple[Copy, ...] = ()  # before a turn's work; those that wait come last
     stores: tuple[Copy, ...] = ()  # behind it
+    tables: tuple[RowTable, ...] = ()
     tail: bool = False  # the range may end within a pack
     in_row: bool = False  # one of several loops over a range, between which a thread's elements can stay
     opens: tuple[Pack, ...] = ()  # where it is the first of these: all packs that stay in one of them
@@ -77,14 +82,14 @@ class LoopPlan:
         return self.buffers[pack.key].name
 
 
-def planned_loops(given: Given) -> tuple[LoopPlan, ...]:
+def planned_loops(given: Given, blocking: Blocking) -> tuple[LoopPlan, ...]:
     """All loops, by their numbers."""
     loops = [_plan_loop(each, given) for each in loops_in(given.kernel.steps)]
     if given.language != "opencl":  # a CPU's caches keep rows better than its few registers
         for row in rows(given.kernel.steps):
             for loop in _kept([loops[each.number] for each in row], given):
                 loops[loop.each.number] = loop
-    return tuple(_with_copies(loop, given) for loop in loops)
+    return tuple(_with_copies(_with_tables(loop, blocking), given) for loop in loops)
 
 
 def _plan_loop(each: Each, given: Given) -> LoopPlan:
@@ -107,6 +112,18 @@ def _plan_loop(each: Each, given: Given) -> LoopPlan:
         for pack in packs
     }
     return LoopPlan(each, packs, buffers, tail=tail)
+
+
+def _with_tables(loop: LoopPlan, blocking: Blocking) -> LoopPlan:
+    buffers, tables = dict(loop.buffers), blocking.tables(loop.packs, loop.kept)
+    for pack in loop.opens:
+        if not blocking.is_same(pack):
+            buffers[pack.key] = replace(buffers[pack.key], table=loop.name(pack))
+    for table in tables:
+        for key, row in table.rows.items():
+            name = loop.name(table.first)
+            buffers[key] = replace(buffers[key], table=name, row=row, span=table.span)
+    return replace(loop, buffers=buffers, tables=tables)
 
 
 # -- copies: which way each takes

@@ -12,8 +12,7 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, map_nodes, map_statements, names_in
 from tunesmith.expert.model.kernel import Each, Total
-from tunesmith.expert.writing.blocking import RowTable
-from tunesmith.expert.writing.buffers import Copy, LoopPlan
+from tunesmith.expert.writing.buffers import Buffer, Copy, LoopPlan
 from tunesmith.expert.writing.comments import at_line
 from tunesmith.expert.writing.fast_math import FastMath, Inverses
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
@@ -101,7 +100,7 @@ class GpuLoops(ElementLoops):
         """`parts`: a total -> the array of its partial values, of which a lane takes one."""
         body, inverses = self._fast_body(loop)
         body = unrolled(body, self._plan)
-        packs = {pack.key: c.Index(c.Name(loop.name(pack)), c.Name(self._item)) for pack in loop.packs}
+        packs = {pack.key: self._at_hand(loop, pack) for pack in loop.packs}
         elements = replacements(loop.packs, packs, c.Name(self._of_pack))
         elements |= self._nearby(loop, body, elements)
         packed = map_nodes(body, lambda node: elements.get(node, node))
@@ -178,41 +177,35 @@ class GpuLoops(ElementLoops):
 
     def _declare(self, packs: Sequence[Pack], count: str, loop: LoopPlan) -> tuple[c.Stmt, ...]:
         size, done = self.words.expr(count), list[c.Stmt]()
-        spans = {pack.key: 0 for pack in loop.opens} | {t.first.key: t.span for t in self._tables(loop)}
         for pack in packs:
-            if self._blocking.is_same(pack):
-                dims: tuple[c.Expr, ...] = (size,)
-            elif pack.key in spans:
-                dims = self._blocking.dims(size, span=spans[pack.key])
-            else:
-                continue  # a row of another's table
-            done.append(c.Declare(c.Type(self._pack_type(pack)), loop.name(pack), dims=dims))
+            buffer = loop.buffers[pack.key]
+            if self._is_shared(buffer) or buffer.table == buffer.name:  # else a row of another's table
+                dims = (size,) if self._is_shared(buffer) else self._blocking.dims(size, span=buffer.span)
+                done.append(c.Declare(c.Type(self._pack_type(pack)), buffer.name, dims=dims))
         return tuple(done)
 
     # -- neighbouring tasks at once: packs that they share, and those that each has ----------------------
 
-    def _tables(self, loop: LoopPlan) -> tuple[RowTable, ...]:
-        return self._blocking.tables(loop.packs, loop.kept)
+    def _is_shared(self, buffer: Buffer) -> bool:
+        """By all tasks that are taken at once."""
+        return self._blocking.task is None or not buffer.table
 
-    def _own_packs(self, loop: LoopPlan) -> dict[str, c.Expr]:
-        """Names of packs that each task has -> its own."""
-        found = dict[str, c.Expr]()
-        for table in self._tables(loop):
-            for key, row in table.rows.items():
-                found[loop.buffers[key].name] = self._blocking.row(loop.name(table.first), row)
-            found[_whole(table, loop)] = c.Name(loop.name(table.first))
-        return found
+    def _at_hand(self, loop: LoopPlan, pack: Pack) -> c.Index:
+        """Of the packs in a buffer the one of this item, and of this task."""
+        buffer = loop.buffers[pack.key]
+        shared = self._is_shared(buffer)
+        row = c.Name(buffer.name) if shared else self._blocking.row(buffer.table, buffer.row)
+        return c.Index(row, c.Name(self._item))
 
     def _for_each_task(
         self, loop: LoopPlan, copies: Sequence[Copy], made: Callable[[Sequence[Copy]], Sequence[c.Stmt]]
     ) -> tuple[c.Stmt, ...]:
         """What is made of packs: once of those that all tasks of a team share, of others for each task."""
-        done = [*made([copy for copy in copies if self._blocking.is_same(copy.pack)])]
-        tables = {table.first.key: table.span for table in self._tables(loop)}
-        for span in sorted(set(tables.values())):
-            own = [copy for copy in copies if tables.get(copy.pack.key) == span]
-            names = {name: self._blocking.row(name, 0) for name in (loop.name(copy.pack) for copy in own)}
-            done += self._blocking.over(made(own), names, span)
+        held = [(copy, loop.buffers[copy.pack.key]) for copy in copies]
+        done = [*made([copy for copy, buffer in held if self._is_shared(buffer)])]
+        own = [(copy, b.span) for copy, b in held if not self._is_shared(b) and b.table == b.name]
+        for span in sorted({span for _, span in own}):
+            done += self._blocking.over(made([copy for copy, rows in own if rows == span]), span)
         return tuple(done)
 
     def _nearby(
@@ -221,7 +214,7 @@ class GpuLoops(ElementLoops):
         """Loads that some turns alone make, of what is in registers already."""
         if self._blocking.task is None:
             return {}
-        tables = [(table, _whole(table, loop)) for table in self._tables(loop) if table.first.loads]
+        tables = [(table, loop.name(table.first)) for table in loop.tables if table.first.loads]
         item, lane = c.Name(self._item), c.Name(self._of_pack)
         return self._blocking.nearby(body, tables, known, item, lane, self._plan.knobs.vector.name)
 
@@ -242,7 +235,7 @@ class GpuLoops(ElementLoops):
         for copy in loop.stores:
             inner += self.words.when("!KEEP" if copy.needless else "", [self._copy(loop, copy)])
         # Inside the condition: what the first task loads on the way is there for the others.
-        by_task = self._blocking.over(inner, self._own_packs(loop))
+        by_task = self._blocking.over(inner)
         return self._items(loop, end, self._count(loop)).over(by_task)
 
     def _copy(self, loop: LoopPlan, copy: Copy) -> c.Stmt:
@@ -250,7 +243,7 @@ class GpuLoops(ElementLoops):
 
     def _method(self, loop: LoopPlan, pack: Pack, name: str, *args: c.Expr) -> c.Stmt:
         """Of the pack at hand."""
-        return c.Evaluate(c.Call(name, args, of=c.Index(c.Name(loop.name(pack)), c.Name(self._item))))
+        return c.Evaluate(c.Call(name, args, of=self._at_hand(loop, pack)))
 
     def _elements(self, each: Each, body: Body, here: c.Expr, type_: str) -> tuple[c.Stmt, ...]:
         """The body for every element of a pack; `here` is the index of the first."""
@@ -338,8 +331,3 @@ class GpuLoops(ElementLoops):
         about = "never so; but the compiler puts no load off beyond a branch"
         branch = code(f"if (!p)  // {about}\n__trap();", p=later[0].pack.array)
         return (*loaded(at_once), *self.words.when("SPLIT", branch), *loaded(later))
-
-
-def _whole(table: RowTable, loop: LoopPlan) -> str:
-    """Stands for the array of all rows, until they are told apart by task."""
-    return f"all rows of {loop.name(table.first)}"

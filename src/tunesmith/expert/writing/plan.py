@@ -49,7 +49,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
         if given.is_flat or given.language == "opencl":
             raise Unwritable("there are no tasks, or no registers, to take several at once")
         blocking = Blocking.of(given)
-    loops = planned_loops(given)
+    loops = planned_loops(given, blocking)
     known = {field.name: getattr(given, field.name) for field in fields(given)}
     return WritingPlan(**known, blocking=blocking, all_loops=loops, beside=side_by_side(given, loops))
 

@@ -228,7 +228,7 @@ class RingLoops(GpuLoops):
             commit_copies();
             stage = stage + 1 < STAGES ? stage + 1 : 0;""",
             T=type_, stage=stage, step=self._step(type_), sent=self._sent(loop, own, end, Name(stage)),
-            taken=self._of_one_task(loop, self._items(loop, end, "ITEMS").over(taken)),
+            taken=self._of_one_task(self._items(loop, end, "ITEMS").over(taken)),
         )  # fmt: skip
         return w.when("STAGES", (*rest, *turn), direct)
 
@@ -246,11 +246,11 @@ class RingLoops(GpuLoops):
             args = (*where, self._address(pack, loop), once)
             copies.append(Evaluate(Call(f"{self._pack_type(pack)}::copy", args)))
         ahead = self._items(loop, end, "ITEMS", self.words.expr("ahead"))
-        return self._of_one_task(loop, ahead.over(copies))
+        return self._of_one_task(ahead.over(copies))
 
-    def _of_one_task(self, loop: LoopPlan, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def _of_one_task(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """A team that copies ahead takes one task at a time, which may be the first of one."""
-        return self._blocking.over(stmts, self._own_packs(loop), guarded=False)
+        return self._blocking.over(stmts, guarded=False)
 
     def _where(self, loop: LoopPlan, pack: Pack, stage: Expr) -> tuple[Expr, Expr]:
         """The region of its kind, and its place there."""
