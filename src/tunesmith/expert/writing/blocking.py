@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording
+from tunesmith.csource.snippets import Wording, chained
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer
 from tunesmith.csource.walk import assigned_in, names_in
@@ -237,12 +237,7 @@ class Blocking:
         if beside:
             text = "at >= 0" if beside < 0 else "at < VEC"
             tests.append(self.words.expr(text, at=_plus(lane, beside), VEC=vector))
-        if not tests:
-            return value
-        test = tests[0]
-        for other in tests[1:]:
-            test = c.Binary("&&", test, other)
-        return c.Ternary(test, value, node)
+        return c.Ternary(chained("&&", *tests), value, node) if tests else value
 
 
 def _plus(value: c.Expr, by: int) -> c.Expr:

@@ -13,7 +13,7 @@ from typing import Literal
 from tunesmith.csource.nodes import Expr
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import terms
-from tunesmith.expert.model.kernel import Each, Repeat, Step, When, all_steps, names_in_steps, own_parts
+from tunesmith.expert.model.kernel import Each, Step, all_steps, names_in_steps, own_parts, step_lists
 from tunesmith.expert.writing.blocking import Blocking, RowTable
 from tunesmith.expert.writing.given import Given, loops_in
 from tunesmith.expert.writing.naming import Unwritable
@@ -170,19 +170,14 @@ def _way_in(pack: Pack, given: Given) -> str:
 
 
 def rows(steps: Sequence[Step]) -> Iterator[list[Each]]:
-    """Several loops over one range in one list of steps; branches and loops have lists of their own."""
-    ranges: dict[tuple[object, object], list[Each]] = {}
-    for step in steps:
-        match step:
-            case Each():
+    """Several loops over one range in one list of steps."""
+    for own in step_lists(steps):
+        ranges: dict[tuple[object, object], list[Each]] = {}
+        for step in own:
+            if isinstance(step, Each):
                 key = (frozenset(terms(step.start).items()), frozenset(terms(step.stop).items()))
                 ranges.setdefault(key, []).append(step)
-            case When(then=then, otherwise=otherwise):
-                yield from rows(then)
-                yield from rows(otherwise)
-            case Repeat(body=body):
-                yield from rows(body)
-    yield from (loops for loops in ranges.values() if len(loops) > 1)
+        yield from (loops for loops in ranges.values() if len(loops) > 1)
 
 
 def _kept(row: Sequence[LoopPlan], given: Given) -> Sequence[LoopPlan]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_kernel
-from tunesmith.csource.snippets import Wording, code, expr
+from tunesmith.csource.snippets import Wording, chained, code, expr
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, names_in
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
@@ -113,7 +112,7 @@ class KernelText:
         count = w.expr("(T)TASK_BLOCKS * TASKS", T=type_)
         if plan.counts_tasks:
             first = extents[0] if fits else c.Cast(c.Type(type_), extents[0])
-            count = product_of(first, *extents[1:])
+            count = chained("*", first, *extents[1:])
         several = ["PERSIST"] if knobs.persistent.most > 0 else []
         if knobs.split.most > 0 and plan.counts_tasks:  # else there is a block for every task
             several.append("SPLIT")
@@ -151,7 +150,7 @@ class KernelText:
             value = rest if number == len(names) - 1 else c.Binary("%", rest, extent)
             value = value if task.type == type_ else c.Cast(c.Type(task.type), value)
             # Nobody tells its count, so it is the slowest, and the grid is exactly as large.
-            count = c.Binary("/", self._tasks, product_of(*extents[1:])) if extents[1:] else self._tasks
+            count = c.Binary("/", self._tasks, chained("*", *extents[1:])) if extents[1:] else self._tasks
             name = task.name
             if task == plan.blocking.task:
                 name, several = plan.blocking.start, c.Name(plan.blocking.count)
@@ -217,7 +216,3 @@ class KernelText:
 def _named(type_: str, name: str, value: c.Expr) -> tuple[c.Stmt, ...]:
     """Nothing where there is no name for it."""
     return (c.Declare(c.Type(type_, const=True), name, value),) if name else ()
-
-
-def product_of(*factors: c.Expr) -> c.Expr:
-    return reduce(lambda left, right: c.Binary("*", left, right), factors)

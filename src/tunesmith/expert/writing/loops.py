@@ -12,10 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import reduce
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording, code, expr
+from tunesmith.csource.snippets import Wording, chained, code, expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
@@ -154,10 +153,6 @@ def unrolled(body: Iterable[c.Stmt], plan: WritingPlan) -> tuple[c.Stmt, ...]:
     return map_statements(body, on_stmt=visit)
 
 
-def total_of(*terms: c.Expr) -> c.Expr:
-    return reduce(lambda left, right: c.Binary("+", left, right), terms)
-
-
 class ElementLoops:
     """Loops over the elements of a task, which its threads share: the part that GPUs and CPUs have alike."""
 
@@ -194,7 +189,7 @@ class ElementLoops:
     def _first(self, loop: LoopPlan, own: c.Expr, per_block: c.Expr, type_: str) -> c.Expr:
         """Where a thread starts: its place in the block, behind the blocks before it."""
         start = () if loop.each.start == c.Number("0", 0) else (loop.each.start,)
-        return total_of(*start, *self._blocks_before(per_block, type_), own)
+        return chained("+", *start, *self._blocks_before(per_block, type_), own)
 
     def _blocks_before(self, per_block: c.Expr, type_: str) -> tuple[c.Expr, ...]:
         before = self.words.expr("(T)PIECE * per_block", T=type_, per_block=per_block)
@@ -222,7 +217,7 @@ class ElementLoops:
         start, lanes = loop.each.start, self.words.expr("LANES")
         text = "end - end % VEC" if start == c.Number("0", 0) else "end - (end - start) % VEC"
         whole = self.words.expr(text, end=end, start=start)
-        return total_of(whole, *self._blocks_before(lanes, type_), c.Name(self.lane))
+        return chained("+", whole, *self._blocks_before(lanes, type_), c.Name(self.lane))
 
     def _place(self, pack: Pack, loop: LoopPlan, here: c.Expr) -> c.Index:
         """The pack's first element, where `here` is the first index of the pack."""

@@ -16,7 +16,7 @@ from tunesmith.csource.nodes import Binary, Call, Evaluate, Expr, MacroDefinitio
 from tunesmith.csource.snippets import Wording
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import assigned_in, calls_in, declared_in, names_in
-from tunesmith.expert.model.kernel import Each, Let, Repeat, Step, When
+from tunesmith.expert.model.kernel import Each, Let, Step, step_lists
 from tunesmith.expert.writing.buffers import Copy, LoopPlan, is_once
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
@@ -104,25 +104,18 @@ def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozense
 
     None where anything but definitions lies between the two.
     """
-    last: Each | None = None
-    changed: frozenset[str] = frozenset()
-    for step in steps:
-        match step:
-            case Each():
+    for own in step_lists(steps):
+        last: Each | None = None
+        changed: frozenset[str] = frozenset()
+        for step in own:
+            if isinstance(step, Each):
                 if last is not None:
                     yield last.number, (step, changed)
                 last, changed = step, frozenset()
-            case Let(body=body):
-                by_reference = {a.name for call in calls_in(body) for a in call.args if isinstance(a, Name)}
-                changed |= {*declared_in(body), *assigned_in(body), *by_reference}
-            case When(then=then, otherwise=otherwise):
-                last = None
-                yield from followers(then)
-                yield from followers(otherwise)
-            case Repeat(body=inner):
-                last = None
-                yield from followers(inner)
-            case _:
+            elif isinstance(step, Let):
+                given = {a.name for call in calls_in(step.body) for a in call.args if isinstance(a, Name)}
+                changed |= {*declared_in(step.body), *assigned_in(step.body), *given}
+            else:
                 last = None
 
 
