@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function
 from tunesmith.csource.snippets import Wording
 from tunesmith.csource.snippets import expr as snippet
@@ -179,16 +178,15 @@ class FastMath:
         """Of the macros asked for so far."""
         return frozenset((*(name for name, _, _ in self._macros.values()), self._over))
 
-    def macros(self, code: str) -> tuple[c.Stmt, ...]:
-        """What the code uses."""
-        words = set(re.findall(r"\w+", without_comments(code)))
-        over = self._over_macros() if self._over in words else ()
-        words |= {call.function for call in calls_in(over)}
-        used = {what: macro for what, macro in self._macros.items() if macro[0] in words}
-        if not used:
+    def macros(self) -> tuple[c.Stmt, ...]:
+        """What was asked for so far."""
+        over = self._over_macros() if self._over else ()
+        if not self._macros:
             return over
-        fast = [_macro(name, _parameters(what), text) for what, (name, _, text) in used.items()]
-        plain = [_macro(name, _parameters(what), text) for what, (name, text, _) in used.items()]
+        fast, plain = (
+            [_macro(macro[0], _parameters(what), macro[way]) for what, macro in self._macros.items()]
+            for way in (2, 1)
+        )
         switch = Wording({}).when(self.fast, fast, plain, "good to a few units in the last place")
         return (*switch, *commented(over, (c.BLANK,)))
 

@@ -8,24 +8,11 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 
+from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import without_comments
-from tunesmith.csource.nodes import (
-    BLANK,
-    Alternative,
-    Assign,
-    Binary,
-    Cast,
-    Comment,
-    MacroDefinition,
-    Member,
-    Name,
-    Stmt,
-    Type,
-    Verbatim,
-)  # fmt: skip
 from tunesmith.csource.printing import print_function, print_statements
 from tunesmith.csource.types import integer
-from tunesmith.csource.walk import calls_in, names_in
+from tunesmith.csource.walk import calls_in
 from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
@@ -46,7 +33,7 @@ _USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
 
 
 def declared_params(choices: Iterable[ParameterChoice]) -> list[DeclaredParam]:
-    return [DeclaredParam(c.name, tuple(c.values), c.default, c.categorical, c.note) for c in choices]
+    return [DeclaredParam(o.name, tuple(o.values), o.default, o.categorical, o.note) for o in choices]
 
 
 def default_lines(name: str, value: object) -> tuple[str, ...]:
@@ -169,24 +156,24 @@ def _part(name: str, **words: str) -> str:
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
 
 
-def _vector_types(plan: WritingPlan, own: Mapping[str, str]) -> tuple[Stmt, ...]:
+def _vector_types(plan: WritingPlan, own: Mapping[str, str]) -> tuple[c.Stmt, ...]:
     """Vectors by the number of their elements, what their bits are, and how they are moved."""
-    knob, kinds = plan.knobs.vector, tuple[Stmt, ...]()
+    knob, kinds = plan.knobs.vector, tuple[c.Stmt, ...]()
     for value in reversed(knob.values):
         digits = "" if value == 1 else str(value)
-        types = [Verbatim(f"typedef {word}{digits} {own[word]};") for word in ("float", "int")]
-        casts = [MacroDefinition(own[word], Name(f"{word}{digits}")) for word in ("as_float", "as_int")]
-        kinds = (Alternative(Binary("==", Name(knob.name), integer(value)), (*types, *casts), kinds),)
+        types = [c.Verbatim(f"typedef {word}{digits} {own[word]};") for word in ("float", "int")]
+        casts = [c.MacroDefinition(own[word], c.Name(f"{word}{digits}")) for word in ("as_float", "as_int")]
+        kinds = (c.Alternative(c.Binary("==", c.Name(knob.name), integer(value)), (*types, *casts), kinds),)
     about = "A row may start at any float. A packed struct says so, and unlike vloadN it is never a call."
     struct = f"typedef struct __attribute__((packed)) {{ {own['float']} v; }} {own['unaligned']};"
-    at = Type(own["unaligned"], 1, space="global")
-    load = Member(Cast(replace(at, const=True), Name("from")), "v", arrow=True)
-    store = Assign("=", Member(Cast(at, Name("to")), "v", arrow=True), Name("x"))
+    at = c.Type(own["unaligned"], 1, space="global")
+    load = c.Member(c.Cast(replace(at, const=True), c.Name("from")), "v", arrow=True)
+    store = c.Assign("=", c.Member(c.Cast(at, c.Name("to")), "v", arrow=True), c.Name("x"))
     return (
         *kinds,
-        Verbatim(struct, comments=(BLANK, Comment(about))),
-        MacroDefinition(plan.word("LOAD"), load, ("from",)),
-        MacroDefinition(plan.word("STORE"), store, ("x", "to")),
+        c.Verbatim(struct, comments=(c.BLANK, c.Comment(about))),
+        c.MacroDefinition(plan.word("LOAD"), load, ("from",)),
+        c.MacroDefinition(plan.word("STORE"), store, ("x", "to")),
     )
 
 
@@ -206,11 +193,11 @@ def _write_opencl(plan: WritingPlan) -> str:
     loops = CpuLoops(plan, fast, totals, inside, lift)
     kernel = KernelText(plan, plain, baked, loops, totals, inside)
     body = kernel.text()
-    types: tuple[Stmt, ...] = ()
+    types: tuple[c.Stmt, ...] = ()
     if loops.uses_vectors:
         types = _vector_types(plan, {**own, "unaligned": fresh("unaligned")})
     lifted = [print_function(f, "opencl").strip() for f in lift.written]
-    macros = fast.macros("\n".join([body, *lifted]))
+    macros = fast.macros()
     code = [print_statements(types, 0, "opencl")]
     if "fast_exp" in {call.function for call in calls_in(macros)}:
         places = {"VEC": own["float"], "IVEC": own["int"], "ASVEC": own["as_float"], "ASIVEC": own["as_int"]}
@@ -267,8 +254,8 @@ def _write_gpu(plan: WritingPlan) -> str:
     loops = SideBySide(plan, fast, totals, inside, called["Pack"])
     kernel = KernelText(plan, fast, baked, loops, totals, inside)
     helpers = helper_texts(plan, fast)
-    body = kernel.text()  # before the macros are listed: it says which are used
-    macros = (fast.macros("\n".join([body, *helpers])), loops.division.macros())
+    body = kernel.text()  # before the macros are listed: it asks for them
+    macros = (fast.macros(), loops.division.macros())
     code = [*map(print_statements, macros), *helpers, body]
     if any(loop.packs for loop in plan.all_loops):
         code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles, loops.copies()))
@@ -277,31 +264,12 @@ def _write_gpu(plan: WritingPlan) -> str:
 
 def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str]) -> str:
     """The whole file around its parts, a blank line between them."""
-    code = [print_statements(used_defines(kernel.defines(), code), 0, plan.language), *code]
-    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
+    code = [print_statements(kernel.defines(), 0, plan.language), *code]
+    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked)]
     parts = [*("\n".join(lines) for lines in top), *code]
     text = "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
-    # Of the helpers and their methods only what some configuration calls.
+    # Of macros, helpers and their methods only what some configuration uses.
     return without_unused(text, (), since=len("\n".join(top[0])) + 1)
-
-
-def used_defines(defines: Sequence[Stmt], code: Sequence[str]) -> tuple[Stmt, ...]:
-    """Without those that neither the code nor a later one names."""
-    words = set(WORD.findall(without_comments("\n".join(code))))
-
-    def used(stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        kept: list[Stmt] = []
-        for stmt in reversed(stmts):
-            if isinstance(stmt, Alternative):
-                branches = used(stmt.otherwise), used(stmt.then)
-                stmt = replace(stmt, then=branches[1], otherwise=branches[0])
-            elif isinstance(stmt, MacroDefinition) and stmt.name not in words:
-                continue
-            words.update(names_in(stmt))
-            kept.append(stmt)
-        return tuple(reversed(kept))
-
-    return used(defines)
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
@@ -314,7 +282,7 @@ def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
     ]
 
 
-def macros(plan: WritingPlan, baked: Baked, code: list[str]) -> list[str]:
+def macros(plan: WritingPlan, baked: Baked) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
     for choice in plan.draft.schedule.choices:
@@ -322,7 +290,7 @@ def macros(plan: WritingPlan, baked: Baked, code: list[str]) -> list[str]:
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
     knobs: list[Knob] = [k for k in vars(plan.knobs).values() if isinstance(k, Knob) and not k.is_parameter]
-    constants = used_defines([MacroDefinition(knob.name, integer(knob.default)) for knob in knobs], code)
+    constants = [c.MacroDefinition(knob.name, integer(knob.default)) for knob in knobs]
     return lines + print_statements(constants).splitlines()
 
 
