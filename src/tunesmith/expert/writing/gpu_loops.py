@@ -32,11 +32,9 @@ class Body:
 
 
 class GpuLoops(ElementLoops):
-    """`pack`: the name of the type for packs."""
-
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
+    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str) -> None:
         super().__init__(plan, fast, inside)
-        self._totals, self._pack = totals, pack
+        self._totals = totals
         self._of_pack = plan.word("v")
         self._blocking = plan.blocking
 
@@ -170,7 +168,7 @@ class GpuLoops(ElementLoops):
             *self._declare(own, self._count(loop), loop),
             *self._loads(loop, loop.loads, end),
             *self._lanes(loop, body, end),
-            *(self._settle(loop) if self.settles and kept else ()),
+            *(self._settle(loop) if self._plan.settles and kept else ()),
         )
         chunks = self._chunks(loop, self._plan.index_type(loop), end, inner)
         return (*chunks, *self._tail(loop, body, end)) if loop.tail else chunks
@@ -275,10 +273,6 @@ class GpuLoops(ElementLoops):
             own.append(c.Declare(c.Type(each.type, const=True), each.index, value))
         return items(self._of_pack, self.words.expr("VEC"), own).over(self._statements(each, body))
 
-    @property
-    def settles(self) -> bool:
-        return self._plan.language == "cuda" and self._plan.keeps
-
     def _settle(self, loop: LoopPlan) -> tuple[c.Stmt, ...]:
         """What a later loop reads again stays as it came."""
         wanted = {key for key, buffer in loop.buffers.items() if buffer.wanted and buffer.home == "global"}
@@ -317,7 +311,7 @@ class GpuLoops(ElementLoops):
             limit = str(min(align, size or 1))
         elif pack.unit != pack.width:
             limit = f"{vec} * {size or 1} < {align} ? {vec} * {size or 1} : {align}"
-        return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
+        return f"{self._plan.word('Pack')}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
 
     def _in_turn(
         self, loads: Sequence[Copy], loaded: Callable[[Sequence[Copy]], tuple[c.Stmt, ...]]

@@ -61,13 +61,20 @@ def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-# Words that snippets use all over the writer -> what they say.
+# What `gpu_packs.cuh` defines.
+PACK_WORDS = (
+    *("Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once", "settle_word"),
+    *("copy_word", "commit_copies", "wait_copies"),
+)
+# Words that snippets use all over the writer.
 _WORDS = (
     *("lane", "PIECE", "PIECES", "TASK_BLOCK", "TASK_BLOCKS"),  # threads and blocks
     *("task", "tasks", "first", "kept_bytes"),  # tasks, and what their loops leave in shared memory
     *("base", "CHUNK", "k", "here", "COUNT", "v", "CHAINS", "values", "own"),  # a turn, its packs, an element
     *("TEAM", "WARPS", "WAYS", "turn", "step", "mates", "count", "away", "apart"),  # totals
+    *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS"),  # chunks under way
     *("LOAD", "STORE"),  # vectors of OpenCL
+    *PACK_WORDS,
 )  # fmt: skip
 
 

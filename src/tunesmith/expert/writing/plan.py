@@ -31,6 +31,11 @@ class WritingPlan(Given):
         return self.knobs.keep.most > 0 and any(loop.in_row for loop in self.all_loops)
 
     @property
+    def settles(self) -> bool:
+        """Whether what is kept must be held on to as it came."""
+        return self.language == "cuda" and self.keeps
+
+    @property
     def keeps_staged(self) -> bool:
         """Whether nothing is left in shared memory once rows are kept."""
         kept = {key[0] for loop in self.all_loops for key in loop.kept}

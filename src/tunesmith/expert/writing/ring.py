@@ -23,6 +23,7 @@ from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals
+from tunesmith.expert.writing.texts import part
 
 LEAST_CAPABILITY = 80
 _SMALLEST = 4  # bytes of a copy; the others are of 8 and 16
@@ -122,21 +123,18 @@ def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozense
 class RingLoops(GpuLoops):
     """Every loop as it is, and with its packs through a ring where the schedule has one."""
 
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
-        super().__init__(plan, fast, totals, inside, pack)
+    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str) -> None:
+        super().__init__(plan, fast, totals, inside)
         choice = plan.draft.schedule.get("ring")
         self.ring = list(kinds(plan)) if choice is not None else []
         if choice is None or not self.ring:
             return
-        own = ("ring", "ahead", "RING_BYTES", "RING_THREADS", "copy_word", "commit_copies", "wait_copies")
-        words = {word: plan.names.fresh(word) for word in own}
-        self._turn_ahead = plan.names.fresh("s")
+        self._turn_ahead = plan.word("s")
         self._regions = [plan.names.fresh(f"RING_{number}") for number in range(len(self.ring))]
         self._stage: dict[int, str] = {}  # by number of a loop: the stage whose turn it is
         self._ends: dict[int, Expr] = {}  # of loops whose first chunks are under way before their time
         self._next = dict(followers(plan.kernel.steps))
-        knobs = {"STAGES": choice.name, "TASKS": plan.knobs.tasks.name}
-        self.words = Wording({**self.words.words, **words, **knobs})
+        self.words = Wording({**self.words.words, "STAGES": choice.name})
 
     def defines(self) -> tuple[Stmt, ...]:
         found = list(super().defines())
@@ -144,7 +142,7 @@ class RingLoops(GpuLoops):
             return tuple(found)
         found.append(self.words.define("RING_THREADS", "LANES * TASKS", "that have places in the ring"))
         before: Expr = integer(0)
-        names = [*self._regions[1:], str(self.words.words["RING_BYTES"])]
+        names = [*self._regions[1:], self._plan.word("RING_BYTES")]
         for (kind, count), name in zip(kinds(self._plan).items(), names, strict=True):
             text = "(STAGES * ITEMS * RING_THREADS * VEC * n + 15) / 16 * 16"
             own = self.words.expr(text, n=integer(kind.bytes * count))
@@ -268,70 +266,11 @@ class RingLoops(GpuLoops):
         choice = self._plan.draft.schedule.get("ring")
         if choice is None or not self.ring:
             return "", ""
-        names = {word: str(self.words.words[word]) for word in ("copy_word", "commit_copies", "wait_copies")}
-        names |= {"RING_THREADS": str(self.words.words["RING_THREADS"]), "STAGES": choice.name}
-        names |= {"LANES": self._plan.knobs.lanes.name}
         waits = "\n".join(
             f"#{'if' if not number else 'elif'} {choice.name} == {value}\n"
             f'    asm volatile("cp.async.wait_group {value - 1};" ::: "memory");'
             for number, value in enumerate(value for value in choice.values if value)
         )
-        texts = (_BEFORE.replace("@WAITS@", waits + "\n#endif" if waits else ""), _METHODS)
-        for name, word in names.items():
-            texts = texts[0].replace(f"@{name}@", word), texts[1].replace(f"@{name}@", word)
-        return texts
-
-
-_BEFORE = """\
-#if @STAGES@
-// A copy into shared memory that goes on by itself; past L1 where nobody else wants the bytes.
-template <typename W>
-__device__ __forceinline__ void @copy_word@(W *to, const W *from, bool once)
-{
-    const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
-    static_assert(sizeof(W) == 4 || sizeof(W) == 8 || sizeof(W) == 16, "no copy has this size");
-    if (sizeof(W) == 16 && once)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
-    else if (sizeof(W) == 16)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
-    else if (sizeof(W) == 8)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" :: "r"(at), "l"(from) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(at), "l"(from) : "memory");
-}
-
-__device__ __forceinline__ void @commit_copies@() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-// For the oldest of the chunks under way.
-__device__ __forceinline__ void @wait_copies@()
-{
-@WAITS@
-}
-#endif
-
-"""
-_METHODS = """
-#if @STAGES@
-    // Its first word in a ring: those of a block's threads lie side by side.
-    __device__ __forceinline__ static word *slot(unsigned char *ring, int place)
-    {
-        const int thread = threadIdx.y * @LANES@ + threadIdx.x;
-        return reinterpret_cast<word *>(ring) + place * (BYTES / WIDTH * @RING_THREADS@) + thread;
-    }
-
-    __device__ __forceinline__ static void copy(unsigned char *ring, int place, const T *from, bool once)
-    {
-        const word *words = reinterpret_cast<const word *>(from);
-#pragma unroll
-        for (int w = 0; w < BYTES / WIDTH; w++)
-            @copy_word@(slot(ring, place) + w * @RING_THREADS@, words + w, once);
-    }
-
-    __device__ __forceinline__ void take(unsigned char *ring, int place)
-    {
-#pragma unroll
-        for (int w = 0; w < BYTES / WIDTH; w++)
-            reinterpret_cast<word *>(at)[w] = slot(ring, place)[w * @RING_THREADS@];
-    }
-#endif
-"""
+        threads, lanes = self._plan.word("RING_THREADS"), self._plan.knobs.lanes.name
+        before = part("ring", STAGES=choice.name, WAITS=waits + "\n#endif" if waits else "")
+        return before, part("ring methods", STAGES=choice.name, THREADS=threads, LANES=lanes)

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function, print_statements
 from tunesmith.csource.types import integer
 from tunesmith.csource.walk import calls_in
-from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDraft
+from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
 from tunesmith.expert.writing.kernel_text import KernelText, guard
 from tunesmith.expert.writing.merging import merged
-from tunesmith.expert.writing.naming import Knob, Names, Unwritable, distinct
+from tunesmith.expert.writing.naming import Knob, Unwritable, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
+from tunesmith.expert.writing.texts import filled, packs, resource
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
 from tunesmith.problem.template_text import DeclaredParam, declaration, listed
@@ -84,73 +82,6 @@ def _launch(plan: WritingPlan) -> list[str]:
         bare = shared[1:-1] if shared.startswith("(0 if") and shared.endswith(")") else shared
         lines.append(f'shared = "{bare}"')
     return lines
-
-
-# -- packs of neighbours in CUDA and HIP: their types, and how they are moved --------------------------
-
-
-_OWN = ("settle_word", "Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once")
-
-
-def own_names(names: Names) -> dict[str, str]:
-    """What `gpu_packs.cuh` defines -> what it is called, should the source use a word of ours."""
-    return {word: names.fresh(word) for word in _OWN}
-
-
-def packs(
-    schedule: Schedule, language: str, called: Mapping[str, str], settles: bool, copies: tuple[str, str]
-) -> str:
-    """The types for packs; hinted ways of moving them where the schedule has hints.
-
-    `copies`: further ways, as what comes before the type and its methods.
-    """
-    hip, at = language == "hip", "reinterpret_cast<{}word *>({})[w]"
-    own, source, target = at.format("", "at"), at.format("const ", "from"), at.format("", "to")
-    value = at.format("const ", "at")
-    loads, stores = {"load": source}, {"store": f"{target} = {value}"}
-    before = ""
-    if "load_hint" in schedule:
-        hint = schedule["load_hint"].name
-        both = {"fetch_once": ".nc", "fetch_shared": ""}
-        if hip:
-            before += "".join(_part("hip load", HINT=hint, NAME=name) for name in both)
-        else:
-            special = "".join(_part("load past L1", NAME=name, PATH=path) for name, path in both.items())
-            before += _part("load hints", HINT=hint) + special.rstrip("\n") + "\n#endif\n\n"
-        loads |= {"load_once": f"fetch_once(&{source})", "load_shared": f"fetch_shared(&{source})"}
-    if "store_hint" in schedule:
-        store = "__builtin_nontemporal_store(value, to)" if hip else "__stcs(to, value)"
-        before += _part("store hint", HINT=schedule["store_hint"].name, STORE=store)
-        stores["store_once"] = f"put_once(&{target}, {value})"
-    methods = [_method(name, "(const T *from)", f"{own} = {text}") for name, text in loads.items()]
-    methods += [_method(name, "(T *to) const", text) for name, text in stores.items()]
-    if settles:
-        before += _part("settle")
-        methods.append(_method("settle", "()", f"settle_word({own})"))
-    two, four = ("two_words", "four_words") if hip else ("uint2", "uint4")
-    words = (_part("hip types") if hip else "") + _part("words", TWO=two, FOUR=four)
-    text = f"{words}\n{before}{copies[0]}{_part('pack', METHODS=''.join((*methods, copies[1])))}"
-    return re.sub(r"\b(" + "|".join(called) + r")\b", lambda found: called[found.group()], text)
-
-
-def _method(name: str, arguments: str, statement: str) -> str:
-    return _part("method", NAME=name, ARGUMENTS=arguments, STATEMENT=statement)
-
-
-@cache
-def resource(name: str) -> str:
-    return resources.files("tunesmith.expert.writing").joinpath(name).read_text(encoding="utf-8")
-
-
-def filled(text: str, words: Mapping[str, str]) -> str:
-    """With words in the places of @WORD@."""
-    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], text)
-
-
-def _part(name: str, **words: str) -> str:
-    """A part of `gpu_packs.cuh`, with words in their places."""
-    parts = dict(part.split("\n", 1) for part in resource("gpu_packs.cuh").split("//= ")[1:])
-    return filled(parts[name], words)
 
 
 # -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
@@ -249,16 +180,15 @@ def fast_math(plan: WritingPlan) -> FastMath:
 
 def _write_gpu(plan: WritingPlan) -> str:
     fast, baked = fast_math(plan), Baked.of(plan)
-    called = own_names(plan.names)
     inside, totals = guard(plan), TeamTotals(plan)
-    loops = SideBySide(plan, fast, totals, inside, called["Pack"])
+    loops = SideBySide(plan, fast, totals, inside)
     kernel = KernelText(plan, fast, baked, loops, totals, inside)
     helpers = helper_texts(plan, fast)
     body = kernel.text()  # before the macros are listed: it asks for them
     macros = (fast.macros(), loops.division.macros())
     code = [*map(print_statements, macros), *helpers, body]
     if any(loop.packs for loop in plan.all_loops):
-        code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles, loops.copies()))
+        code.insert(0, packs(plan, loops.copies()))
     return assemble(plan, baked, kernel, code)
 
 
