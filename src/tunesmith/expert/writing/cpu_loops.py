@@ -19,13 +19,14 @@ from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.buffers import LoopPlan
 from tunesmith.expert.writing.comments import at_line
-from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.fast_math import FastMath, used_functions
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
-from tunesmith.expert.writing.naming import Names
+from tunesmith.expert.writing.naming import Names, Unwritable
 from tunesmith.expert.writing.nest import items, nest
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.team_totals import CpuTotals, Folds, assigned, joined, started
+from tunesmith.expert.writing.texts import vectors
 
 _SAME_FOR_VECTORS = frozenset(
     """
@@ -222,10 +223,24 @@ class _VectorBody:
 
 
 class CpuLoops(ElementLoops):
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
-        super().__init__(plan, fast, inside)
-        self._totals, self._lift = totals, lift
-        self.uses_vectors, self.folds = False, Folds(plan, lift.vec)
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
+        super().__init__(plan, fast)
+        if plan.kernel.staged:
+            raise Unwritable(
+                "a loop leaves values for a later one in local memory, which a CPU has no use for"
+            )
+        if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
+            raise Unwritable("OpenCL has vectors of 2, 4, 8 and 16 elements")
+        self.totals: CpuTotals = CpuTotals(plan)
+        functions = {function.name: function for function in used_functions(plan.kernel)}
+        self._lift = Lift(plan.word("vec"), plan.names, functions, fast)
+        self._uses_vectors, self._folds = False, Folds(plan, self._lift.vec)
+
+    def before(self) -> list[str]:
+        return [vectors(self._plan, self._fast.fast)] if self._uses_vectors else []
+
+    def functions(self) -> tuple[c.Function, ...]:
+        return (*self._lift.written, *self._folds.functions())
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
@@ -243,7 +258,7 @@ class CpuLoops(ElementLoops):
             for name, divisor in inverses:
                 done += code("const float inverse = 1.0f / by;", inverse=name, by=divisor)
             turns = self._vector_loop(loop, vectors, end)
-        return (*done, *at_line(turns, each.line), *self._totals.reduce(loop, self.lane))
+        return (*done, *at_line(turns, each.line), *self.totals.reduce(loop, self.lane))
 
     # -- one element at a time ----------------------------------------------------------------------
 
@@ -273,7 +288,7 @@ class CpuLoops(ElementLoops):
             lifted = _VectorBody(self._lift, loop.each.index, places, totals).block(body)
         except NoVector:
             return None
-        self.uses_vectors = True
+        self._uses_vectors = True
         return lifted
 
     def _vector_loop(self, loop: LoopPlan, vectors: tuple[c.Stmt, ...], end: c.Expr) -> tuple[c.Stmt, ...]:
@@ -315,7 +330,7 @@ class CpuLoops(ElementLoops):
                     near = pair;
             }
             const float whole = folded(p[0]);"""
-        pair, folded = joined(total, near, far), self.folds.name(total)
+        pair, folded = joined(total, near, far), self._folds.name(total)
         done = self.words.code(text, near=near, pair=pair, whole=whole, folded=folded, p=parts)
         return (*done, assigned(total.name, joined(total, c.Name(total.name), c.Name(whole))))
 

@@ -68,8 +68,8 @@ class SideBySide(RingLoops):
         before = ""
         for loop in run:
             stop = loop.each.stop
-            if self._inside:
-                stop = c.Ternary(c.Name(self._inside), stop, c.Number("0", 0))
+            if self._plan.guards:
+                stop = c.Ternary(self.words.expr("inside"), stop, c.Number("0", 0))
             end = self._plan.names.fresh("end")
             value = c.Binary("+", c.Name(before), stop) if before else stop
             done.append(c.Declare(c.Type(type_, const=True), end, value))

@@ -20,6 +20,7 @@ from tunesmith.expert.writing.nest import LoopAxis, items, nest
 from tunesmith.expert.writing.packs import Pack, converted, replacements
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.team_totals import TeamTotals, assigned, joined, started
+from tunesmith.expert.writing.texts import packs
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Body:
 
 
 class GpuLoops(ElementLoops):
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str) -> None:
-        super().__init__(plan, fast, inside)
-        self._totals = totals
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
+        super().__init__(plan, fast)
+        self.totals: TeamTotals = TeamTotals(plan)
         self._of_pack = plan.word("v")
         self._blocking = plan.blocking
 
@@ -46,6 +47,13 @@ class GpuLoops(ElementLoops):
         if self._plan.keeps:
             found.append(self.words.define("COUNT", "KEEP ? KEEP : ITEMS", "packs a thread has under way"))
         return tuple(found)
+
+    def copies(self) -> tuple[str, str]:
+        """Further ways of moving packs: what is defined before their type, and in it."""
+        return "", ""
+
+    def before(self) -> list[str]:
+        return [packs(self._plan, self.copies())] if any(loop.packs for loop in self._plan.all_loops) else []
 
     # -- the loop -----------------------------------------------------------------------------------
 
@@ -71,7 +79,7 @@ class GpuLoops(ElementLoops):
             own = self.words.code(text, own=total.name, both=both, first=first)
             done += self._blocking.over(own, guarded=False)
         done += self._before_totals(each)
-        done += self._totals.reduce(each.totals)
+        done += self.totals.reduce(each.totals)
         return commented(done, (c.BLANK,) if each.line else ())
 
     def _started(self, total: Total, parts: str, scope: Container[str]) -> tuple[c.Stmt, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_kernel
-from tunesmith.csource.snippets import Wording, chained, code, expr
+from tunesmith.csource.snippets import chained, code, expr
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, names_in
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
@@ -21,32 +21,12 @@ from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.rules import Baked, staged_extent
-from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
-
-
-def guard(plan: WritingPlan) -> str:
-    """The name for whether a thread has a task; "" where those that have none may leave.
-
-    Where a total is taken over several warps every thread of a block must come along.
-    """
-    needs = plan.has_totals and not plan.is_flat and plan.knobs.tasks.most > 1 and plan.knobs.lanes.most > 1
-    return plan.names.fresh("inside") if needs else ""
 
 
 class KernelText:
-    def __init__(
-        self,
-        plan: WritingPlan,
-        fast: FastMath,
-        baked: Baked,
-        loops: RingLoops | CpuLoops,
-        totals: TeamTotals | CpuTotals,
-        inside: str,
-    ) -> None:
-        self._plan, self._fast, self._baked = plan, fast, baked
-        self._inside, self._totals, self.loops = inside, totals, loops
-        self._w = Wording({**loops.words.words, "inside": inside})
-        self._tasks = c.Name(plan.word("tasks"))
+    def __init__(self, plan: WritingPlan, fast: FastMath, baked: Baked, loops: RingLoops | CpuLoops) -> None:
+        self._plan, self._fast, self._baked, self.loops = plan, fast, baked, loops
+        self._w, self._tasks = loops.words, c.Name(plan.word("tasks"))
 
     def defines(self) -> tuple[c.Stmt, ...]:
         plan, define = self._plan, self._w.define
@@ -60,7 +40,7 @@ class KernelText:
         if not plan.is_flat and plan.knobs.split.most > 0:
             said = "blocks side by side on one task"
             found = self._w.when("SPLIT", (*pieces, *rows("y")), (*alone, *rows("x")), said)
-        return (*found, *self._totals.defines(), *self.loops.defines())
+        return (*found, *self.loops.defines())
 
     def text(self) -> str:
         plan = self._plan
@@ -68,10 +48,7 @@ class KernelText:
         scope = {p.name for p in function.parameters}
         body = (
             *self._baked.declare(),
-            *self.loops.division.declare(),
-            *self._totals.declare(),
-            *self._w.code("const int lane = threadIdx.x;"),
-            *(self.loops.declare() if isinstance(self.loops, RingLoops) else ()),
+            *self.loops.declare(),
             *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
         )
         parameters = tuple(self._baked.parameter(p) for p in self._parameters())
@@ -135,7 +112,7 @@ class KernelText:
         place = w.expr("first + (T)threadIdx.y" if plan.knobs.tasks.most > 1 else "first", T=type_)
         truth = "int" if plan.language == "opencl" else "bool"
         text = "const T task = place;"
-        if self._inside:
+        if plan.guards:
             text = """const U inside = place < tasks;  // the last block may lack tasks
                 const T task = inside ? place : tasks - 1;"""
         elif plan.knobs.tasks.most > 1:
@@ -165,8 +142,7 @@ class KernelText:
         if not plan.kernel.staged:
             return ()
         done = [*w.code("extern __shared__ __align__(16) unsigned char kept_bytes[];")]
-        in_ring = isinstance(self.loops, RingLoops) and self.loops.ring
-        before = w.expr("kept_bytes + RING_BYTES" if in_ring else "kept_bytes")
+        before = w.expr("kept_bytes + RING_BYTES" if self.loops.ring else "kept_bytes")
         tasks = w.expr("TASKS")
         for staged in plan.kernel.staged:
             extent, size = staged_extent(plan, staged.name), (byte_size(staged.type.base) or 0) * staged.width
@@ -197,7 +173,7 @@ class KernelText:
                 case Once(body=body):
                     several = self._plan.is_flat or self._plan.knobs.split.most > 0
                     alone = " && PIECE == 0" if several else ""
-                    condition = self._w.expr(f"lane == 0{alone}{' && inside' if self._inside else ''}")
+                    condition = self._w.expr(f"lane == 0{alone}{' && inside' if self._plan.guards else ''}")
                     done += self._plan.blocking.over([c.If(condition, self._statements(body))])
                 case When(condition=condition, then=then, otherwise=otherwise):
                     yes, no = (self._steps(part, set(scope)) for part in (then, otherwise))

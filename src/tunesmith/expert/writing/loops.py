@@ -10,7 +10,7 @@ i / d, i % d        d a power of two: i >> shift, i & d - 1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
@@ -25,6 +25,7 @@ from tunesmith.expert.writing.nest import LoopAxis, items
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.sites import counted, starts_at_zero
+from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 
 _WORDS = 4294967296  # 2^32
 _SHORT = 16  # turns
@@ -156,9 +157,11 @@ def unrolled(body: Iterable[c.Stmt], plan: WritingPlan) -> tuple[c.Stmt, ...]:
 class ElementLoops:
     """Loops over the elements of a task, which its threads share: the part that GPUs and CPUs have alike."""
 
-    def __init__(self, plan: WritingPlan, fast: FastMath, inside: str) -> None:
+    totals: TeamTotals | CpuTotals
+    ring: Sequence[object] = ()  # what of shared memory holds chunks under way
+
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
         self._plan, self._fast = plan, fast
-        self._inside = inside  # whether the task is one; "" where every thread that comes here has one
         self.words = plan.words
         # base: where a thread's turn begins; k: which of its packs; here: the index where that one starts.
         self.lane, self._item, self._base = (plan.word(word) for word in ("lane", "k", "base"))
@@ -169,7 +172,23 @@ class ElementLoops:
         """What the loops say at the top of the file."""
         team = "group" if self._plan.language == "opencl" else "block"
         about = f"elements of a task that a {team} takes at once"
-        return (self.words.define("CHUNK", "LANES * VEC * ITEMS", about),)
+        return (*self.totals.defines(), self.words.define("CHUNK", "LANES * VEC * ITEMS", about))
+
+    def declare(self) -> tuple[c.Stmt, ...]:
+        """What they need at the top of the kernel."""
+        return (
+            *self.division.declare(),
+            *self.totals.declare(),
+            *self.words.code("const int lane = threadIdx.x;"),
+        )
+
+    def before(self) -> list[str]:
+        """What they need at the top of the file."""
+        return []
+
+    def functions(self) -> tuple[c.Function, ...]:
+        """What they call of their own."""
+        return ()
 
     def _fast_body(self, loop: LoopPlan) -> tuple[tuple[c.Stmt, ...], Inverses]:
         """The loop's body with fast forms behind macros, and what is to be computed before the loop."""
@@ -179,8 +198,8 @@ class ElementLoops:
     def _end(self, loop: LoopPlan) -> tuple[tuple[c.Stmt, ...], c.Expr]:
         """Where the loop ends: nowhere behind its start, for a thread without a task."""
         stop = loop.each.stop
-        if self._inside:
-            stop = c.Ternary(c.Name(self._inside), stop, loop.each.start)
+        if self._plan.guards:
+            stop = c.Ternary(self.words.expr("inside"), stop, loop.each.start)
         elif isinstance(stop, c.Name | c.Number) and self._plan.language != "opencl":
             return (), stop
         name = self._plan.names.fresh("end")

@@ -66,15 +66,16 @@ PACK_WORDS = (
     *("Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once", "settle_word"),
     *("copy_word", "commit_copies", "wait_copies"),
 )
+VECTOR_WORDS = ("vec", "ivec", "AS_VEC", "AS_IVEC", "unaligned", "LOAD", "STORE")  # `cpu_vectors.cl`
 # Words that snippets use all over the writer.
 _WORDS = (
     *("lane", "PIECE", "PIECES", "TASK_BLOCK", "TASK_BLOCKS"),  # threads and blocks
-    *("task", "tasks", "first", "kept_bytes"),  # tasks, and what their loops leave in shared memory
+    *("task", "tasks", "first", "inside", "kept_bytes"),  # tasks, and what their loops leave in shared memory
     *("base", "CHUNK", "k", "here", "COUNT", "v", "CHAINS", "values", "own"),  # a turn, its packs, an element
     *("TEAM", "WARPS", "WAYS", "turn", "step", "mates", "count", "away", "apart"),  # totals
     *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS"),  # chunks under way
-    *("LOAD", "STORE"),  # vectors of OpenCL
     *PACK_WORDS,
+    *VECTOR_WORDS,
 )  # fmt: skip
 
 

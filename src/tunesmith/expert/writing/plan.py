@@ -31,6 +31,12 @@ class WritingPlan(Given):
         return self.knobs.keep.most > 0 and any(loop.in_row for loop in self.all_loops)
 
     @property
+    def guards(self) -> bool:
+        """Whether threads without a task come along: where several warps share a total a whole block must."""
+        several = self.knobs.tasks.most > 1 and self.knobs.lanes.most > 1
+        return self.has_totals and not self.is_flat and several
+
+    @property
     def settles(self) -> bool:
         """Whether what is kept must be held on to as it came."""
         return self.language == "cuda" and self.keeps

@@ -22,7 +22,6 @@ from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import WritingPlan
-from tunesmith.expert.writing.team_totals import TeamTotals
 from tunesmith.expert.writing.texts import part
 
 LEAST_CAPABILITY = 80
@@ -123,8 +122,8 @@ def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozense
 class RingLoops(GpuLoops):
     """Every loop as it is, and with its packs through a ring where the schedule has one."""
 
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str) -> None:
-        super().__init__(plan, fast, totals, inside)
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
+        super().__init__(plan, fast)
         choice = plan.draft.schedule.get("ring")
         self.ring = list(kinds(plan)) if choice is not None else []
         if choice is None or not self.ring:
@@ -152,11 +151,11 @@ class RingLoops(GpuLoops):
         return tuple(found)
 
     def declare(self) -> tuple[Stmt, ...]:
-        """At the top of the kernel."""
+        found = super().declare()
         if not self.ring:
-            return ()
+            return found
         text = "extern __shared__ __align__(16) unsigned char ring[];"
-        return self.words.when("STAGES", self.words.code(text), said="chunks on their way")
+        return (*found, *self.words.when("STAGES", self.words.code(text), said="chunks on their way"))
 
     # -- a loop: chunks are under way before it, and each turn sends for another ------------------------
 
@@ -262,7 +261,6 @@ class RingLoops(GpuLoops):
     # -- what the loops call --------------------------------------------------------------------------
 
     def copies(self) -> tuple[str, str]:
-        """What is defined before the packs' type, and in it; nothing where there is no ring."""
         choice = self._plan.draft.schedule.get("ring")
         if choice is None or not self.ring:
             return "", ""

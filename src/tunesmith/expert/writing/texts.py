@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 
-from tunesmith.expert.writing.naming import PACK_WORDS
+from tunesmith.expert.writing.naming import PACK_WORDS, VECTOR_WORDS
 from tunesmith.expert.writing.plan import WritingPlan
+
+_GPU, _CPU = "gpu_packs.cuh", "cpu_vectors.cl"
 
 
 def packs(plan: WritingPlan, copies: tuple[str, str]) -> str:
@@ -43,7 +45,22 @@ def packs(plan: WritingPlan, copies: tuple[str, str]) -> str:
     two, four = ("two_words", "four_words") if hip else ("uint2", "uint4")
     words = (part("hip types") if hip else "") + part("words", TWO=two, FOUR=four)
     text = f"{words}\n{before}{copies[0]}{part('pack', METHODS=''.join((*methods, copies[1])))}"
-    return re.sub(r"\b(" + "|".join(PACK_WORDS) + r")\b", lambda found: plan.word(found.group()), text)
+    return _named(text, PACK_WORDS, plan)
+
+
+def vectors(plan: WritingPlan, fast: str) -> str:
+    """OpenCL's vectors by the number of their elements, and how they are moved; `fast`: a switch."""
+    knob, kinds = plan.knobs.vector, list[str]()
+    for value in knob.values:
+        digits, test = "" if value == 1 else str(value), "elif" if kinds else "if"
+        kinds.append(part("kind", _CPU, IF=test, KNOB=knob.name, NUMBER=str(value), DIGITS=digits))
+    exp = part("fast exp", _CPU, FAST=fast) if fast else ""
+    return _named("".join((*kinds, part("moves", _CPU), exp)), VECTOR_WORDS, plan)
+
+
+def _named(text: str, words: Sequence[str], plan: WritingPlan) -> str:
+    """With what its words are called in this kernel."""
+    return re.sub(rf"\b({'|'.join(words)})\b", lambda found: plan.word(found.group()), text)
 
 
 def _method(name: str, arguments: str, statement: str) -> str:
@@ -51,16 +68,11 @@ def _method(name: str, arguments: str, statement: str) -> str:
 
 
 @cache
-def resource(name: str) -> str:
-    return resources.files("tunesmith.expert.writing").joinpath(name).read_text(encoding="utf-8")
+def _parts(file: str) -> dict[str, str]:
+    text = resources.files("tunesmith.expert.writing").joinpath(file).read_text(encoding="utf-8")
+    return dict(one.split("\n", 1) for one in text.split("//= ")[1:])
 
 
-def filled(text: str, words: Mapping[str, str]) -> str:
-    """With words in the places of @WORD@."""
-    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], text)
-
-
-def part(name: str, **words: str) -> str:
-    """A part of `gpu_packs.cuh`, with words in their places."""
-    parts = dict(one.split("\n", 1) for one in resource("gpu_packs.cuh").split("//= ")[1:])
-    return filled(parts[name], words)
+def part(name: str, file: str = _GPU, **words: str) -> str:
+    """A part of a file, with words in the places of @WORD@."""
+    return re.sub(r"@([A-Z]+)@", lambda found: words[found.group(1)], _parts(file)[name])

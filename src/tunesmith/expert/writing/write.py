@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function, print_statements
 from tunesmith.csource.types import integer
-from tunesmith.csource.walk import calls_in
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
+from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
-from tunesmith.expert.writing.kernel_text import KernelText, guard
+from tunesmith.expert.writing.kernel_text import KernelText
 from tunesmith.expert.writing.merging import merged
-from tunesmith.expert.writing.naming import Knob, Unwritable, distinct
+from tunesmith.expert.writing.naming import Knob, distinct
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
-from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
-from tunesmith.expert.writing.texts import filled, packs, resource
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
 from tunesmith.problem.template_text import DeclaredParam, declaration, listed
@@ -84,60 +81,6 @@ def _launch(plan: WritingPlan) -> list[str]:
     return lines
 
 
-# -- OpenCL C for a CPU, as the text of a template file ---------------------------------------------
-
-
-def _vector_types(plan: WritingPlan, own: Mapping[str, str]) -> tuple[c.Stmt, ...]:
-    """Vectors by the number of their elements, what their bits are, and how they are moved."""
-    knob, kinds = plan.knobs.vector, tuple[c.Stmt, ...]()
-    for value in reversed(knob.values):
-        digits = "" if value == 1 else str(value)
-        types = [c.Verbatim(f"typedef {word}{digits} {own[word]};") for word in ("float", "int")]
-        casts = [c.MacroDefinition(own[word], c.Name(f"{word}{digits}")) for word in ("as_float", "as_int")]
-        kinds = (c.Alternative(c.Binary("==", c.Name(knob.name), integer(value)), (*types, *casts), kinds),)
-    about = "A row may start at any float. A packed struct says so, and unlike vloadN it is never a call."
-    struct = f"typedef struct __attribute__((packed)) {{ {own['float']} v; }} {own['unaligned']};"
-    at = c.Type(own["unaligned"], 1, space="global")
-    load = c.Member(c.Cast(replace(at, const=True), c.Name("from")), "v", arrow=True)
-    store = c.Assign("=", c.Member(c.Cast(at, c.Name("to")), "v", arrow=True), c.Name("x"))
-    return (
-        *kinds,
-        c.Verbatim(struct, comments=(c.BLANK, c.Comment(about))),
-        c.MacroDefinition(plan.word("LOAD"), load, ("from",)),
-        c.MacroDefinition(plan.word("STORE"), store, ("x", "to")),
-    )
-
-
-def _write_opencl(plan: WritingPlan) -> str:
-    fast = fast_math(plan)
-    if plan.kernel.staged:
-        raise Unwritable("a loop leaves values for a later one in local memory, which a CPU has no use for")
-    if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
-        raise Unwritable("OpenCL has vectors of 2, 4, 8 and 16 elements")
-    fresh = plan.names.fresh
-    words = {"float": "vec", "int": "ivec", "as_float": "AS_VEC", "as_int": "AS_IVEC"}
-    own = {word: fresh(name) for word, name in words.items()}
-    baked, totals, inside = Baked.of(plan), CpuTotals(plan), guard(plan)
-    functions = {f.name: f for f in used_functions(plan.kernel)}
-    plain = FastMath(plan.language, plan.names)  # fast forms are for vectors; what is scalar stays as it is
-    lift = Lift(own["float"], plan.names, functions, fast)
-    loops = CpuLoops(plan, fast, totals, inside, lift)
-    kernel = KernelText(plan, plain, baked, loops, totals, inside)
-    body = kernel.text()
-    types: tuple[c.Stmt, ...] = ()
-    if loops.uses_vectors:
-        types = _vector_types(plan, {**own, "unaligned": fresh("unaligned")})
-    lifted = [print_function(f, "opencl").strip() for f in lift.written]
-    macros = fast.macros()
-    code = [print_statements(types, 0, "opencl")]
-    if "fast_exp" in {call.function for call in calls_in(macros)}:
-        places = {"VEC": own["float"], "IVEC": own["int"], "ASVEC": own["as_float"], "ASIVEC": own["as_int"]}
-        code.append(filled(resource("fast_exp.cl"), {**places, "FAST": fast.fast}))
-    folds = [print_function(f, "opencl").strip() for f in loops.folds.functions()]
-    code += [print_statements(macros), *helper_texts(plan, plain), *lifted, *folds, body]
-    return assemble(plan, baked, kernel, code)
-
-
 def write(draft: TemplateDraft, problem: Problem) -> str:
     """The template's text; raises `Unwritable`, with the reason, where the scheme does not carry.
 
@@ -150,7 +93,22 @@ def write(draft: TemplateDraft, problem: Problem) -> str:
 
 def _write(draft: TemplateDraft, problem: Problem) -> str:
     plan = make_plan(draft, problem)
-    return _write_opencl(plan) if plan.language == "opencl" else _write_gpu(plan)
+    on_cpu, fast, baked = plan.language == "opencl", fast_math(plan), Baked.of(plan)
+    loops = CpuLoops(plan, fast) if on_cpu else SideBySide(plan, fast)
+    scalar = FastMath(plan.language, plan.names) if on_cpu else fast  # a CPU's fast forms are for vectors
+    kernel, helpers = KernelText(plan, scalar, baked, loops), helper_texts(plan, scalar)
+    body = kernel.text()  # first of all: it asks for macros and functions
+    code = [
+        *(print_statements(kernel.defines(), 0, plan.language), *loops.before()),
+        *map(print_statements, (fast.macros(), loops.division.macros())),
+        *(*helpers, *(print_function(function, plan.language).strip() for function in loops.functions())),
+        body,
+    ]
+    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked)]
+    parts = [*("\n".join(lines) for lines in top), *code]
+    text = "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
+    # Of macros, helpers and their methods only what some configuration uses.
+    return without_unused(text, (), since=len("\n".join(top[0])) + 1)
 
 
 def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
@@ -176,30 +134,6 @@ def fast_math(plan: WritingPlan) -> FastMath:
     fast, reciprocal = (schedule[r].name if r in schedule else "" for r in ("fast", "reciprocal"))
     functions = tuple(f for f in source.functions if not f.template)
     return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
-
-
-def _write_gpu(plan: WritingPlan) -> str:
-    fast, baked = fast_math(plan), Baked.of(plan)
-    inside, totals = guard(plan), TeamTotals(plan)
-    loops = SideBySide(plan, fast, totals, inside)
-    kernel = KernelText(plan, fast, baked, loops, totals, inside)
-    helpers = helper_texts(plan, fast)
-    body = kernel.text()  # before the macros are listed: it asks for them
-    macros = (fast.macros(), loops.division.macros())
-    code = [*map(print_statements, macros), *helpers, body]
-    if any(loop.packs for loop in plan.all_loops):
-        code.insert(0, packs(plan, loops.copies()))
-    return assemble(plan, baked, kernel, code)
-
-
-def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str]) -> str:
-    """The whole file around its parts, a blank line between them."""
-    code = [print_statements(kernel.defines(), 0, plan.language), *code]
-    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked)]
-    parts = [*("\n".join(lines) for lines in top), *code]
-    text = "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
-    # Of macros, helpers and their methods only what some configuration uses.
-    return without_unused(text, (), since=len("\n".join(top[0])) + 1)
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
