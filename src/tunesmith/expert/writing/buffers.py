@@ -95,7 +95,7 @@ def planned_loops(given: Given, blocking: Blocking) -> tuple[LoopPlan, ...]:
 def _plan_loop(each: Each, given: Given) -> LoopPlan:
     knobs, vector = given.knobs, given.knobs.vector
     narrow = vector.most == knobs.items.most == knobs.blocking.most == 1
-    if narrow and knobs.keep.most == 0 and "ring" not in given.draft.schedule:
+    if narrow and knobs.keep.most == 0 and not knobs.ring.is_parameter:
         return LoopPlan(each)
     aligned = given.language != "opencl"
     staged = [staged.name for staged in given.kernel.staged]
@@ -137,9 +137,7 @@ def _with_copies(loop: LoopPlan, given: Given) -> LoopPlan:
         if pack.loads:
             loads.append(Copy(pack, _way_in(pack, given), _waits(pack, given), keeps and buffer.filled))
         if pack.stores:
-            way = (
-                "store_once" if "store_hint" in given.draft.schedule and buffer.home == "global" else "store"
-            )
+            way = "store_once" if given.knobs.store_hint.is_parameter and buffer.home == "global" else "store"
             needless = keeps and (buffer.replaced or buffer.home == "shared")
             stores.append(Copy(pack, way, needless=needless))
     # A load that waits for another one's result would hold up those behind it.
@@ -161,7 +159,7 @@ def is_once(pack: Pack, given: Given) -> bool:
 
 def _way_in(pack: Pack, given: Given) -> str:
     plain = not (pack.width and pack.array in given.arrays and is_once(pack, given))
-    if "load_hint" not in given.draft.schedule or plain:
+    if plain or not given.knobs.load_hint.is_parameter:
         return "load"
     return "load_shared" if pack.array in given.written else "load_once"
 

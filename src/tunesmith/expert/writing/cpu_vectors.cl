@@ -1,5 +1,5 @@
 // What a written OpenCL file defines before its kernel: vectors of so many floats, and a fast exp of them.
-// Parts begin with their names; texts.py puts words in place of @THESE@.
+// Parts begin with their names; parts.py puts words in place of @THESE@.
 //= kind
 #@IF@ @KNOB@ == @NUMBER@
 typedef float@DIGITS@ vec;

@@ -40,9 +40,8 @@ class SideBySide(RingLoops):
     """Every loop as it is, and those of a run as one where the schedule says so."""
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:
-        beside = self._plan.draft.schedule.get("beside")
         run = next((run for run in self._plan.beside if any(loop is one for one in run)), None)
-        if run is None or beside is None:
+        if run is None:
             return super().write(loop, scope)
         if loop is not run[0]:
             return ()  # the loops of a run stand one after the other: they came with the first
@@ -51,7 +50,7 @@ class SideBySide(RingLoops):
         joint = blocking.over(self._write_all(run), guarded=False)  # of one task
         self._blocking = blocking
         apart = tuple(stmt for one in run for stmt in super(SideBySide, self).write(one, scope))
-        return (c.Alternative(c.Name(beside.name), joint, apart, comments=(c.BLANK, said)),)
+        return (c.Alternative(self.words.expr("BESIDE"), joint, apart, comments=(c.BLANK, said)),)
 
     def _write_all(self, run: Sequence[LoopPlan]) -> tuple[c.Stmt, ...]:
         reach = [length_of_all(loop.each for loop in run), c.Number("2", 2)]

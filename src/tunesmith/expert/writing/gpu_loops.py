@@ -253,14 +253,13 @@ class GpuLoops(ElementLoops):
 
     def _elements(self, each: Each, body: Body, here: c.Expr, type_: str) -> tuple[c.Stmt, ...]:
         """The body for every element of a pack; `here` is the index of the first."""
-        found = None
-        convert = self._plan.draft.schedule.get("convert")
+        found, convert = None, self._plan.knobs.convert
         stored = [pack.array for loop in self._plan.all_loops for pack in loop.packs if pack.stores]
         in_words = all(self._plan.element_align.get(array, 16) >= 2 for array in stored)
-        if convert is not None and self._plan.knobs.vector.most > 1 and in_words:
+        if convert.is_parameter and self._plan.knobs.vector.most > 1 and in_words:
             found = converted(body.packed, self._of_pack, dict(self._plan.draft.in_pairs))
         plain = self._element(each, body.packed, here, type_)
-        if found is None or convert is None:
+        if found is None:
             return plain
         kept = self.words.code("values[v] = value;", value=found.value)
         values = self._plan.word("values")

@@ -1,5 +1,5 @@
 // What a written CUDA or HIP file defines before its kernel: packs, and loads and stores with hints.
-// Parts begin with their names; texts.py puts words in place of @THESE@.
+// Parts begin with their names; parts.py puts words in place of @THESE@.
 //= settle
 // Keeps the compiler from holding on to what it made of these bits, which takes more registers than they do.
 template <typename W> __device__ __forceinline__ void settle_word(W &) {}

@@ -52,7 +52,7 @@ class KernelText:
             *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
         )
         parameters = tuple(self._baked.parameter(p) for p in self._parameters())
-        macros = names_in((*self.defines(), *self.loops.division.macros()))
+        macros = names_in(self.defines())
         named = with_plain_names(body, [p.name for p in parameters], plan.file_words, macros)
         made = replace(
             function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)
@@ -60,14 +60,15 @@ class KernelText:
         return print_kernel(made, self._head(), plan.language)
 
     def _head(self) -> str:
-        knobs, bounds = self._plan.knobs, self._plan.draft.schedule.get("bounds")
+        knobs = self._plan.knobs
         threads = knobs.lanes.name
         if knobs.tasks.is_parameter or knobs.tasks.default > 1:
             threads = f"{threads} * {knobs.tasks.name}"
         if self._plan.language == "opencl":
             size = f"reqd_work_group_size({knobs.lanes.name}, {knobs.tasks.name}, 1)"
             return f"__kernel __attribute__(({size})) void"
-        least = f", {bounds.name}" if bounds is not None and self._plan.language != "hip" else ""
+        bounded = knobs.bounds.is_parameter and self._plan.language != "hip"
+        least = f", {knobs.bounds.name}" if bounded else ""
         return f'extern "C" __global__ void __launch_bounds__({threads}{least})'
 
     def _parameters(self) -> list[c.Parameter]:

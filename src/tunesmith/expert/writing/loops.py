@@ -14,15 +14,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording, chained, code, expr
+from tunesmith.csource.snippets import Wording, chained, code
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import map_expr, map_statements, names_in, nodes_in
-from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.writing.buffers import LoopPlan
 from tunesmith.expert.writing.fast_math import FastMath, Inverses, known_types
 from tunesmith.expert.writing.nest import LoopAxis, items
 from tunesmith.expert.writing.packs import Pack
+from tunesmith.expert.writing.parts import part
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.sites import counted, starts_at_zero
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
@@ -33,7 +33,12 @@ _OF_ONE_WORD = frozenset(("int", "unsigned int", "unsigned"))
 
 
 def divided(plan: WritingPlan) -> Iterator[tuple[LoopPlan, c.Expr]]:
-    """Loops with divisors of their index that only the call knows; of indices in one word."""
+    """Loops with divisors of their index that only the call knows; of indices in one word.
+
+    None where the schedule has no other forms of such quotients.
+    """
+    if not plan.knobs.divide.is_parameter or plan.language == "opencl":
+        return
     known = {p.name for p in plan.kernel.function.parameters if is_integer(p.type)}
     for loop in plan.all_loops:
         in_one_word = starts_at_zero(loop.each) and loop.each.type in _OF_ONE_WORD
@@ -56,14 +61,11 @@ class IndexDivision:
     """Nothing where the schedule has no such choice."""
 
     def __init__(self, plan: WritingPlan) -> None:
-        self._plan = plan
-        self._choice: ParameterChoice | None = plan.draft.schedule.get("divide")
-        self._names: dict[c.Expr, str] = {}
-        if self._choice is not None and plan.language != "opencl":
-            for _, by in divided(plan):
-                if by not in self._names:
-                    self._names[by] = plan.names.fresh("divisor")
-            self._quotient, self._rest = plan.names.fresh("DIVIDED"), plan.names.fresh("REMAINDER")
+        self._kind, self._names = plan.knobs.divide, dict[c.Expr, str]()
+        self._quotient, self._rest = plan.word("DIVIDED"), plan.word("REMAINDER")
+        for _, by in divided(plan):
+            if by not in self._names:
+                self._names[by] = plan.names.fresh("divisor")
 
     def in_expr(self, expr: c.Expr, index: c.Expr) -> c.Expr:
         """With the quotients and remainders of this index by known divisors in their cheaper forms."""
@@ -80,46 +82,26 @@ class IndexDivision:
 
         return map_expr(expr, visit)
 
-    def macros(self) -> tuple[c.Stmt, ...]:
-        if not self._names or self._choice is None:
-            return ()
-        words = {"DIVIDED": self._quotient, "KIND": self._choice.name}
-
-        def both(*values: str) -> tuple[c.Stmt, ...]:
-            names = zip((self._quotient, self._rest), values, strict=True)
-            return tuple(
-                c.MacroDefinition(name, expr(value, **words), ("x", "d", "made")) for name, value in names
-            )
-
-        products = c.Alternative(
-            expr("KIND == 2", **words),
-            both("(int)__umulhi((unsigned)x, made)", "x - DIVIDED(x, d, made) * d"),
-            both("x / d", "x % d"),
-            comments=(c.Comment("exact as long as x * d has 32 bits", behind=True),),
-        )
-        about = "Of an index by what is the same for the whole launch, with what was made of it before."
-        said = (c.Comment(about), c.Comment("a power of two", behind=True))
-        shifts = both("x >> made", "x & d - 1")
-        return (c.Alternative(expr("KIND == 1", **words), shifts, (products,), comments=said),)
+    def macros(self) -> str:
+        words = {"KIND": self._kind.name, "QUOTIENT": self._quotient, "REST": self._rest}
+        return part("divisions.h", "of an index", **words) if self._names else ""
 
     def declare(self) -> tuple[c.Stmt, ...]:
         """At the top of the kernel."""
-        if not self._names or self._choice is None:
+        if not self._names:
             return ()
 
         def made(text: str) -> tuple[c.Stmt, ...]:
             return tuple(s for by, own in self._names.items() for s in code(text, own=own, by=by))
 
-        w = Wording({"KIND": self._choice.name})
+        w = Wording({"KIND": self._kind.name})
         products = w.when("KIND == 2", made("const unsigned own = 0xffffffffu / (unsigned)by + 1u;"))
         return w.when("KIND == 1", made("const int own = 31 - __clz(by);"), products)
 
 
 def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What the forms rely on, as the template's `require`."""
-    choice = plan.draft.schedule.get("divide")
-    if choice is None or plan.language == "opencl":
-        return []
+    kind = plan.knobs.divide.name
     powers: dict[str, None] = {}
     products: dict[str, None] = {}
     for loop, divisor in divided(plan):
@@ -129,8 +111,8 @@ def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     if not powers:
         return []
     return [
-        ("shifts", f"{choice.name} != 1 or {' and '.join(powers)}"),
-        ("products", f"{choice.name} != 2 or {' and '.join(products)}"),
+        ("shifts", f"{kind} != 1 or {' and '.join(powers)}"),
+        ("products", f"{kind} != 2 or {' and '.join(products)}"),
     ]
 
 
@@ -142,14 +124,14 @@ def is_short(loop: c.For) -> bool:
 
 def unrolled(body: Iterable[c.Stmt], plan: WritingPlan) -> tuple[c.Stmt, ...]:
     """Short counted loops unrolled whole; others as the schedule says."""
-    choice = plan.draft.schedule.get("unroll")
+    others = plan.knobs.unroll
 
     def visit(stmt: c.Stmt) -> c.Stmt:
         if not isinstance(stmt, c.For) or stmt.unroll is not None:
             return stmt
         if is_short(stmt):
             return replace(stmt, unroll=0)
-        return stmt if choice is None else replace(stmt, unroll=choice.name)
+        return replace(stmt, unroll=others.name) if others.is_parameter else stmt
 
     return map_statements(body, on_stmt=visit)
 

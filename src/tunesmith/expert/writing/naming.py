@@ -74,14 +74,13 @@ _WORDS = (
     *("base", "CHUNK", "k", "here", "COUNT", "v", "CHAINS", "values", "own"),  # a turn, its packs, an element
     *("TEAM", "WARPS", "WAYS", "turn", "step", "mates", "count", "away", "apart"),  # totals
     *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS"),  # chunks under way
-    *PACK_WORDS,
-    *VECTOR_WORDS,
+    *("DIVIDED", "REMAINDER", *PACK_WORDS, *VECTOR_WORDS),  # macros, types and functions
 )  # fmt: skip
 
 
 def wording(knobs: Knobs, names: Names) -> Wording:
     """The same words for the same things all over a kernel: none that the source uses."""
-    macros = {_CLOSED[field.name][0]: getattr(knobs, field.name).name for field in fields(Knobs)}
+    macros = {word: getattr(knobs, role).name for role, (word, _) in _CLOSED.items()}
     return Wording({**{word: names.fresh(word) for word in _WORDS}, **macros})
 
 
@@ -95,6 +94,8 @@ _CLOSED = {
     "keep": ("KEEP", 0),
     "persistent": ("PERSIST", 0),
     "blocking": ("BLOCKED", 1),
+    "ring": ("STAGES", 0),
+    "beside": ("BESIDE", 0),
 }
 
 
@@ -131,6 +132,18 @@ class Knobs:
     keep: Knob
     persistent: Knob
     blocking: Knob
+    ring: Knob
+    beside: Knob
+    # Settings: nothing is done without them, and nothing is printed.
+    bake: Knob
+    bounds: Knob
+    convert: Knob
+    divide: Knob
+    fast: Knob
+    load_hint: Knob
+    reciprocal: Knob
+    store_hint: Knob
+    unroll: Knob
 
     @classmethod
     def of(cls, kernel: KernelModel, schedule: Schedule, names: Names) -> Knobs:
@@ -140,10 +153,10 @@ class Knobs:
             if choice is not None:
                 found[field.name] = Knob(choice.name, choice.values, choice.default, True)
                 continue
-            word, value = _CLOSED[field.name]
+            word, value = _CLOSED.get(field.name, ("", 0))
             if field.name == "lanes":
                 value = _lanes_today(kernel)
-            found[field.name] = Knob(names.fresh(word), (value,), value, False)
+            found[field.name] = Knob(names.fresh(word) if word else "", (value,), value, False)
         return cls(**found)
 
 

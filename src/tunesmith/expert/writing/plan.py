@@ -56,7 +56,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
     if given.is_flat and (given.has_totals or given.kernel.staged):
         raise Unwritable("a kernel without tasks has a total; nothing says which threads share it")
     blocking = Blocking()
-    if "blocking" in draft.schedule:
+    if given.knobs.blocking.is_parameter:
         if given.is_flat or given.language == "opencl":
             raise Unwritable("there are no tasks, or no registers, to take several at once")
         blocking = Blocking.of(given)
@@ -67,7 +67,7 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
 
 def side_by_side(given: Given, loops: tuple[LoopPlan, ...]) -> tuple[tuple[LoopPlan, ...], ...]:
     """Those that take their elements in one way, none of which could keep them, with no pack over an end."""
-    if given.is_flat or given.language == "opencl" or "beside" not in given.draft.schedule:
+    if given.is_flat or given.language == "opencl" or not given.knobs.beside.is_parameter:
         return ()
     found = []
     for run in runs(given.kernel.steps, given.independence):

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.nodes import Binary, Call, Evaluate, Expr, MacroDefinition, Name, Stmt
-from tunesmith.csource.snippets import Wording
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import assigned_in, calls_in, declared_in, names_in
 from tunesmith.expert.model.kernel import Each, Let, Step, step_lists
@@ -21,8 +20,8 @@ from tunesmith.expert.writing.buffers import Copy, LoopPlan, is_once
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
 from tunesmith.expert.writing.packs import Pack
+from tunesmith.expert.writing.parts import part
 from tunesmith.expert.writing.plan import WritingPlan
-from tunesmith.expert.writing.texts import part
 
 LEAST_CAPABILITY = 80
 _SMALLEST = 4  # bytes of a copy; the others are of 8 and 16
@@ -68,22 +67,27 @@ def kinds(plan: WritingPlan) -> dict[RingKind, int]:
     return found
 
 
+def ring_kinds(plan: WritingPlan) -> dict[RingKind, int]:
+    """The same where the schedule has a ring."""
+    return kinds(plan) if plan.knobs.ring.is_parameter else {}
+
+
 def ring_bytes(plan: WritingPlan) -> str | None:
     """Of a block's shared memory, as text of the template file; None where there is no ring."""
-    choice, own = plan.draft.schedule.get("ring"), kinds(plan)
-    if choice is None or not own:
+    own = ring_kinds(plan)
+    if not own:
         return None
     knobs = (plan.knobs.items, plan.knobs.lanes, plan.knobs.tasks, plan.knobs.vector)
-    one = " * ".join([choice.name, *(knob.size_text for knob in knobs if knob.size_text != "1")])
+    one = " * ".join([plan.knobs.ring.name, *(knob.size_text for knob in knobs if knob.size_text != "1")])
     return " + ".join(f"round_up({one} * {kind.bytes * count}, 16)" for kind, count in own.items())
 
 
 def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What copies rely on, as the template's `require`."""
-    choice, own = plan.draft.schedule.get("ring"), kinds(plan)
-    if choice is None or not own:
+    own = ring_kinds(plan)
+    if not own:
         return []
-    none, vec = f"{choice.name} == 0", plan.knobs.vector.size_text
+    none, vec = f"{plan.knobs.ring.name} == 0", plan.knobs.vector.size_text
     rules = [("copies_ahead", f"{none} or device.capability >= {LEAST_CAPABILITY}")]
     sizes = sorted({kind.aligned for kind in own if kind.aligned % _SMALLEST})
     if sizes:
@@ -92,11 +96,12 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     if plan.is_flat:
         # Else there is one turn; and copies look ahead by more than the range is long, perhaps beyond an int.
         rules.append(("ring_goes_on", f"{none} or {plan.knobs.persistent.name} > 0"))
-    schedule = plan.draft.schedule
-    if "blocking" in schedule:
-        rules.append(("ring_or_blocked", f"{none} or {schedule['blocking'].name} == 1"))
-    others = [word for word in ("keep", "split", "beside") if word in schedule]
-    return rules + [(f"ring_or_{word}", f"{none} or {schedule[word].name} == 0") for word in others]
+    knobs = plan.knobs
+    others = {"blocked": knobs.blocking, "keep": knobs.keep, "split": knobs.split, "beside": knobs.beside}
+    for word, knob in others.items():
+        if knob.is_parameter:
+            rules.append((f"ring_or_{word}", f"{none} or {knob.name} == {int(word == 'blocked')}"))
+    return rules
 
 
 def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
@@ -124,16 +129,12 @@ class RingLoops(GpuLoops):
 
     def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
         super().__init__(plan, fast)
-        choice = plan.draft.schedule.get("ring")
-        self.ring = list(kinds(plan)) if choice is not None else []
-        if choice is None or not self.ring:
-            return
+        self.ring = list(ring_kinds(plan))
         self._turn_ahead = plan.word("s")
         self._regions = [plan.names.fresh(f"RING_{number}") for number in range(len(self.ring))]
         self._stage: dict[int, str] = {}  # by number of a loop: the stage whose turn it is
         self._ends: dict[int, Expr] = {}  # of loops whose first chunks are under way before their time
         self._next = dict(followers(plan.kernel.steps))
-        self.words = Wording({**self.words.words, "STAGES": choice.name})
 
     def defines(self) -> tuple[Stmt, ...]:
         found = list(super().defines())
@@ -261,14 +262,14 @@ class RingLoops(GpuLoops):
     # -- what the loops call --------------------------------------------------------------------------
 
     def copies(self) -> tuple[str, str]:
-        choice = self._plan.draft.schedule.get("ring")
-        if choice is None or not self.ring:
-            return "", ""
+        choice = self._plan.knobs.ring
+        if not self.ring:
+            return super().copies()
         waits = "\n".join(
             f"#{'if' if not number else 'elif'} {choice.name} == {value}\n"
             f'    asm volatile("cp.async.wait_group {value - 1};" ::: "memory");'
             for number, value in enumerate(value for value in choice.values if value)
         )
         threads, lanes = self._plan.word("RING_THREADS"), self._plan.knobs.lanes.name
-        before = part("ring", STAGES=choice.name, WAITS=waits + "\n#endif" if waits else "")
-        return before, part("ring methods", STAGES=choice.name, THREADS=threads, LANES=lanes)
+        before = part("gpu_packs.cuh", "ring", STAGES=choice.name, WAITS=waits + "\n#endif" if waits else "")
+        return before, part("gpu_packs.cuh", "ring methods", STAGES=choice.name, THREADS=threads, LANES=lanes)

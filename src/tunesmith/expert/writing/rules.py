@@ -74,16 +74,13 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             raise Unwritable(
                 "the kernel is not told how many tasks there are, so no block can go on to others"
             )
-    if (blocked := plan.draft.schedule.get("blocking")) is not None and plan.blocking.task is not None:
+    if (blocked := knobs.blocking).is_parameter and plan.blocking.task is not None:
         if not plan.blocking.is_counted:
             own = plan.blocking.task.size or plan.sizes.text(plan.blocking.task.extent)
             require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
-        if (beside := plan.draft.schedule.get("beside")) is not None:
-            require("beside_or_blocked", f"{beside.name} == 0 or {blocked.name} == 1")
-    for name, text in division_rules(plan):
-        require(name, text)
-    for name, text in ring_rules(plan):
-        require(name, text)
+        if knobs.beside.is_parameter:
+            require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
+    rules += [*division_rules(plan), *ring_rules(plan)]
     if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules
@@ -156,12 +153,11 @@ def _grid(plan: WritingPlan) -> list[str]:
 
 def _pieces(plan: WritingPlan, chunk: str) -> str:
     length = _longest(plan, [loop.extent for loop in plan.all_loops])
-    beside = plan.draft.schedule.get("beside")
-    if beside is not None and plan.beside:
+    if plan.beside:
         inside = {loop.each.number for run in plan.beside for loop in run}
         lengths = [length_of_all(loop.each for loop in run) for run in plan.beside]
         rest = [loop.extent for loop in plan.all_loops if loop.each.number not in inside]
-        length = f"({_longest(plan, [*lengths, *rest])} if {beside.name} else {length})"
+        length = f"({_longest(plan, [*lengths, *rest])} if {plan.knobs.beside.name} else {length})"
     return f"max(1, ceildiv({length}, {chunk}))"
 
 
@@ -245,8 +241,7 @@ class Baked:
 
     @classmethod
     def of(cls, plan: WritingPlan) -> Baked:
-        choice = plan.draft.schedule.get("bake")
-        if choice is None:
+        if not plan.knobs.bake.is_parameter:
             return cls()
         counts = {name for task in plan.kernel.tasks for name in names_in(task.extent)}
         loops = [loop.each for loop in plan.all_loops]
@@ -260,7 +255,7 @@ class Baked:
                 continue
             macro = plan.names.fresh(f"{parameter.name.upper()}_CONST")
             found.append(Size(parameter, macro, unparse(node), plan.names.fresh(f"{parameter.name}_given")))
-        return cls(choice.name, tuple(found))
+        return cls(plan.knobs.bake.name, tuple(found))
 
     def parameter(self, parameter: Parameter) -> Parameter:
         given = {size.parameter.name: size.given for size in self.sizes}

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function, print_statements
-from tunesmith.csource.types import integer
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
@@ -100,8 +98,8 @@ def _write(draft: TemplateDraft, problem: Problem) -> str:
     body = kernel.text()  # first of all: it asks for macros and functions
     code = [
         *(print_statements(kernel.defines(), 0, plan.language), *loops.before()),
-        *map(print_statements, (fast.macros(), loops.division.macros())),
-        *(*helpers, *(print_function(function, plan.language).strip() for function in loops.functions())),
+        *(fast.macros(), loops.division.macros(), *helpers),
+        *(print_function(function, plan.language).strip() for function in loops.functions()),
         body,
     ]
     top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked)]
@@ -130,18 +128,17 @@ def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDr
 
 
 def fast_math(plan: WritingPlan) -> FastMath:
-    schedule, source = plan.draft.schedule, plan.kernel.source
-    fast, reciprocal = (schedule[r].name if r in schedule else "" for r in ("fast", "reciprocal"))
+    knobs, source = plan.knobs, plan.kernel.source
     functions = tuple(f for f in source.functions if not f.template)
-    return FastMath(plan.language, plan.names, fast, reciprocal, functions, dict(source.aliases))
+    return FastMath(
+        plan.language, plan.names, knobs.fast.name, knobs.reciprocal.name, functions, dict(source.aliases)
+    )
 
 
 def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
-    convert = plan.draft.schedule.get("convert")
-    switch = convert.name if convert is not None else ""
     hardware = dict(plan.draft.hardware)
     return [
-        helper_text(function, fast, plan.language, hardware.get(function.name, ""), switch)
+        helper_text(function, fast, plan.language, hardware.get(function.name, ""), plan.knobs.convert.name)
         for function in used_functions(plan.kernel)
     ]
 
@@ -153,9 +150,8 @@ def macros(plan: WritingPlan, baked: Baked) -> list[str]:
         lines += default_lines(choice.name, choice.default)
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
-    knobs: list[Knob] = [k for k in vars(plan.knobs).values() if isinstance(k, Knob) and not k.is_parameter]
-    constants = [c.MacroDefinition(knob.name, integer(knob.default)) for knob in knobs]
-    return lines + print_statements(constants).splitlines()
+    knobs: list[Knob] = list(vars(plan.knobs).values())
+    return lines + [f"#define {k.name} {k.default}" for k in knobs if k.name and not k.is_parameter]
 
 
 def about(plan: WritingPlan) -> list[str]:
