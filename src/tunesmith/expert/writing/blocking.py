@@ -321,8 +321,7 @@ def _alike(kernel: KernelModel, task: Task, varying: frozenset[str], arrays: Seq
         if isinstance(step, Each):
             loads = [site for site in Sites.of(step.body, arrays).found if site.kind == "load"]
             for site in loads:
-                used = names_in(site.index) | (names_in(site.offset) if site.offset is not None else set())
-                count += not used & varying or any(_overlap(site, other, task.name) for other in loads)
+                count += not site.names & varying or any(_overlap(site, other, task.name) for other in loads)
     return count
 
 

@@ -40,13 +40,10 @@ class GpuLoops(ElementLoops):
         self._blocking = plan.blocking
 
     def defines(self) -> tuple[c.Stmt, ...]:
-        found = list(super().defines())
-        if any(loop.each.totals and loop.is_packed for loop in self._plan.all_loops):
-            about = "totals that do not wait for each other"
-            found.append(self.words.define("CHAINS", "VEC > 1 ? 2 : 1", about))
-        if self._plan.keeps:
-            found.append(self.words.define("COUNT", "KEEP ? KEEP : ITEMS", "packs a thread has under way"))
-        return tuple(found)
+        w = self.words
+        chains = w.define("CHAINS", "VEC > 1 ? 2 : 1", "totals that do not wait for each other")
+        count = w.define("COUNT", "KEEP ? KEEP : ITEMS", "packs a thread has under way")
+        return (*super().defines(), chains, count)
 
     def copies(self) -> tuple[str, str]:
         """Further ways of moving packs: what is defined before their type, and in it."""

@@ -19,6 +19,7 @@ from tunesmith.expert.model.kernel import Each, Let, Step, step_lists
 from tunesmith.expert.writing.buffers import Copy, LoopPlan, is_once
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
+from tunesmith.expert.writing.nest import items
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.parts import part
 from tunesmith.expert.writing.plan import WritingPlan
@@ -161,36 +162,30 @@ class RingLoops(GpuLoops):
     # -- a loop: chunks are under way before it, and each turn sends for another ------------------------
 
     def _packed(self, loop: LoopPlan, body: Body, end: Expr) -> tuple[Stmt, ...]:
-        packs = ringed(self._plan, loop) if self.ring else ()
-        if not packs:
-            return super()._packed(loop, body, end)
-        before = () if loop.each.number in self._stage else self._first_chunks(loop, packs, end)
+        packs, under_way = self._ringed(loop), loop.each.number in self._stage
+        before = self._first_chunks(loop, packs, end) if packs and not under_way else ()
         return (*before, *super()._packed(loop, body, end))
+
+    def _ringed(self, loop: LoopPlan) -> tuple[Pack, ...]:
+        return ringed(self._plan, loop) if self.ring else ()
 
     def _first_chunks(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
         w, type_ = self.words, self._plan.index_type(loop)
         stage = self._stage[loop.each.number] = self._plan.names.fresh("stage")
         first = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_)
         sent = self._sent(loop, packs, end, Name(self._turn_ahead))
-        start = w.code(
-            """int stage = 0;
-            #pragma unroll
-            for (int s = 0; s < STAGES; s++) {
-                const T ahead = first + s * step;
-                sent;
-                commit_copies();
-            }""",
-            T=type_, stage=stage, s=self._turn_ahead, first=first, step=self._step(type_), sent=sent,
-        )  # fmt: skip
+        ahead = w.code("const T ahead = first + s * step;", T=type_, first=first, step=self._step(type_))
+        turns = items(self._turn_ahead, w.expr("STAGES"), ahead).over((*sent, *w.code("commit_copies();")))
+        start = (*w.code("int stage = 0;", stage=stage), *turns)
         return w.when("STAGES", start, said="the first chunks")
 
     def _before_totals(self, each: Each) -> tuple[Stmt, ...]:
         """The first chunks of the next loop, where these do not depend on the totals."""
-        found = self._next.get(each.number) if self.ring and each.totals else None
+        found = self._next.get(each.number) if each.totals else None
         if found is None:
             return ()
         loop, changing = self._plan.loop(found[0]), found[1] | {total.name for total in each.totals}
-        packs = ringed(self._plan, loop)
+        packs = self._ringed(loop)
         used = {name for pack in packs for name in pack.names}
         used |= names_in(loop.each.start) | names_in(loop.each.stop)
         if not packs or used & changing:
@@ -200,12 +195,11 @@ class RingLoops(GpuLoops):
         return (*before, *self._first_chunks(loop, packs, end))
 
     def _end(self, loop: LoopPlan) -> tuple[tuple[Stmt, ...], Expr]:
-        known = self._ends.get(loop.each.number) if self.ring else None
+        known = self._ends.get(loop.each.number)
         return super()._end(loop) if known is None else ((), known)
 
     def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: Expr) -> tuple[Stmt, ...]:
-        direct = super()._loads(loop, copies, end)
-        own = ringed(self._plan, loop) if self.ring else ()
+        direct, own = super()._loads(loop, copies, end), self._ringed(loop)
         if not own:
             return direct
         w, type_, stage = self.words, self._plan.index_type(loop), self._stage[loop.each.number]
@@ -230,11 +224,8 @@ class RingLoops(GpuLoops):
         """Copies of the chunk at `ahead`, as far as it lies in the range."""
         copies = list[Stmt]()
         for pack in packs:
-            where, once = (
-                self._where(loop, pack, stage),
-                Name("true" if is_once(pack, self._plan) else "false"),
-            )
-            args = (*where, self._address(pack, loop), once)
+            once = Name("true" if is_once(pack, self._plan) else "false")
+            args = (*self._where(loop, pack, stage), self._address(pack, loop), once)
             copies.append(Evaluate(Call(f"{self._pack_type(pack)}::copy", args)))
         ahead = self._items(loop, end, "ITEMS", self.words.expr("ahead"))
         return self._of_one_task(ahead.over(copies))

@@ -41,6 +41,11 @@ class AccessSite:
     whole: bool = True  # of a store: the whole element
     loops: tuple[tuple[str, int], ...] = ()  # inner loops around it that count 0, 1, ... below a constant
 
+    @property
+    def names(self) -> frozenset[str]:
+        """What its place depends on."""
+        return names_in(self.index) | (frozenset() if self.offset is None else names_in(self.offset))
+
 
 def local_integers(body: tuple[c.Stmt, ...]) -> Mapping[str, c.Expr]:
     """Integers that a body declares once and never changes, each as an expression over other names."""
@@ -189,9 +194,9 @@ class Sites:
         index = substitute(found.index, self._integers)
         offset = None if found.offset is None else substitute(found.offset, self._integers)
         element = None if found.as_type is None else c.Type(found.as_type.base, found.as_type.pointers)
-        used = names_in(index) | (frozenset() if offset is None else names_in(offset))
-        loops = tuple(loop for loop in self._loops if loop[0] in used)
-        self.found.append(AccessSite(node, found.array, element, offset, index, kind, sure, whole, loops))
+        site = AccessSite(node, found.array, element, offset, index, kind, sure, whole)
+        loops = tuple(loop for loop in self._loops if loop[0] in site.names)
+        self.found.append(replace(site, loops=loops))
 
     def _inner(self, found: ArrayPlace, sure: bool, depth: int) -> None:
         """Loads inside the index of another."""

@@ -56,8 +56,6 @@ class TeamTotals:
         self._is_hip = plan.language == "hip"
 
     def defines(self) -> tuple[c.Stmt, ...]:
-        if not self._slots or self._plan.knobs.lanes.most == 1:
-            return ()
         ways = "WARPS > 16 ? 32 : WARPS > 8 ? 16 : WARPS > 4 ? 8 : WARPS > 2 ? 4 : 2"
         return (
             self._w.define("TEAM", "LANES < 32 ? LANES : 32", "threads of a task in one warp"),
