@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from tests.expert.random_kernels import quirks
+from tests.expert.random_kernels import quirks, vectors
 from tests.expert.random_kernels.arrays import ELEMENT_TYPES, Reached, Reaching, declared, drawn, stored
 from tests.expert.random_kernels.elements import Elements, Scope, Value
 from tests.expert.random_kernels.program import Operand, Program
@@ -38,6 +38,7 @@ class Drawing:
     uniform: list[Value] = field(default_factory=list)  # the same for all threads of a team
     staged: str = ""  # a row in shared memory
     wild: bool = True  # loads beside the element
+    width: int = 1  # elements that are taken at once
 
     def element_scope(self, col: str) -> Scope:
         scope = Scope(helpers=self.helpers, col=col)
@@ -64,7 +65,10 @@ def generate(seed: int) -> Program:
     elements = Elements(rng)
     promise = rng.choice(("any", "any", "multiple", "few"))
     aligned = rng.random() < 0.8
-    team = flat_team(rng, elements) if rng.random() < 0.4 else row_team(rng, elements)
+    width = rng.choice((1, 1, 1, 2, 4)) if aligned and promise != "any" else 1
+    columns = "d" if width == 1 else f"(d / {width})"
+    team = flat_team(rng, elements, columns) if rng.random() < 0.4 else row_team(rng, elements)
+    team.columns = columns
     outputs = [
         Reached(
             Operand(
@@ -77,7 +81,7 @@ def generate(seed: int) -> Program:
     row_output = (
         Operand("per_row", rng.choice(("float32", "int32")), ("rows",), "output") if team.cooperates else None
     )
-    drawing = Drawing(rng, elements, team, drawn(rng, aligned), outputs, row_output)
+    drawing = Drawing(rng, elements, team, drawn(rng, aligned), outputs, row_output, width=width)
     drawing.wild = rng.random() < 0.6
     for _ in range(rng.choice((0, 0, 1, 2))):
         name = elements.name("g")
@@ -90,14 +94,39 @@ def generate(seed: int) -> Program:
 
 
 def _flat_body(drawing: Drawing, extra: list[Operand]) -> list[str]:
-    rng, scope = drawing.rng, drawing.element_scope("i")
-    lines = _row_pointers(drawing)
+    rng, lines = drawing.rng, _row_pointers(drawing)
+    if drawing.width > 1:
+        return drawing.team.around_element([*lines, *_several(drawing, "i", drawing.outputs, extra)])
+    scope = drawing.element_scope("i")
     lines += drawing.elements.statements(scope, rng.choice((0, 1, 2, 3)))
     lines += quirks.in_element(drawing.rng, drawing.elements, drawing.team, scope, extra)
     for reached in drawing.outputs:
         store = drawing.store(reached, "i", scope)
         lines += quirks.guarded_store(rng, drawing.elements, reached, store, scope)
     return drawing.team.around_element(lines)
+
+
+def _several(drawing: Drawing, col: str, outputs: list[Reached], extra: list[Operand]) -> list[str]:
+    """What is done to elements that are taken at once."""
+    rng, elements, row, width = drawing.rng, drawing.elements, drawing.team.row, drawing.width
+    lines, parts = vectors.loaded(elements, drawing.inputs, row, col, width)
+    values: list[list[Value]] = [[] for _ in outputs]
+    for part, known in enumerate(parts):
+        scope = drawing.element_scope(f"({col} * {width} + {part})")
+        scope.values += known * 2
+        lines += elements.statements(scope, rng.choice((0, 0, 1)))
+        if part == 0:
+            lines += quirks.in_element(rng, elements, drawing.team, scope, extra)
+        for reached, own in zip(outputs, values, strict=True):
+            is_float = reached.operand.type in ("float32", "float16", "bfloat16")
+            own.append(elements.expression(scope, "float" if is_float else "int", 2))
+    for reached, own in zip(outputs, values, strict=True):
+        whole = vectors.stored(elements, reached.operand, row, col, width, own)
+        lines += [whole] if whole else [
+            stored(reached.operand, f"{row} * d + {col} * {width} + {part}", value)
+            for part, value in enumerate(own)
+        ]  # fmt: skip
+    return lines
 
 
 def _row_pointers(drawing: Drawing) -> list[str]:
@@ -143,6 +172,8 @@ def _row_body(drawing: Drawing, extra: list[Operand]) -> list[str]:
 
 def _map(drawing: Drawing, outputs: list[Reached], extra: list[Operand]) -> list[str]:
     col = drawing.elements.name("i")
+    if drawing.width > 1:
+        return drawing.team.loop(col, _several(drawing, col, outputs, extra))
     scope = drawing.element_scope(col)
     lines = drawing.elements.statements(scope, drawing.rng.choice((0, 1, 1, 2)))
     lines += quirks.in_element(drawing.rng, drawing.elements, drawing.team, scope, extra)
@@ -161,8 +192,14 @@ def _totals(drawing: Drawing, extra: list[Operand]) -> list[str]:
     """A loop with one or two totals, and what makes them known to the whole team."""
     rng, elements = drawing.rng, drawing.elements
     col = elements.name("i")
-    scope = drawing.element_scope(col)
-    body = elements.statements(scope, rng.choice((0, 0, 1, 2)))
+    width = drawing.width
+    body, parts = vectors.loaded(elements, drawing.inputs, drawing.team.row, col, width)
+    places = [f"({col} * {width} + {part})" for part in range(width)] if width > 1 else [col]
+    scopes = [drawing.element_scope(place) for place in places]
+    for one, known in zip(scopes, parts, strict=True):
+        one.values += known * 2
+    scope = scopes[0]
+    body += elements.statements(scope, rng.choice((0, 0, 1, 2)))
     if rng.random() < 0.3:
         body += quirks.in_element(rng, elements, drawing.team, scope, extra)
     lines: list[str] = []
@@ -172,17 +209,19 @@ def _totals(drawing: Drawing, extra: list[Operand]) -> list[str]:
         operator = rng.choice(("+", "+", "max", "min", "*", "count", "int+", "intmax"))
         elements.tags.add(f"total {operator}")
         name = elements.name("s")
-        kind, start, add, grown = _total(drawing, operator, name, scope)
-        lines.append(f"{kind} {name} = {start};")
-        if rng.random() < 0.2:
-            add = f"if ({elements.condition(scope)}) {{ {add} }}"
-        body.append(add)
+        for place, own in enumerate(scopes):
+            kind, start, add, grown = _total(drawing, operator, name, own)
+            if place == 0:
+                lines.append(f"{kind} {name} = {start};")
+            if rng.random() < 0.2:
+                add = f"if ({elements.condition(own)}) {{ {add} }}"
+            body.append(add)
         joins += drawing.team.joined(
             name, kind, operator.replace("int", "").replace("count", "+"), drawing.top
         )
         known = name if grown[0] < 1e30 else f"fminf(fmaxf({name}, -64.0f), 64.0f)"
         found.append(Value(known, kind, min(grown[0], 64 if known != name else grown[0]), grown[1]))
-    if drawing.team.can_stage and not drawing.staged and rng.random() < 0.3:
+    if width == 1 and drawing.team.can_stage and not drawing.staged and rng.random() < 0.3:
         elements.tags.add("staged row")
         value = elements.expression(scope, "float", 1).small()
         staged = "kept_row"

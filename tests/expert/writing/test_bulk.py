@@ -13,8 +13,9 @@ from tests.expert.writing import models
 from tests.expert.writing.building import DEVICE, read, variant
 from tests.expert.writing.emulator import needs_emulator, run
 from tests.expert.writing.models import choice
+from tests.expert.writing.test_beside import split_parts
 from tests.expert.writing.test_emulated import compare, of_the_zoo, planned
-from tests.expert.writing.test_ring import FLAT, MAP, MOVES, ROWS, made
+from tests.expert.writing.test_ring import FLAT, MAP, MOVES, ROWS, STAGES, made
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
@@ -22,6 +23,8 @@ from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.expert.author import ExpertAuthor
+from tunesmith.expert.model.kernel import TemplateDraft
+from tunesmith.expert.writing import write
 from tunesmith.lab.references import draw_inputs
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.problems import load_problem
@@ -65,6 +68,15 @@ def test_blocks_that_go_on_in_a_flat_range_with_a_ragged_end(emulated: Path) -> 
     sizes = {"tokens": DEVICE.limits.sms, "d": 32 * 4 * 3 + 3}
     values = {"LANES": 32, "VEC": 4, "STAGES": 2, "PERSIST": 1, "BULK": 1}
     compare(of_the_zoo("swiglu_interleaved"), FLAT.having(bulk=BULK), sizes, emulated, **values)
+
+
+def test_loops_side_by_side_have_none() -> None:
+    kernel, problem = split_parts()
+    schedule = MAP.having(ring=STAGES, bulk=BULK, beside=choice("BESIDE", 0, 1))
+    text = write(TemplateDraft(kernel, schedule), problem)
+    joint = text[text.index("#if BESIDE") : text.index("#else", text.index("for (int base"))]
+    assert "await_run" in text
+    assert "BULK" not in joint
 
 
 WRONG = (

@@ -172,10 +172,10 @@ class BulkLoops(RingLoops):
         self, loop: LoopPlan, type_: str, first: Expr, end: Expr, own: Sequence[Stmt]
     ) -> For | Alternative:
         """With runs all threads of a team take equally many turns."""
-        each = super()._head(loop, type_, first, end, own)
-        if not self._runs(loop) or not isinstance(each, For):
+        each, whole = super()._head(loop, type_, first, end, own), self._whole.get(id(loop.each))
+        if whole is None or not isinstance(each, For):  # loops side by side have no ring
             return each
-        more = self.words.expr("base - lane * VEC < whole", whole=self._whole[id(loop.each)])
+        more = self.words.expr("base - lane * VEC < whole", whole=whole)
         return Alternative(self.words.expr("BULK"), (replace(each, condition=more),), (each,))
 
 
