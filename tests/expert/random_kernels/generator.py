@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.expert.random_kernels import quirks, vectors
 from tests.expert.random_kernels.arrays import ELEMENT_TYPES, Reached, Reaching, declared, drawn, stored
 from tests.expert.random_kernels.elements import Elements, Scope, Value
+from tests.expert.random_kernels.opencl import translated
 from tests.expert.random_kernels.program import Operand, Program
 from tests.expert.random_kernels.teams import Team, flat_team, row_team
 
@@ -62,7 +63,8 @@ class Drawing:
 
 def generate(seed: int) -> Program:
     rng = random.Random(f"kernel {seed}")
-    elements = Elements(rng)
+    language = "opencl" if random.Random(f"language {seed}").random() < 0.12 else "cuda"
+    elements = Elements(rng, language)
     promise = rng.choice(("any", "any", "multiple", "few"))
     aligned = rng.random() < 0.8
     width = rng.choice((1, 1, 1, 2, 4)) if aligned and promise != "any" else 1
@@ -81,16 +83,25 @@ def generate(seed: int) -> Program:
     row_output = (
         Operand("per_row", rng.choice(("float32", "int32")), ("rows",), "output") if team.cooperates else None
     )
-    drawing = Drawing(rng, elements, team, drawn(rng, aligned), outputs, row_output, width=width)
+    inputs = drawn(rng, aligned)
+    if language == "opencl":  # PoCL has no halves
+        inputs, outputs = ([_widened(one) for one in some] for some in (inputs, outputs))
+    drawing = Drawing(rng, elements, team, inputs, outputs, row_output, width=width)
     drawing.wild = rng.random() < 0.6
     for _ in range(rng.choice((0, 0, 1, 2))):
         name = elements.name("g")
         inline = rng.choice(("__forceinline__ ", "", "static "))
-        drawing.top.append(rng.choice(_HELPERS).format(name=name, inline=inline))
+        helpers = _HELPERS if language == "cuda" else [h for h in _HELPERS if "template" not in h]
+        drawing.top.append(rng.choice(helpers).format(name=name, inline=inline))
         drawing.helpers.append(name)
     extra: list[Operand] = []
     body = _flat_body(drawing, extra) if team.is_flat else _row_body(drawing, extra)
     return _program(seed, drawing, body, extra, promise)
+
+
+def _widened(reached: Reached) -> Reached:
+    halves = reached.operand.type in ("float16", "bfloat16")
+    return replace(reached, operand=replace(reached.operand, type="float32")) if halves else reached
 
 
 def _flat_body(drawing: Drawing, extra: list[Operand]) -> list[str]:
@@ -286,10 +297,13 @@ def _program(seed: int, drawing: Drawing, body: list[str], extra: list[Operand],
     header = ", ".join(declared(operand, restrict) for operand in operands)
     shared = [f"__shared__ float kept_row[{team.most_columns}];"] if drawing.staged else []
     dynamic = ""
-    if drawing.staged and rng.random() < 0.5:
+    is_cuda = drawing.elements.language == "cuda"
+    if drawing.staged and is_cuda and rng.random() < 0.5:
         shared, dynamic = ["extern __shared__ float kept_row[];"], "4 * d"
     whole = [*team.shared_lines(), *shared, *body]
     prefix, entry = rng.choice((('extern "C" ', "k"), ("", "k"), ("template <int B> ", f"k<{team.threads}>")))
+    if not is_cuda:
+        prefix, entry = "", "k"
     source = "\n".join(
         ["#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cfloat>", *drawing.top,
          f"{prefix}__global__ void k({header})", "{", *_indented(whole), "}", ""]
@@ -302,7 +316,8 @@ def _program(seed: int, drawing: Drawing, body: list[str], extra: list[Operand],
         promise, (64, 256, 32, 96)
     )
     where = tuple({"rows": rng.choice((3, 5, 9, 14)), "d": length} for length in lengths)
-    tags = (team.name, promise, *sorted(drawing.elements.tags))
+    tags = (team.name, promise, drawing.elements.language, *sorted(drawing.elements.tags))
     return Program(
-        f"random_{seed}", source, operands, team.grid, team.block, contract, where, dynamic, entry, tags
-    )
+        f"random_{seed}", source if is_cuda else translated(source), operands, team.grid, team.block,
+        contract, where, dynamic, entry, tags, drawing.elements.language,
+    )  # fmt: skip

@@ -122,6 +122,8 @@ class Team:
         """The total of all lanes in `name`, known to each of them."""
         if self.is_serial:
             return []
+        if self.elements.language == "opencl":
+            return self._tree(name, kind, operator)
         if not self.is_block or self.threads == 32:
             return self._by_shuffles(name, kind, operator, top)
         way = self.rng.choice(("tree", "warps", "warps", "shared by all"))
@@ -270,8 +272,10 @@ def row_team(rng: random.Random, elements: Elements) -> Team:
     name = rng.choice(
         ("block", "block", "block", "warp", "warp", "part of a warp", "thread", "thread", "block of rows")
     )
+    if elements.language == "opencl" and "warp" in name:
+        name = "block"
     if name in ("block", "block of rows"):
-        threads = rng.choice((32, 64, 64, 128, 96))
+        threads = rng.choice((32, 64, 64, 128, 96 if elements.language == "cuda" else 16))
         team = Team(name, rng, elements, ("rows",), (str(threads),), threads, threads)
         team.opening = (rng.choice(("const int row = blockIdx.x;", "int row = (int)blockIdx.x;")),)
         if name == "block of rows":
