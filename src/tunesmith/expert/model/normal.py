@@ -246,27 +246,26 @@ class _Normaliser:
         return walk.map_expr(pointer, named), hoisted
 
     def is_index_arithmetic(self, expr: c.Expr) -> bool:
-        match expr:
+        return all(self._is_index_part(node) for node in walk.expressions_in(expr))
+
+    def _is_index_part(self, node: c.Expr) -> bool:
+        match node:
             case c.Number(value=value):
                 return isinstance(value, int)
-            case c.SizeOf():
-                return True
             case c.Name(name=name):
                 known = self._types.get(name)
                 return name in BUILTINS or (
                     known is not None and is_integer(known) and name not in self._changing
                 )
-            case c.Unary(op="-" | "+" | "!" | "~", operand=operand):
-                return self.is_index_arithmetic(operand)
-            case c.Binary(op=op, left=left, right=right) if op != ",":
-                return self.is_index_arithmetic(left) and self.is_index_arithmetic(right)
-            case c.Ternary(condition=condition, yes=yes, no=no):
-                return all(self.is_index_arithmetic(part) for part in (condition, yes, no))
-            case c.Cast(type=type_, value=value):
-                return is_integer(type_) and self.is_index_arithmetic(value)
-            case c.Call(function=function, args=args):
-                return function in _INTEGER_CALLS and all(self.is_index_arithmetic(arg) for arg in args)
-        return False
+            case c.Unary(op=op):
+                return op in ("-", "+", "!", "~")
+            case c.Binary(op=op):
+                return op != ","
+            case c.Cast(type=type_):
+                return is_integer(type_)
+            case c.Call(function=function):
+                return function in _INTEGER_CALLS
+        return isinstance(node, c.SizeOf | c.Ternary)
 
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
         for name in walk.assigned_in(expr) & {*env, *self._pointers}:

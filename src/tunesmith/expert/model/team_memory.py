@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -82,8 +83,10 @@ class Vec:
 
 _IDENTITY: dict[Operator, tuple[float, ...]] = {
     "+": (0,), "*": (1,), "|": (0,), "^": (0,), "&": (-1, 0xFFFFFFFF),
+    "max": (-math.inf,), "min": (math.inf,),
 }  # fmt: skip
 INFINITIES = ("INFINITY", "CUDART_INF_F", "CUDART_INF", "HUGE_VALF", "HUGE_VAL")
+_EXACT = range(-256, 257)
 
 
 def expr_of(value: Value | None) -> Expr | None:
@@ -95,42 +98,51 @@ def is_neutral(operator: Operator, value: Value, start: Expr | None) -> bool:
     """Whether the value changes nothing: an identity, or for maxima and minima what they start from."""
     expr = expr_of(value)
     if expr is None:
-        return isinstance(value, Int) and value.value in _IDENTITY.get(operator, ())
-    if operator in ("max", "min"):
-        return expr == start or is_identity(operator, expr)
-    return is_identity(operator, expr)
+        return isinstance(value, Int) and value.value in _IDENTITY[operator]
+    return (operator in ("max", "min") and expr == start) or is_identity(operator, expr)
 
 
 def is_identity(operator: Operator, expr: Expr) -> bool:
     """Whether an expression is plainly the operator's identity."""
-    while isinstance(expr, Cast):
-        expr = expr.value
-    if operator in ("max", "min"):
-        return _infinity(expr) == (-1 if operator == "max" else 1)
-    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Number):
-        return expr.operand.value in (0, 0.0) and operator == "+"
-    if isinstance(expr, Call) and expr.function in ("__float2half", "__float2bfloat16", "__int2half_rn"):
-        return len(expr.args) == 1 and is_identity(operator, expr.args[0])
-    return isinstance(expr, Number) and expr.value in _IDENTITY.get(operator, ())
+    return constant(expr, 0) in _IDENTITY[operator]
 
 
-def _infinity(expr: Expr) -> int:
-    """1 and -1 for the infinities, as kernels write them; 0 for anything else."""
+def constant(expr: Expr, depth: int) -> float | None:
+    """The number that an expression is, as kernels write those that change no total; None for any other."""
+    if depth > 50:
+        return None
     match expr:
-        case Unary(op="-", operand=operand):
-            return -_infinity(operand)
+        case Number(value=value):
+            return float(value)
         case Name(name=name) if name in INFINITIES:
-            return 1
+            return math.inf
         case Call(function="__int_as_float" | "__uint_as_float" | "as_float", args=(Number(value=bits),)):
-            return {0x7F800000: 1, 0xFF800000: -1}.get(int(bits), 0)
-        case Number(value=value) if isinstance(value, float) and value in (float("inf"), float("-inf")):
-            return 1 if value > 0 else -1
-        case Binary(op="/", left=left, right=Number(value=0.0)):
-            if isinstance(left, Number):
-                return 1 if left.value > 0 else -1
-            if isinstance(left, Unary) and left.op == "-":
-                return -1
-    return 0
+            return {0x7F800000: math.inf, 0xFF800000: -math.inf}.get(int(bits))
+        case (
+            Call(function="__float2half" | "__float2bfloat16" | "__int2half_rn", args=(value,))
+            | Cast(value=value)
+        ):
+            return constant(value, depth + 1)
+        case Unary(op="-", operand=operand):
+            inner = constant(operand, depth + 1)
+            return None if inner is None else -inner
+        case Binary(op=op, left=left, right=right):
+            return _calculated(op, constant(left, depth + 1), constant(right, depth + 1))
+    return None
+
+
+def _calculated(op: str, left: float | None, right: float | None) -> float | None:
+    """Arithmetic on small whole numbers, which is exact in any type: 0.f * 0.f; and 1 / 0.f, an infinity."""
+    if left is None or right is None or not all(value in _EXACT for value in (left, right)):
+        return None
+    match op:
+        case "/" if left and not right:
+            return math.copysign(math.inf, left)
+        case "+" | "-":
+            return left + right if op == "+" else left - right
+        case "*":
+            return left * right
+    return None
 
 
 def joined(operator: Operator, left: PartialTotal, right: PartialTotal) -> PartialTotal | Poison:
