@@ -124,26 +124,19 @@ class FlatReader:
         known = set(definitions) | THREAD | BLOCK
         used = sorted((names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
         indices: dict[str, FlatIndex] = {}
-        values: dict[str, c.Expr] = {}
-        for name in used:
-            found = self._index(definitions.get(name, c.Name(name)))
-            if found is not None:
-                indices[name] = found
-            else:
-                values[name] = self._normal.ids[name].short if name in self._normal.ids else definitions[name]
-                body = self._guarded_again(name, body, peeled)
-        pending = dict(values)
         for _ in range(20):
-            if not pending:
-                break
-            body = substitute(body, pending)
-            pending = {}
-            for name in names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices):
+            values: dict[str, c.Expr] = {}
+            for name in used:
                 found = self._index(definitions.get(name, c.Name(name)))
                 if found is not None:
                     indices[name] = found
-                else:
-                    pending[name] = self._normal.ids[name].short
+                    continue
+                values[name] = self._normal.ids[name].short if name in self._normal.ids else definitions[name]
+                body = self._guarded_again(name, body, peeled)
+            if not values:
+                break
+            body = substitute(body, values)
+            used = sorted(names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices))
         indices, body = self._reconciled(indices, body, peeled)
         return self._flat(indices, body, peeled)
 

@@ -201,7 +201,6 @@ def array_and_indices(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
 _UNSET = Poison("it is not set in every thread")
 MOST_WORK = 150_000  # evaluations for one scenario
 Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
-Key = tuple[str, int | None, int]  # a variable (None) or a cell of shared memory, as one thread sees it
 
 
 @dataclass
@@ -265,7 +264,6 @@ class BlockMemory:
         self.epoch = 0
         self.line = 0
         self.work = 0
-        self.log: list[tuple[str, int | None, int, Value | None]] | None = None
 
     def refusal(self, reason: str) -> OutOfReach:
         return OutOfReach.at(self.line, reason)
@@ -311,9 +309,6 @@ class BlockMemory:
 
     def write(self, name: str, values: Vec, active: Threads) -> None:
         old = self.variables.get(name)
-        if self.log is not None:
-            before = old or Vec(Poison(f"'{name}' is read before it is set", self.line))
-            self.log += [(name, None, thread, before.at(thread)) for thread in active]
         if values.one is not None and len(active) == self.threads:
             self.variables[name] = values
             return
@@ -352,8 +347,6 @@ class BlockMemory:
                 raise self.refusal(f"shared memory '{name}' is written at places that only the data tell")
             value = self.sent(values.at(thread), thread)
             old = cells.get(at.value)
-            if self.log is not None:
-                self.log.append((name, at.value, thread, old.value if old else None))
             clash = old is not None and old.epoch == self.epoch and old.writer not in (thread, -1)
             if clash and old is not None and old.value != value:
                 value = Poison(f"several threads write '{name}[{at.value}]'", self.line)
@@ -415,20 +408,12 @@ class BlockMemory:
         name, _ = array_and_indices(target)
         return name if name in self.shared else None
 
-    def now(self, key: Key) -> Value:
-        name, cell, thread = key
-        return self.variables[name].at(thread) if cell is None else self.cells[name][cell].value
+    def held(self) -> tuple[dict[str, Vec], Cells]:
+        """All that threads hold now, for `put_back`."""
+        return dict(self.variables), copied_cells(self.cells)
 
-    def restore(self, key: Key, old: Value | None) -> None:
-        name, cell, thread = key
-        log, self.log = self.log, None
-        if cell is None:
-            self.write(name, Vec(old or Poison(f"'{name}' is read before it is set", self.line)), (thread,))
-        elif old is None:
-            self.cells[name].pop(cell, None)
-        else:
-            self.cells[name][cell] = SharedCell(old, thread, self.epoch)
-        self.log = log
+    def put_back(self, held: tuple[Mapping[str, Vec], Cells]) -> None:
+        self.variables, self.cells = dict(held[0]), copied_cells(held[1])
 
     def check_mask(self, masks: Vec, active: Threads) -> None:
         """All of a warp that are here, and nobody else, take part in what one of them joins."""

@@ -152,6 +152,11 @@ class TeamRecord:
         self.steps.append(Let((declare,), self.memory.line))
         return c.Name(name)
 
+    def store(self, assign: c.Assign, bounded: frozenset[str]) -> c.Stmt:
+        """A store, noted as an effect."""
+        self.effects.append(Effect(self.memory.line, bounded))
+        return c.Evaluate(assign, self.memory.line)
+
     def fresh(self, hint: str) -> str:
         # A variable's own name is free until something was named by it.
         if hint not in self.let_types and hint not in self.memory.totals:
