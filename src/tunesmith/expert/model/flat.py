@@ -25,7 +25,7 @@ from tunesmith.csource.walk import (
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import (
     BUILTINS,
-    MIRROR,
+    bounds_in,
     head_of,
     number,
     same_value,
@@ -344,17 +344,11 @@ class Guards:
         rest = list(found.body)
         while rest:
             stmt = rest[0]
-            only = stmt.then[0] if isinstance(stmt, c.If) and len(stmt.then) == 1 else None
-            if isinstance(stmt, c.If) and isinstance(only, c.Return | c.Jump) and not stmt.otherwise:
-                guards = self._guards(stmt.condition, "||", (">=", ">"))
+            if isinstance(stmt, c.If) and not stmt.otherwise:
+                leaves = len(stmt.then) == 1 and isinstance(stmt.then[0], c.Return | c.Jump)
+                guards = self._guards(stmt.condition, not leaves) if leaves or len(rest) == 1 else None
                 if guards is not None and self._bound(found, guards):
-                    rest.pop(0)
-                    found.line = found.line or stmt.line
-                    continue
-            if len(rest) == 1 and isinstance(stmt, c.If) and not stmt.otherwise:
-                guards = self._guards(stmt.condition, "&&", ("<", "<="))
-                if guards is not None and self._bound(found, guards):
-                    rest = list(stmt.then)
+                    rest = rest[1:] if leaves else list(stmt.then)
                     found.line = found.line or stmt.line
                     continue
             if len(rest) == 1 and isinstance(stmt, c.For):
@@ -378,27 +372,15 @@ class Guards:
         found.line = found.line or next((s.line for s in rest if getattr(s, "line", 0)), 0)
         return found
 
-    def _guards(self, condition: c.Expr, joint: str, ops: tuple[str, str]) -> list[tuple[str, c.Expr]] | None:
+    def _guards(self, condition: c.Expr, holds: bool) -> list[tuple[str, c.Expr]] | None:
         """(index, extent) of every comparison in the condition; None where it tests anything else."""
-        if isinstance(condition, c.Binary) and condition.op == joint:
-            first = self._guards(condition.left, joint, ops)
-            second = self._guards(condition.right, joint, ops)
-            return None if first is None or second is None else first + second
-        if isinstance(condition, c.Unary) and condition.op == "!":
-            opposite = ("<", "<=") if ops[0] == ">=" else (">=", ">")
-            return self._guards(condition.operand, "&&" if joint == "||" else "||", opposite)
-        if not isinstance(condition, c.Binary):
-            return None
-        op, left, right = condition.op, condition.left, condition.right
-        if self._name(right) is not None and self._name(left) is None and op in MIRROR:
-            op, left, right = MIRROR[op], right, left
-        name = self._name(left)
-        if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
-            return None
+        bounds = bounds_in(condition, lambda expr: self._name(expr) is not None, holds)
         # What the body itself computes is not known where the loop ends.
-        if not names_in(right) <= (set(self._normal.types) | set(BUILTINS)) - self._computed:
+        known = (set(self._normal.types) | set(BUILTINS)) - self._computed
+        known -= set(self._normal.ids) | THREAD | BLOCK
+        if bounds is None or not all(names_in(stop) <= known for _, stop in bounds):
             return None
-        return [(name, right if op in ("<", ">=") else c.Binary("+", right, number(1)))]
+        return [(self._name(index) or "", stop) for index, stop in bounds]
 
     def _name(self, expr: c.Expr) -> str | None:
         plain = without_casts(expr)
