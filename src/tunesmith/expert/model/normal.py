@@ -25,7 +25,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.effects import function_effects
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, integer_type, is_integer
-from tunesmith.expert.model.accesses import folded, is_pointer, place_of
+from tunesmith.expert.model.accesses import folded, place_of, pointed_at
 from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms
 from tunesmith.expert.model.kernel import OutOfReach
 
@@ -166,7 +166,7 @@ class _Normaliser:
         once = stmt.type.const or stmt.name not in self._changing
         if stmt.type.is_pointer:
             pointer, hoisted = self.without_loads(init, stmt)
-            if self._root(pointer) is not None:
+            if self._is_followed(pointer):
                 env[stmt.name] = pointer
                 return hoisted
             if self._is_local_address(init):
@@ -196,21 +196,13 @@ class _Normaliser:
             return expr
         return c.Cast(c.Type(type_.base), expr)
 
-    def _root(self, pointer: c.Expr) -> str | None:
-        while True:
-            match pointer:
-                case c.Name(name=name):
-                    return name if name in self._pointers else None
-                case c.Cast(value=value):
-                    pointer = value
-                case c.Unary(op="&", operand=c.Index(base=base)):
-                    pointer = base
-                case c.Binary(op="+" | "-", left=left, right=right):
-                    pointer = left if is_pointer(left, self._pointers) else right
-                case c.Index(base=c.Name(name=name)) if name in self._shared:
-                    return name  # a row of a 2-D array
-                case _:
-                    return None
+    def _is_followed(self, pointer: c.Expr) -> bool:
+        """Whether it points into an array, or to a row of a 2-D one in shared memory."""
+        row = pointer
+        while isinstance(row, c.Cast):
+            row = row.value
+        is_row = isinstance(row, c.Index) and isinstance(row.base, c.Name) and row.base.name in self._shared
+        return is_row or pointed_at(pointer, self._pointers) is not None
 
     def _is_local_address(self, init: c.Expr) -> bool:
         while isinstance(init, c.Cast):
@@ -222,8 +214,7 @@ class _Normaliser:
     def without_loads(self, pointer: c.Expr, stmt: c.Declare) -> tuple[c.Expr, list[c.Stmt]]:
         """Loads in the arithmetic of a pointer get a variable of their own."""
         hoisted: list[c.Stmt] = []
-        root = self._root(pointer)
-        if root is None:
+        if not self._is_followed(pointer):
             return pointer, hoisted
 
         def named(node: c.Expr) -> c.Expr:
