@@ -93,7 +93,8 @@ _ZERO = Number("0", 0)
         ("hipThreadIdx_x", Name("threadIdx.x")),
         ("hipBlockDim_y", Name("blockDim.y")),
         ("-x++", Unary("-", Unary("++", Name("x"), postfix=True))),
-        ("tile.size()", Opaque("tile.size()", frozenset({"tile"}))),
+        ("tile.size()", Call("size", of=Name("tile"))),
+        ("p->load(q)", Call("load", (Name("q"),), of=Index(Name("p"), Number("0", 0)))),
     ],
 )  # fmt: skip
 def test_each_thing_has_one_spelling(text: str, expr):

@@ -161,7 +161,7 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     function = bound.function
     try:
         inlined = inline(function, source)
-        function = inlined.function
+        function, source = inlined.function, inlined.source
         check_in_sight(inlined, source)
         return _Lifting(problem, source, function, bound.arguments).kernel()
     except c.Unreadable as stop:
