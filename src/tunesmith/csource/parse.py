@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from tunesmith.csource import nodes as c
 from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names
 from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
+from tunesmith.csource.parse_lambdas import LambdaReader
 from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
-from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader
+from tunesmith.csource.parse_statements import KERNEL_WORDS
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.csource.syntax import syntax_nodes, syntax_tree
 from tunesmith.csource.types import canonical, integer, of_type
@@ -120,7 +121,7 @@ class _FileReader:
     def __init__(self, place: GrammarText, found: _Found) -> None:
         self.place = place
         self.found = found
-        self.reader = FunctionReader(place)
+        self.reader = LambdaReader(place)
 
     def read(self, root: Node) -> None:
         pending = list(reversed(root.named_children))
@@ -304,7 +305,7 @@ class _FileReader:
                 self.found.preamble.append(text.strip())
             else:
                 found = replace(found, commented=commented, comments=tokens[0].comments)
-                self.found.functions.append(found)
+                self.found.functions += [*self.reader.taken(), found]
         except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)
             self.found.unread.append(

@@ -4,6 +4,7 @@
                                         ->  y = __shfl_xor_sync(mask, x, d)
     asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), ... : "l"(p))
                                         ->  v = *(const uint4 *)p
+    asm("griddepcontrol.wait;")         ->  cudaGridDependencySynchronize()
 
 One instruction to a statement, every operand accounted for; all else stays text.
 """
@@ -26,6 +27,12 @@ _HINTS = r"(?:\.(?:nc|ca|cg|cs|lu|cv|wb|wt|relaxed|weak|gpu|L1::\w+|L2::\w+))*"
 _ACCESS = re.compile(rf"(ld|st)\.global({_HINTS})(?:\.v([24]))?\.([busf])(8|16|32|64) (.*)")
 _LOAD = re.compile(r"(?:\{(?P<several>[^{}]*)\}|(?P<one>%\d+)), ?\[(?P<at>%\d+)(?: ?\+ ?(?P<plus>\d+))?\]")
 _STORE = re.compile(r"\[(?P<at>%\d+)(?: ?\+ ?(?P<plus>\d+))?\], ?(?:\{(?P<several>[^{}]*)\}|(?P<one>%\d+))")
+_DEPENDENT = re.compile(
+    r'asm(?: volatile)? ?\( ?"griddepcontrol\.(wait|launch_dependents);? ?"(?: ?: ?: ?: ?"memory")? ?\) ?;?'
+)
+_DEPENDENTS = {
+    "wait": "cudaGridDependencySynchronize", "launch_dependents": "cudaTriggerProgrammaticLaunchCompletion",
+}  # fmt: skip
 # Of a constraint: the type that its register has, and its bits.
 _REGISTERS = {
     "f": ("float", 32), "r": ("unsigned int", 32), "h": ("unsigned short", 16),
@@ -51,6 +58,8 @@ def as_statements(
     line: int,
 ) -> tuple[c.Stmt, ...] | None:
     """None: it stays assembly. `types`: of variables, as far as they are known."""
+    if (found := _DEPENDENT.fullmatch(" ".join(text.split()))) is not None:
+        return (c.Evaluate(c.Call(_DEPENDENTS[found[1]]), line=line),)
     try:
         lines = instruction_lines(text)
     except NotAssembly:

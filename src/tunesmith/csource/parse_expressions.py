@@ -314,6 +314,8 @@ class ExpressionReader(TypeReader):
                 return self._converted(c.Type(canonical(self.place.short(inner), self.language)), args)
         if function.type == "field_expression":
             return self._method_call(node, function, args, d)
+        if (called := self.lambda_called(function, args)) is not None:
+            return called
         template_args: tuple[str, ...] = ()
         name = function
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
@@ -343,6 +345,10 @@ class ExpressionReader(TypeReader):
         if self.place.is_type(whole) and not template_args:
             return self._converted(c.Type(canonical(whole, self.language)), args)
         return self._known_call(whole, args, template_args)
+
+    def lambda_called(self, function: Node, args: tuple[c.Expr, ...]) -> c.Expr | None:
+        """The call of a lambda as that of a function; None for any other."""
+        return None
 
     def _method_call(self, node: Node, function: Node, args: tuple[c.Expr, ...], d: int) -> c.Expr:
         named, base = function.child_by_field_name("field"), function.child_by_field_name("argument")

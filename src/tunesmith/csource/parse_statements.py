@@ -162,11 +162,22 @@ class StatementReader(ExpressionReader):
             declarators = node.children_by_field_name("declarator")
             if not declarators or specifiers.words & {"mutable", "thread_local", "inline"}:
                 return (self._verbatim(node, line),)
-            return tuple([self._declared(specifiers, part, line) for part in declarators])
+            plain = [part for part in declarators if not self._is_lambda(part)]
+            return tuple([self._declared(specifiers, part, line) for part in plain])
         except c.TooDeep:
             raise
         except c.Unreadable:
             return (self._verbatim(node, line),)  # kept as text: only what names it is not understood
+
+    def lambda_declared(self, name: str, value: Node) -> bool:
+        """Whether a variable that is set to a lambda was read as a function."""
+        return False
+
+    def _is_lambda(self, node: Node) -> bool:
+        value, name = node.child_by_field_name("value"), node.child_by_field_name("declarator")
+        if value is None or name is None or value.type != "lambda_expression" or name.type != "identifier":
+            return False
+        return self.lambda_declared(self.place.short(name), value)
 
     def _declared(self, specifiers: Specifiers, node: Node, line: int) -> c.Declare:
         with_value = node.type == "init_declarator"

@@ -317,6 +317,8 @@ def _missing(source: c.Source, name: str) -> str:
     for reason in source.unread:
         if re.search(rf"\b{re.escape(name)}\b", reason):
             return reason
+    if not source.functions and source.unread:
+        return source.unread[0]
     others = ", ".join(function.name for function in source.functions if function.is_kernel)
     return f"the source has no kernel {name}" + (f"; it has {others}" if others else "")
 

@@ -188,7 +188,7 @@ class Placer:
         last = function.body[0] if len(function.body) == 1 else None
         if not isinstance(last, c.Return) or last.value is None:
             return None
-        if function.result.base == "auto" or function.result.reference:
+        if function.result.reference:
             return None
         values: dict[str, c.Expr] = {}
         sometimes = any(
@@ -205,7 +205,7 @@ class Placer:
                 return None  # it may then never be evaluated
             values[parameter.name] = self._as_type(arg, parameter.type)
         value = substitute(last.value, values)
-        return self._as_type(value, function.result)
+        return value if function.result.base == "auto" else self._as_type(value, function.result)
 
     def as_place(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
         """The call as the place that it names, where the function is no more than `return place;`."""
@@ -265,8 +265,11 @@ class Placer:
             type_ = replace(parameter.type, const=const, reference=False, restrict=False)
             before.append(c.Declare(type_, fresh, arg, line=line))
             self._types[fresh] = type_
-        body, value = self._with_result(substitute(body, values), function, line)
-        self._types.update(declared_types(replace(function, parameters=()), body))
+        alone = replace(function, parameters=())
+        body = substitute(body, values)
+        self._types.update(declared_types(alone, body))
+        body, value = self._with_result(body, function, line)
+        self._types.update(declared_types(alone, body))
         return Placed((*before, *body), value)
 
     def take(self, name: str) -> None:
@@ -320,7 +323,16 @@ class Placer:
             return walk.without_exits(body), None
         name = self.fresh(f"{_word(function.name)}_result")
         result = replace(function.result, const=False, reference=False)
+        if result.base == "auto":
+            result = self._type_of_value(returns[0].value)
         return (c.Declare(result, name, line=line), *walk.without_exits(body, name)), c.Name(name)
+
+    def _type_of_value(self, value: c.Expr | None) -> c.Type:
+        language = self._source.language
+        found = None if value is None else type_of(value, self._types, self._source.functions, language)
+        if found is None:
+            raise c.Unreadable("the type of its value is not written")
+        return replace(found, const=found.const and found.is_pointer, reference=False)
 
     def _last_value(
         self, body: tuple[c.Stmt, ...], last: c.Return, function: c.Function, line: int
@@ -339,7 +351,7 @@ class Placer:
             if known is not None and (known.base, known.pointers) == (result.base, result.pointers):
                 return body, value
         if result.base == "auto":
-            raise c.Unreadable("the type of its value is not written")
+            result = self._type_of_value(value)
         name = self.fresh(f"{_word(function.name)}_result")
         const = result if result.is_pointer else replace(result, const=True)
         return (*body, c.Declare(const, name, value, line=last.line or line)), c.Name(name)

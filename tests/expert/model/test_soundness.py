@@ -68,11 +68,14 @@ REFUSED = {
         _FLAT + 'unsigned l; asm("mov.u32 %0, %%laneid;" : "=r"(l)); if (i < rows * d) out[i] = x[i] * l;',
         _ALL, "line 4: 'asm"),
     "a lambda that asks for its thread": (
-        _FLAT + "auto f = [&](float a) { return a * threadIdx.x; }; if (i < rows * d) out[i] = f(x[i]);",
-        _ALL, "it uses threadIdx"),
+        _FLAT + "auto f = [&](float a) { return a * clock(); }; if (i < rows * d) out[i] = f(x[i]);",
+        _ALL, "clock is called, which depends on the time"),
     "a lambda": (
-        _FLAT + "auto f = [=](float a) { return a * 2.0f; }; if (i < rows * d) out[i] = f(x[i]);",
+        _FLAT + "auto f = [k = 2.0f](float a) { return a * k; }; if (i < rows * d) out[i] = f(x[i]);",
         _ALL, "f, a variable, is called"),
+    "a lambda that keeps an earlier value": (
+        _FLAT + "float s = 1; auto f = [=](float a) { return a * s; }; s = 2; if (i < rows * d) out[i] = f(x[i]);",
+        _ALL, "a lambda keeps an earlier value of s"),
     "a variable of the file": (
         _FLAT + "if (i < rows * d) { seen = i; out[i] = x[i]; }", _ALL, "'seen', a variable of the file"),
     "a value carried over the whole grid": (
