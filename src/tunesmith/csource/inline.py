@@ -13,6 +13,7 @@ from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.objects import Objects
 from tunesmith.csource.printing import print_expr
+from tunesmith.csource.simplify import simplified
 from tunesmith.csource.specialise import (
     complete_arguments,
     file_meaning,
@@ -41,6 +42,7 @@ def inline(function: c.Function, source: c.Source) -> Inlined:
     result = replace(function, body=(*work.placer.shared, *body))
     if work.objects.active and not work.notes:
         result = work.objects.lowered(result)
+        result = replace(result, body=simplified(result.body))
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     work.note_other_calls(result)
     return Inlined(result, tuple(dict.fromkeys(work.notes)), work.objects.source)
