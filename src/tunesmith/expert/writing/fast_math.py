@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
@@ -18,7 +18,7 @@ from tunesmith.csource.snippets import expr as snippet
 from tunesmith.csource.types import Types, is_integer, type_of
 from tunesmith.csource.walk import calls_in, declared_in, map_nodes, names_in, nodes_in, writes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
-from tunesmith.expert.writing.naming import Names
+from tunesmith.expert.writing.naming import Names, words_of
 from tunesmith.expert.writing.parts import part
 
 FLOAT, INTEGER = "float", "int"
@@ -179,15 +179,15 @@ class FastMath:
         """Of the macros asked for so far."""
         return frozenset((*(name for name, _, _ in self._macros.values()), self._over))
 
-    def macros(self) -> str:
-        """What was asked for so far."""
+    def macros(self, code: Sequence[str]) -> str:
+        """What the code may use."""
         fast, plain = (
             [_macro(macro[0], _parameters(what), macro[way]) for what, macro in self._macros.items()]
             for way in (2, 1)
         )
         about = "good to a few units in the last place"
         switch = Wording({}).when(self.fast, fast, plain, about) if fast else ()
-        texts = (print_statements(switch), self._over_macros() if self._over else "")
+        texts = (print_statements(switch), self._over_macros() if self._over in words_of(code) else "")
         return "\n".join(text for text in texts if text)
 
     def _over_macros(self) -> str:

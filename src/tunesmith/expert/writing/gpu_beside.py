@@ -14,11 +14,11 @@ from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.writing.blocking import Blocking
 from tunesmith.expert.writing.buffers import Copy, LoopPlan
+from tunesmith.expert.writing.bulk import BulkLoops
 from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import Body
 from tunesmith.expert.writing.nest import items, nest
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.sites import either, length_of_all
 
 
@@ -36,7 +36,7 @@ class LoopPart:
         return c.Binary("-", here, c.Name(self.first)) if self.first else here
 
 
-class SideBySide(RingLoops):
+class SideBySide(BulkLoops):
     """Every loop as it is, and those of a run as one where the schedule says so."""
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:

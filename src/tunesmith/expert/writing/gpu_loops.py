@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tunesmith.csource import nodes as c
@@ -154,10 +154,17 @@ class GpuLoops(ElementLoops):
             own = self._declare([pack for pack in loop.packs if pack.key in loop.kept], "ITEMS", loop)
             whole = (*self._declare(loop.opens, "KEEP", loop), *turns.at_start())
             said = (c.Comment("the whole row at once", behind=True),)
-            return (c.Alternative(w.expr("KEEP"), whole, turns.over(own), tuple(body), comments=said),)
+            head = (self._head(loop, turns, own),)
+            return (c.Alternative(w.expr("KEEP"), whole, head, tuple(body), comments=said),)
+        one = self._head(loop, turns, ())
         if self._plan.knobs.split.most > 0 and not self._plan.is_flat:
-            return (c.Alternative(w.expr("SPLIT"), turns.at_start(), turns.over(()), tuple(body)),)
-        return turns.over(body)
+            return (c.Alternative(w.expr("SPLIT"), turns.at_start(), (one,), tuple(body)),)
+        return (replace(one, inside=tuple(body)),) if isinstance(one, c.Alternative) else turns.over(body)
+
+    def _head(self, loop: LoopPlan, turns: LoopAxis, own: Sequence[c.Stmt]) -> c.Stmt:
+        """The loop over a task's chunks, with the first of its body; or two such loops to choose from."""
+        (head,) = turns.over(own)
+        return head
 
     def _keeps(self, loop: LoopPlan) -> bool:
         return loop.in_row and self._plan.keeps

@@ -139,6 +139,60 @@ __device__ __forceinline__ void wait_copies()
 }
 #endif
 
+//= bulk
+#if @BULK@
+__device__ __forceinline__ void make_barriers(unsigned long long *arrived, unsigned int *come)
+{
+    for (int s = 0; s < @STAGES@; s++) {
+        const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived + s);
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at) : "memory");
+    }
+    for (int s = 0; s <= @STAGES@; s++)
+        come[s] = 0;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Of a team's threads the one that goes on when the last has come: what they have read may be overwritten.
+__device__ __forceinline__ bool last_of_team(unsigned int *come)
+{
+    __syncwarp();
+    if (threadIdx.x % 32)
+        return false;
+#if @LANES@ > 32
+    __threadfence_block();
+    if (atomicInc(come, @LANES@ / 32 - 1) != @LANES@ / 32 - 1)
+        return false;
+    __threadfence_block();
+#endif
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    return true;
+}
+
+__device__ __forceinline__ void expect_bytes(unsigned long long *arrived, int bytes)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void send_run(void *to, const void *from, int bytes, unsigned long long *arrived)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
+    const unsigned int told = (unsigned int)__cvta_generic_to_shared(arrived);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(at), "l"(from), "r"(bytes), "r"(told) : "memory");
+}
+
+__device__ __forceinline__ void await_run(unsigned long long *arrived, unsigned int phase)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived);
+    unsigned int done;
+    do
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                     "selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(at), "r"(phase) : "memory");
+    while (!done);
+}
+#endif
+
 //= ring methods
 
 #if @STAGES@

@@ -47,6 +47,7 @@ class KernelText:
         function = plan.kernel.function
         scope = {p.name for p in function.parameters}
         body = (
+            *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
             *self._baked.declare(),
             *self.loops.declare(),
             *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),

@@ -65,6 +65,7 @@ def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
 PACK_WORDS = (
     *("Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once", "settle_word"),
     *("copy_word", "commit_copies", "wait_copies"),
+    *("make_barriers", "expect_bytes", "send_run", "await_run", "last_of_team"),
 )
 VECTOR_WORDS = ("vec", "ivec", "AS_VEC", "AS_IVEC", "unaligned", "LOAD", "STORE")  # `cpu_vectors.cl`
 # Words that snippets use all over the writer.
@@ -73,7 +74,7 @@ _WORDS = (
     *("task", "tasks", "first", "inside", "kept_bytes"),  # tasks, and what their loops leave in shared memory
     *("base", "CHUNK", "k", "here", "COUNT", "v", "CHAINS", "values", "own"),  # a turn, its packs, an element
     *("TEAM", "WARPS", "WAYS", "turn", "step", "mates", "count", "away", "apart"),  # totals
-    *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS"),  # chunks under way
+    *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS", "arrived", "come", "phases"),  # chunks under way
     *("DIVIDED", "REMAINDER", *PACK_WORDS, *VECTOR_WORDS),  # macros, types and functions
 )  # fmt: skip
 
@@ -122,6 +123,7 @@ class Knobs:
     persistent: Knob = field(default=Knob("PERSIST"))
     blocking: Knob = field(default=Knob("BLOCKED", (1,), 1))
     ring: Knob = field(default=Knob("STAGES"))
+    bulk: Knob = field(default=Knob("BULK"))
     beside: Knob = field(default=Knob("BESIDE"))
     bake: Knob = _OFF
     bounds: Knob = _OFF

@@ -10,6 +10,7 @@ from tunesmith.csource.snippets import code
 from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import TemplateDraft
+from tunesmith.expert.writing.bulk import bulk_rules
 from tunesmith.expert.writing.given import has_nested_totals
 from tunesmith.expert.writing.loops import division_rules
 from tunesmith.expert.writing.naming import Unwritable, grouped
@@ -80,7 +81,7 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
         if knobs.beside.is_parameter:
             require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
-    rules += [*division_rules(plan), *ring_rules(plan)]
+    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan)]
     if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules

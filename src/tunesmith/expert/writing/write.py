@@ -96,13 +96,11 @@ def _write(draft: TemplateDraft, problem: Problem) -> str:
     scalar = FastMath(plan.language, plan.names) if on_cpu else fast  # a CPU's fast forms are for vectors
     kernel, helpers = KernelText(plan, scalar, baked, loops), helper_texts(plan, scalar)
     body = kernel.text()  # first of all: it asks for macros and functions
-    code = [
-        *(print_statements(kernel.defines(), 0, plan.language), *loops.before()),
-        *(fast.macros(), loops.division.macros(), *helpers),
-        *(print_function(function, plan.language).strip() for function in loops.functions()),
-        body,
-    ]
-    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked)]
+    functions = [print_function(function, plan.language).strip() for function in loops.functions()]
+    macros = (fast.macros([*helpers, *functions, body]), loops.division.macros())
+    defines = print_statements(kernel.defines(), 0, plan.language)
+    code = [defines, *loops.before(), *macros, *helpers, *functions, body]
+    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), defaults(plan, baked)]
     parts = [*("\n".join(lines) for lines in top), *code]
     text = "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
     # Of macros, helpers and their methods only what some configuration uses.
@@ -143,7 +141,7 @@ def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
     ]
 
 
-def macros(plan: WritingPlan, baked: Baked) -> list[str]:
+def defaults(plan: WritingPlan, baked: Baked) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
     for choice in plan.draft.schedule.choices:
