@@ -44,6 +44,7 @@ class Blocking:
     words: Wording = field(default_factory=lambda: Wording({}))
     is_counted: bool = False  # the last team may lack tasks
     written: frozenset[str] = frozenset()
+    alike: int = 0  # loads that are the same for neighbouring tasks, or those of another at a neighbour
     names: dict[str, c.Expr] = field(default_factory=dict)  # what each of the tasks has -> its own
 
     @classmethod
@@ -55,14 +56,11 @@ class Blocking:
         if not able:
             raise Unwritable(next(str(own) for _, own in reversed(found)))
         arrays = [name for name in given.arrays if name not in written]
-        task, own = max(reversed(able), key=lambda one: _alike(kernel, one[0], one[1], arrays))
-        words: dict[str, str] = {"r": names.fresh("r"), "start": names.fresh(f"{task.name}_first")}
-        made = cls(
-            task,
-            Wording({**words, "BLOCKED": given.knobs.blocking.name}),
-            not names_in(task.extent) & set(BUILTINS),
-        )
-        made.written = written
+        counts = {task: _alike(kernel, task, own, arrays) for task, own in able}
+        task, own = max(reversed(able), key=lambda one: counts[one[0]])
+        own_words = {"r": names.fresh("r"), "start": names.fresh(f"{task.name}_first")}
+        words = Wording({**given.words.words, **own_words})
+        made = cls(task, words, not names_in(task.extent) & set(BUILTINS), written, counts[task])
         for name in sorted(own - {task.name}):
             made.add(name)
         return made
@@ -330,12 +328,3 @@ def _overlap(site: AccessSite, other: AccessSite, name: str) -> bool:
         return False
     found = _between(site.index, other.index, name)
     return found is not None and found[0] != 0
-
-
-def loads_alike(kernel: KernelModel, blocking: Blocking) -> int:
-    """Of the index that was chosen."""
-    if blocking.task is None:
-        return 0
-    own = frozenset((blocking.task.name, *blocking.names))
-    pointers = [p.name for p in kernel.function.parameters if p.type.is_pointer]
-    return _alike(kernel, blocking.task, own, [name for name in pointers if name not in blocking.written])

@@ -12,7 +12,7 @@ from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing.bulk import bulk_rules
 from tunesmith.expert.writing.given import has_nested_totals
-from tunesmith.expert.writing.loops import division_rules
+from tunesmith.expert.writing.index_division import division_rules
 from tunesmith.expert.writing.naming import Unwritable, grouped
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.ring import ring_bytes, ring_rules
