@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.nodes import Binary, Expr, Parameter, Stmt
+from tunesmith.csource.nodes import Expr, Parameter, Stmt
 from tunesmith.csource.snippets import code
-from tunesmith.csource.types import byte_size, is_integer
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing.bulk import bulk_rules
@@ -196,15 +196,14 @@ def shared_bytes(plan: WritingPlan) -> str | None:
 
 
 def _staged_bytes(plan: WritingPlan) -> str | None:
-    if not plan.kernel.staged:
+    if not plan.shared:
         return None
     total: list[str] = []
-    for staged in plan.kernel.staged:
-        size = byte_size(staged.type.base)
-        extent = plan.sizes.text(staged_extent(plan, staged.name))
-        if size is None or extent is None:
-            raise Unwritable(f"the size of what is staged in {staged.name} is not known")
-        total.append(f"round_up({grouped(extent)} * {size * staged.width}, 16)")
+    for row in plan.shared:
+        extent = plan.sizes.text(row.extent)
+        if not row.size or extent is None:
+            raise Unwritable(f"the size of what is staged in {row.name} is not known")
+        total.append(f"round_up({grouped(extent)} * {row.size}, 16)")
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
     several = [text for text in (tasks, plan.knobs.blocking.size_text) if text != "1"]
@@ -212,14 +211,6 @@ def _staged_bytes(plan: WritingPlan) -> str | None:
     if plan.knobs.keep.is_parameter and plan.keeps_staged:
         return f"(0 if {plan.knobs.keep.name} else {whole})"
     return whole
-
-
-def staged_extent(plan: WritingPlan, name: str) -> Expr:
-    """How many elements the array has for one task: as far as the loops that use it go."""
-    for loop in plan.all_loops:
-        if name in names_in(loop.each.body):
-            return loop.each.stop
-    return Binary("-", plan.all_loops[0].each.stop, plan.all_loops[0].each.start)
 
 
 # -- sizes as constants of a build: which parameters of the kernel, and how they read in its code ---
