@@ -65,7 +65,7 @@ def next_round(
     if (half := _half_of_rejected(history, available)) is not None:
         return _in_order({*half, *base}, available)
     spent = _spent(history)
-    fresh = rank(diagnoses, [move for move in available if move not in spent])
+    fresh = list(rank(diagnoses, [move for move in available if move not in spent]))
     if not fresh:
         return "every move that applies has been tried" if history else "no move applies to this kernel"
     if best is None and not any(m in spent for m in SHARING):
