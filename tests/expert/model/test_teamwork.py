@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
+from tunesmith.problem.problem import Problem
 
 _SUM = "float s = 0.0f;\n for (int i = threadIdx.x; i < d; i += blockDim.x) s += x[blockIdx.x * d + i];\n"
 _USE = (
@@ -102,6 +103,20 @@ def test_one_element_to_a_thread_needs_a_thread_for_each() -> None:
         + "if (threadIdx.x < d) out[blockIdx.x * d + threadIdx.x] = v / s;"
     )
     assert "own test allows" in refusal(row_problem(body, block=("32",)))
+
+
+def test_threads_beyond_the_last_element_hold_what_they_held_before_the_branch() -> None:
+    sum_of = (
+        "const int t = threadIdx.x; const int row = blockIdx.x; float s = {};\n"
+        "if (t < d) {{ s = 0.0f; s += x[row * d + t]; }}\n"
+    )
+    body = sum_of + _WARP + "if (t < d) out[row * d + t] = s;"
+
+    def problem(held: str) -> Problem:
+        return row_problem(body.format(held), block=("32",), d="{ min = 1, max = 32 }")
+
+    assert summary(lifted(problem("0.0f"))) == "row<rows | each 0..d +total; each 0..d"
+    assert "beyond the last element add '1.0f'" in refusal(problem("1.0f"))
 
 
 PLANTED = {

@@ -7,11 +7,12 @@ remainder round as for non-negative numbers, which indices are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_expr
+from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import INTEGERS, is_integer
 from tunesmith.csource.walk import assigned_in, map_expr, names_in
 
@@ -50,6 +51,12 @@ _MOST_TERMS = 64
 
 def number(value: int) -> c.Number:
     return c.Number(str(value), value)
+
+
+def plus(left: c.Expr, right: c.Expr) -> c.Expr:
+    if left == number(0):
+        return right
+    return left if right == number(0) else c.Binary("+", left, right)
 
 
 def without_casts(expr: c.Expr) -> c.Expr:
@@ -168,6 +175,21 @@ def _product(factors: Iterable[c.Expr], count: int) -> c.Expr:
 
 def simplified(expr: c.Expr) -> c.Expr:
     return from_terms(terms(expr))
+
+
+def exact(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
+    """Simplified: `(i / p) * d + i % p * 8` is `8 * i` with p = `d / 8`, where 8 is one of d's `multiples`."""
+    wholes: dict[str, c.Expr] = {}
+
+    def divided(node: c.Expr) -> c.Expr:
+        match node:
+            case c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=int(by))) if by > 0:
+                if multiples.get(name, 1) % by == 0:
+                    wholes[name] = c.Binary("*", number(by), c.Name(f"{name} / {by}"))
+                    return c.Name(f"{name} / {by}")
+        return node
+
+    return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
 
 
 def same_value(left: c.Expr, right: c.Expr) -> bool:

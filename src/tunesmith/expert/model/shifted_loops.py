@@ -82,7 +82,7 @@ class _Shifting:
             return loop
         each, rest = found
         if each == affine.number(1) and affine.same_value(guarded.stop, head.stop):
-            start = _sum(head.start, rest)
+            start = affine.plus(head.start, rest)
             if all(self._is_natural(rest, s) for s in self._tried):
                 return self._made(loop, head, guarded, start, head.step) or loop
         if head.start != affine.number(0) or head.step != affine.number(1):
@@ -190,10 +190,6 @@ class _Shifting:
         return walk.map_expr(expr, node)
 
 
-def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
-    return right if left == affine.number(0) else c.Binary("+", left, right)
-
-
 def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     found = integer_type(expr, types)
     return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
@@ -258,7 +254,7 @@ def _from_zero(loop: c.For, head: affine.Head, normal: Normal) -> c.For:
     first = [part for part in parts if part not in own]
     if not own or not first or head.index in walk.assigned_in(loop.body):
         return loop
-    offset, start = (reduce(_sum, parts) for parts in (first, own))
+    offset, start = (reduce(affine.plus, parts) for parts in (first, own))
     body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
     return replace(
         loop,

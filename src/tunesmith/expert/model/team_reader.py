@@ -41,8 +41,8 @@ class TeamReader:
         real: Sequence[geometry.Scenario] = (),
         element_per_thread: bool = False,
     ) -> None:
+        self._kernel = kernel
         self._normal, self._launch, self._loops = kernel.normal, kernel.launch, kernel.loops
-        self._aliases = kernel.aliases
         self._layouts = layouts
         self._warp = warp
         self._real = real or [layout.scenario for layout in layouts]
@@ -84,8 +84,8 @@ class TeamReader:
         element: tuple[Expr, str] = (number(0), "int")
         if self._element_per_thread:
             self._element = self._own_index(layout, fixed)
-            element = (self._lanes() or number(layout.lanes), self._type(self._element))
-        memory = BlockMemory(self._normal, layout, self._warp, fixed, self._aliases, self._element)
+            element = (self._lanes() or number(layout.lanes), self._kernel.type_of(self._element))
+        memory = BlockMemory(self._normal, layout, self._warp, fixed, self._kernel.aliases, self._element)
         tasks = frozenset(self._axes) | ({self._element} if self._element else set())
         team = TeamState(self._normal, layout, self._loops, memory, tasks, element)
         BlockInterpreter(team).statements(self._normal.body, team.alive)
@@ -132,23 +132,15 @@ class TeamReader:
                 places = [scenario.thread(thread)[axis] for thread in range(scenario.threads)]
                 found[name] = _vector(places, expr)
         for name, id_ in self._normal.ids.items():
-            form = geometry.form_of(id_.expr, scenario)
-            values = form.base if form is not None else self._values(id_, numbers, scenario)
+            values = geometry.values_of(id_.expr, scenario)
+            if values is None:
+                raise OutOfReach.at(id_.line, f"'{id_.name}' has no number at launch")
             sized = not names_in(id_.expr) <= set(BUILTINS)
             if not names_in(id_.expr) & (geometry.THREAD | geometry.BLOCK):
                 found[name] = Vec(Int(values[0], self._said(id_), True, sized))
             else:
                 expr = Name(name) if name in self._axes else self._said(id_)
                 found[name] = _vector(values, expr, sized)
-        return found
-
-    def _values(self, id_: Id, numbers: dict[str, int], scenario: geometry.Scenario) -> list[int]:
-        found: list[int] = []
-        for thread in range(scenario.threads):
-            value = int_value(id_.expr, numbers | scenario.builtins((0, 0, 0), thread))
-            if value is None:
-                raise OutOfReach.at(id_.line, f"'{id_.name}' has no number at launch")
-            found.append(value)
         return found
 
     def _said(self, id_: Id) -> Expr | None:
@@ -204,7 +196,7 @@ class TeamReader:
             if name in BUILTINS:
                 fresh = numbered(axis_name(name), taken)
                 names[name] = Name(fresh)
-            task = Task(fresh, extent, self._type(name), self._launch.size_text(extent))
+            task = Task(fresh, extent, self._kernel.type_of(name), self._launch.size_text(extent))
             tasks.append(((axis.grid is None, -(axis.grid or 0)), task))
         tasks.sort(key=lambda pair: pair[0])
         steps = replaced(steps, names) if names else steps
@@ -214,11 +206,6 @@ class TeamReader:
         if left:
             raise OutOfReach(f"what the team does depends on {', '.join(sorted(left))}")
         return tuple(task for _, task in tasks), steps
-
-    def _type(self, name: str) -> str:
-        if name in self._normal.ids:
-            return self._normal.ids[name].type.base
-        return self._loops[name].head.type if name in self._loops else self._normal.types[name].base
 
     def _one_name_each(
         self, used: dict[str, geometry.CountedIndex], team: TeamState
@@ -231,7 +218,7 @@ class TeamReader:
             axis = used[name]
             other = next((n for n, a in chosen.items() if a == axis), None)
             if other is not None:
-                aliases[name] = Cast(Type(self._type(name)), Name(other))
+                aliases[name] = Cast(Type(self._kernel.type_of(name)), Name(other))
                 continue
             if any((a.teams and axis.teams) or a.grid == axis.grid is not None for a in chosen.values()):
                 raise OutOfReach("both the number of a block and the number of a team in it say the task")

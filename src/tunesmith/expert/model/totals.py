@@ -145,10 +145,9 @@ def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
 def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
     """Whether every turn sets the variable before it reads it: then nothing is carried."""
     for stmt in body:
-        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
-            assign = stmt.expr
-            if assign.op == "=" and assign.target == c.Name(name) and name not in walk.names_in(assign.value):
-                return True
+        target, value = set_to(stmt)
+        if target == name and value is not None and name not in walk.names_in(value):
+            return True
         if name in walk.names_in(stmt):
             return False
     return True
