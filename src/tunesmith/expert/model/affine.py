@@ -178,7 +178,7 @@ def simplified(expr: c.Expr) -> c.Expr:
 
 
 def exact(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
-    """Simplified: `(i / p) * d + i % p * 8` is `8 * i` with p = `d / 8`, where 8 is one of d's `multiples`."""
+    """Simplified: `(i / p) * d + i % p * 8` is `8 * i` with p as `d / 8`, 8 among d's `multiples`."""
     wholes: dict[str, c.Expr] = {}
 
     def divided(node: c.Expr) -> c.Expr:

@@ -16,7 +16,16 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.accesses import Touch, same_place, touches
-from tunesmith.expert.model.affine import affine, exact, number, same_value, simplified, stride
+from tunesmith.expert.model.affine import (
+    affine,
+    exact,
+    from_terms,
+    number,
+    same_value,
+    simplified,
+    stride,
+    terms,
+)
 from tunesmith.expert.model.kernel import (
     ArrayAccess,
     Each,
@@ -101,13 +110,16 @@ def _range(touch: Touch, step: Each, arrays: Mapping[str, c.Type]) -> _Range | N
     place = touch.place
     own = byte_size(arrays[place.array].base)
     wide = byte_size(place.as_type.base) if place.as_type is not None else own
-    found = affine(place.index, step.index)
-    if own is None or wide is None or wide % own or found is None or found[0] != number(1):
+    if own is None or wide is None or wide % own:
         return None
     ratio = number(wide // own)
-    base = c.Binary("*", found[1], ratio)
+    whole: c.Expr = c.Binary("*", place.index, ratio)
     if place.offset is not None:
-        base = c.Binary("+", base, place.offset)
+        whole = c.Binary("+", whole, place.offset)
+    found = affine(simplified(whole), step.index)
+    if found is None or found[0] != ratio:
+        return None
+    base = found[1]
     first = simplified(c.Binary("*", step.start, ratio))
     return place.array, simplified(base), first, c.Binary("*", step.stop, ratio)
 
@@ -115,8 +127,24 @@ def _range(touch: Touch, step: Each, arrays: Mapping[str, c.Type]) -> _Range | N
 def _holds(outer: _Range, inner: _Range, multiples: Mapping[str, int]) -> bool:
     """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
     array, base, first, end = outer
+    if array != inner[0]:
+        return False
     apart = exact(c.Binary("-", end, inner[3]), multiples)
-    return array == inner[0] and same_value(base, inner[1]) and apart == first == number(0)
+    same = same_value(base, inner[1]) and apart == first == number(0)
+    return same or _ends_alike(outer, inner, multiples)
+
+
+def _ends_alike(outer: _Range, inner: _Range, multiples: Mapping[str, int]) -> bool:
+    """Whether both end at the same place, and the later starts `n - n % m` behind the earlier."""
+    (_, base, first, end), (_, other, start, stop) = outer, inner
+    ends = c.Binary("-", c.Binary("+", base, end), c.Binary("+", other, stop))
+    if exact(ends, multiples) != number(0):
+        return False
+    behind = terms(c.Binary("-", c.Binary("+", other, start), c.Binary("+", base, first)))
+    rest = [key[0] for key, count in behind.items() if count == -1 and len(key) == 1]
+    if len(behind) != 2 or len(rest) != 1 or not isinstance(rest[0], c.Binary) or rest[0].op != "%":
+        return False
+    return same_value(from_terms(behind), c.Binary("-", rest[0].left, rest[0]))
 
 
 @dataclass(frozen=True)

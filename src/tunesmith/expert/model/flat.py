@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
@@ -46,7 +47,7 @@ def says(known: CountedIndex, other: CountedIndex) -> bool:
     """Whether `other` follows from `known`."""
     if known.kind == other.kind and known.axis == other.axis:
         return other.times % known.times == 0
-    if known.times != 1 or other.times != 1:
+    if other.times != 1:
         return False
     if known.kind == "both":
         return other.kind in ("team", "block") and other.axis == known.axis
@@ -143,6 +144,7 @@ class FlatReader:
         if index.kind == known.kind:
             base = product(base, number(index.times // known.times))
         else:
+            base = base if known.times == 1 else c.Binary("/", base, number(known.times))
             count = block_threads() if known.kind == "flat" else launch_name("blockDim", index.axis)
             base = c.Binary("%" if index.kind == "team" else "/", base, self._launch.replaced(count))
         return c.Cast(c.Type(self._kernel.type_of(name)), base)
@@ -201,7 +203,10 @@ class FlatReader:
         raise OutOfReach("what a thread does does not depend on which thread it is")
 
     def _check_cover(self, indices: Mapping[str, CountedIndex]) -> None:
-        """Blocks or threads that no index tells apart would all do the same."""
+        """What no index tells apart would all do the same; what two do would be counted twice."""
+        for (name, one), (other, two) in combinations(indices.items(), 2):
+            if self._told(one) & self._told(two):
+                raise OutOfReach(f"'{name}' and '{other}' both say which of the same threads it is")
         for scenario in self._scenarios:
             for axis in range(3):
                 block = any(i.axis == axis and i.kind in ("block", "both", "flat") for i in indices.values())
@@ -213,6 +218,13 @@ class FlatReader:
                     raise OutOfReach(f"the blocks along {'xyz'[axis]} of the grid all do the same work")
                 if scenario.block[axis] > 1 and not thread:
                     raise OutOfReach(f"the threads along {'xyz'[axis]} of a block all do the same work")
+
+    def _told(self, index: CountedIndex) -> set[tuple[str, int]]:
+        """The axes of blocks and threads, longer than one, that an index tells apart."""
+        axes = {"flat": range(3), "block": range(0)}.get(index.kind, [index.axis])
+        told = {*(("thread", axis) for axis in axes), *([("block", index.axis)] * (index.kind != "team"))}
+        ways = [{"block": scenario.grid, "thread": scenario.block} for scenario in self._scenarios]
+        return {(kind, axis) for kind, axis in told if any(way[kind][axis] > 1 for way in ways)}
 
     def _extent(self, name: str, index: CountedIndex, peeled: Peeled) -> c.Expr:
         bound = peeled.bounds.get(name)

@@ -72,6 +72,7 @@ class KernelText:
         function = plan.kernel.function
         scope = {p.name for p in function.parameters}
         body = (
+            *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
             *self._baked.declare(),
             *self.loops.division.declare(),
             *self._totals.declare(),
