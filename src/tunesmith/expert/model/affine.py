@@ -13,18 +13,19 @@ from dataclasses import dataclass
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import INTEGERS, is_integer
+from tunesmith.csource.types import INTEGERS, integer_type, is_integer
 from tunesmith.csource.walk import assigned_in, map_expr, names_in
 
 BUILTINS = tuple(f"{name}.{axis}" for name in c.INDICES for axis in "xyz")
 
 
-def is_same_integer(left: c.Type, right: c.Type) -> bool:
-    return (
-        not left.is_pointer
-        and not right.is_pointer
-        and INTEGERS.get(left.base) == INTEGERS.get(right.base) is not None
-    )
+def as_integer(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+    """An integer as a variable of the type holds it."""
+    if isinstance(expr, c.Number) and type_ == c.Type("int", const=type_.const) and 0 <= expr.value < 2**31:
+        return expr
+    found = integer_type(expr, types)
+    same = found is not None and INTEGERS.get(found.base) == INTEGERS.get(type_.base)
+    return expr if same else c.Cast(c.Type(type_.base), expr)
 
 
 def is_narrow(type_: c.Type) -> bool:

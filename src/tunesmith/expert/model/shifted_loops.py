@@ -164,7 +164,14 @@ class _Shifting:
         self._taken.add(name)
         self.types[name] = c.Type(type_.base)
         return c.For(
-            (c.Declare(c.Type(type_.base), name, _as(type_, start, self._normal.types), line=loop.line),),
+            (
+                c.Declare(
+                    c.Type(type_.base),
+                    name,
+                    affine.as_integer(type_, start, self._normal.types),
+                    line=loop.line,
+                ),
+            ),
             c.Binary("<", c.Name(name), guarded.stop),
             (c.Assign("+=", c.Name(name), step),),
             body,
@@ -188,11 +195,6 @@ class _Shifting:
             return part
 
         return walk.map_expr(expr, node)
-
-
-def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
-    found = integer_type(expr, types)
-    return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
 
 
 def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:

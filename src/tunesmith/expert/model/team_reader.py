@@ -173,18 +173,9 @@ class TeamReader:
                     )
 
     def _tasks(self, team: TeamState, steps: tuple[Step, ...]) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
-        axes = dict(self._axes)
-        for index in team.bounds.tasks - set(self._axes) - {self._element}:
-            start = substitute(self._loops[index].head.start, self._normal.definitions)
-            axis = self._axis(start)
-            if axis is None:
-                line = self._loops[index].line
-                raise OutOfReach.at(line, f"the loop over '{index}' is shared in a way not followed")
-            self._check_step(index, axis)
-            axes[index] = axis
-        used = {name: axes[name] for name in sorted(names_in_steps(steps) & set(axes))}
-        for index in team.bounds.tasks - set(self._axes) - {self._element}:
-            used[index] = axes[index]
+        loops = team.bounds.tasks - set(self._axes) - {self._element}
+        axes = {**self._axes, **{index: self._loop_axis(index) for index in loops}}
+        used = {name: axes[name] for name in names_in_steps(steps) & set(axes) | loops}
         used, aliases = self._one_name_each(used, team)
         self._check_cover(used)
         names = dict(aliases)
@@ -233,10 +224,13 @@ class TeamReader:
             if layout.teams > 1 and not any(a.teams for a in used.values()):
                 raise OutOfReach(f"the {layout.teams} teams of a block all do the same work")
 
-    def _check_step(self, index: str, axis: geometry.CountedIndex) -> None:
-        """A loop over tasks must step by as many as start together."""
-        loop = self._loops[index]
-        step = substitute(loop.head.step, self._normal.definitions)
+    def _loop_axis(self, index: str) -> geometry.CountedIndex:
+        """What a loop over tasks counts; it must step by as many as start together."""
+        loop, definitions = self._loops[index], self._normal.definitions
+        axis = self._axis(substitute(loop.head.start, definitions))
+        if axis is None:
+            raise OutOfReach.at(loop.line, f"the loop over '{index}' is shared in a way not followed")
+        step = substitute(loop.head.step, definitions)
         for layout in self._layouts:
             together = 1 if axis.grid is None else layout.scenario.grid[axis.grid]
             together *= layout.teams if axis.teams else 1
@@ -246,6 +240,7 @@ class TeamReader:
                 raise OutOfReach.at(
                     loop.line, f"the loop over '{index}' steps by {said}, but {together} start together"
                 )
+        return axis
 
     def _extent(self, name: str, axis: geometry.CountedIndex, team: TeamState) -> Expr:
         bound = team.bounds.limits.get(name)
