@@ -85,6 +85,26 @@ def test_two_loops_into_one_sum() -> None:
     assert reading == "block<rows | each 0..d / 4 +s; each d / 4 * 4..d +s_2; let s_3; once 1"
 
 
+@pytest.mark.parametrize("update", [
+    "s = x[i] + (s + 1.0f);", "s = (s + x[i]) - 1.0f;", "s = fmaf(x[i], x[i], s) + 1.0f;", "s -= x[i];",
+    "s = __fadd_rn(1.0f, s + x[i]);",
+])  # fmt: skip
+def test_a_sum_whatever_the_order_of_its_operands(update: str) -> None:
+    body = f"float s = 0.0f; for (int i = threadIdx.x; i < d; i += 32) {{ {update} }}\n" + _WARP
+    reading = summary(lifted(row_problem(body + "if (threadIdx.x == 0) out[blockIdx.x] = s;", block=("32",))))
+    assert reading == "block<rows | each 0..d +s; once 1"
+
+
+@pytest.mark.parametrize("update", [
+    "s = x[i] - s;", "s = s * x[i] + 1.0f;", "s = fmaf(s, x[i], 1.0f);", "s = (s + x[i]) + s;",
+    "s = fmaxf(s + x[i], 0.0f);",
+])  # fmt: skip
+def test_what_looks_like_a_sum_and_is_none(update: str) -> None:
+    body = f"float s = 0.0f; for (int i = threadIdx.x; i < d; i += 32) {{ {update} }}\n" + _WARP
+    reason = refusal(row_problem(body + "if (threadIdx.x == 0) out[blockIdx.x] = s;", block=("32",)))
+    assert "in a way that is no sum" in reason
+
+
 def test_one_element_to_a_thread() -> None:
     body = (
         "__shared__ float b[1024]; const int t = threadIdx.x; const int row = blockIdx.x;\n"

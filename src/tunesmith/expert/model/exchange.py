@@ -7,7 +7,7 @@ that writes what says how far it goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -33,6 +33,7 @@ from tunesmith.expert.model.kernel import (
     Once,
     OutOfReach,
     Step,
+    When,
     all_steps,
     own_parts,
     parts_of,
@@ -160,10 +161,8 @@ def check_exchange(
     for step in all_steps(steps):
         if isinstance(step, Each):
             _check_head(step, arrays, aliases)
-        if getattr(step, "then", None) is not None:
-            parts: Iterable[c.Expr | tuple[c.Stmt, ...]] = own_parts(step)  # the rest is met on its own
-        else:
-            parts = parts_of(step)
+        # What is in a branch is met on its own.
+        parts = own_parts(step) if isinstance(step, When) else parts_of(step)
         found = [touch for part in parts for touch in touches(part, arrays)]
         now = [(aliases.get(t.place.array, t.place.array), _Seen(t, step)) for t in found]
         for array, later in now:
