@@ -85,6 +85,30 @@ def test_two_loops_into_one_sum() -> None:
     assert reading == "block<rows | each 0..d / 4 +s; each d / 4 * 4..d +s_2; let s_3; once 1"
 
 
+def test_totals_in_an_array_of_each_thread() -> None:
+    body = (
+        "float a = 0.0f, b = 0.0f;\n"
+        "for (int i = threadIdx.x; i < d; i += 32) { a += x[i]; b += x[i] * x[i]; }\n"
+        "float v[2] = {a, b}; for (int k = 0; k < 2; k++)\n"
+        "for (int o = 16; o > 0; o /= 2) v[k] += __shfl_xor_sync(~0u, v[k], o);\n"
+        "if (threadIdx.x == 0) out[blockIdx.x] = v[0] / v[1];"
+    )
+    assert summary(lifted(row_problem(body, block=("32",)))) == "block<rows | each 0..d +a +b; once 1"
+
+
+@pytest.mark.parametrize("mask", ["0xffffffffu", "0xffffu"])
+def test_a_total_by_the_hardware(mask: str) -> None:
+    body = (
+        "int s = 0; for (int i = threadIdx.x; i < d; i += 32) s += (int)x[i];\n"
+        f"s = __reduce_add_sync({mask}, s); if (threadIdx.x == 0) out[blockIdx.x] = s;"
+    )
+    problem = row_problem(body, block=("32",))
+    if mask == "0xffffu":
+        assert "a mask that is not just the threads of the warp" in refusal(problem)
+    else:
+        assert summary(lifted(problem)) == "block<rows | each 0..d +s; once 1"
+
+
 @pytest.mark.parametrize("update", [
     "s = x[i] + (s + 1.0f);", "s = (s + x[i]) - 1.0f;", "s = fmaf(x[i], x[i], s) + 1.0f;", "s -= x[i];",
     "s = __fadd_rn(1.0f, s + x[i]);",
