@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import converted, int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import INTEGERS, integer_type, is_integer
@@ -35,13 +36,8 @@ def is_narrow(type_: c.Type) -> bool:
 
 def wrapped(type_: c.Type, value: int) -> int:
     """The number as a variable of the type holds it, if that is narrower than the arithmetic's."""
-    if not is_narrow(type_):
-        return value
-    size, signed = INTEGERS[type_.base]
-    if type_.base == "bool":
-        return int(value != 0)
-    value &= (1 << 8 * size) - 1
-    return value - (1 << 8 * size) if signed and value >> (8 * size - 1) else value
+    held = converted(value, type_.base) if is_narrow(type_) else None
+    return value if held is None else held
 
 
 # A product of factors, in the order of their text -> how often it is added.
@@ -218,12 +214,7 @@ def affine(expr: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
 def coefficient_of(expr: c.Expr, index: str) -> int | None:
     """The coefficient where it is a plain number; 0 where the index does not occur."""
     found = affine(expr, index)
-    match found[0] if found is not None else None:
-        case c.Number(value=int(value)):
-            return value
-        case c.Unary(op="-", operand=c.Number(value=int(value))):
-            return -value
-    return None
+    return None if found is None else int_value(found[0])
 
 
 @dataclass(frozen=True)

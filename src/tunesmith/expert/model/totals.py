@@ -143,9 +143,10 @@ def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
 
 
 def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
-    """Whether every turn sets the variable before it reads it: then nothing is carried."""
+    """Whether the variable is set before it is read, also by the head of a loop: then nothing is carried."""
     for stmt in body:
-        target, value = set_to(stmt)
+        first = stmt.init[0] if isinstance(stmt, c.For) and stmt.init else stmt
+        target, value = set_to(first)
         if target == name and value is not None and name not in walk.names_in(value):
             return True
         if name in walk.names_in(stmt):
