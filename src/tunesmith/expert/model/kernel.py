@@ -25,7 +25,7 @@ from typing import Literal
 
 from tunesmith.csource.nodes import Declare, Expr, Function, Name, Source, Stmt, Type, Unreadable
 from tunesmith.csource.substitution import rename, substitute
-from tunesmith.csource.walk import names_in, nodes_in
+from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.model.facts import Fact
 
 
@@ -426,14 +426,8 @@ def _together(steps: Sequence[Step]) -> list[Step]:
 
 def renamed_lets(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
     """Definitions under other names, where these are not in use yet."""
-    used = names_in_steps(steps) | {
-        stmt.name
-        for step in all_steps(steps)
-        for part in parts_of(step)
-        if isinstance(part, tuple)
-        for stmt in nodes_in(part)
-        if isinstance(stmt, Declare)
-    }
+    parts = [part for step in all_steps(steps) for part in own_parts(step)]
+    used = names_in_steps(steps).union(*(declared_in(part) for part in parts))
     free: dict[str, str] = {}
     for old, new in names.items():
         if new not in used and new not in free.values():
