@@ -52,7 +52,7 @@ class GpuLoops(ElementLoops):
 
     def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
         super().__init__(plan, fast, inside)
-        self._totals, self._pack = totals, pack
+        self._totals, self.pack = totals, pack
         own = {word: plan.names.fresh(word) for word in ("CHAINS", "COUNT", "v")}
         knobs = {"KEEP": plan.knobs.keep.name, "SPLIT": plan.knobs.split.name}
         self.words = Wording({**self.words.words, **own, **knobs})
@@ -381,7 +381,7 @@ class GpuLoops(ElementLoops):
             limit = str(min(align, size or 1))
         elif pack.unit != pack.width:
             limit = f"{vec} * {size or 1} < {align} ? {vec} * {size or 1} : {align}"
-        return f"{self._pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
+        return f"{self.pack}<{base}, {number}, {f'({limit})' if '<' in limit else limit}>"
 
     def _in_turn(
         self, loads: Sequence[Pack], loaded: Callable[[Sequence[Pack]], tuple[Stmt, ...]]

@@ -22,6 +22,7 @@ from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.rules import Baked, staged_extent
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
+from tunesmith.expert.writing.tile import TileText
 
 
 def guard(plan: WritingPlan) -> str:
@@ -76,8 +77,7 @@ class KernelText:
             *self.loops.division.declare(),
             *self._totals.declare(),
             *self._w.code("const int lane = threadIdx.x;"),
-            *(self.loops.declare() if isinstance(self.loops, RingLoops) else ()),
-            *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
+            *self._work(scope),
         )
         parameters = tuple(self._baked.parameter(p) for p in self._parameters())
         macros = names_in((*self.defines(), *self.loops.division.macros()))
@@ -86,6 +86,14 @@ class KernelText:
             function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)
         )
         return print_kernel(made, self._head(), plan.language)
+
+    def _work(self, scope: set[str]) -> tuple[c.Stmt, ...]:
+        plan, ahead = self._plan, tuple[c.Stmt, ...]()
+        if isinstance(self.loops, RingLoops):
+            if "tile" in plan.draft.schedule:
+                return TileText(plan, self._fast, self.loops.pack, self.loops.lane).text()
+            ahead = self.loops.declare()
+        return (*ahead, *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)))
 
     def _head(self) -> str:
         knobs, bounds = self._plan.knobs, self._plan.draft.schedule.get("bounds")

@@ -270,7 +270,7 @@ def _write_gpu(plan: WritingPlan) -> str:
     body = kernel.text()  # before the macros are listed: it says which are used
     macros = (fast.macros("\n".join([body, *helpers])), loops.division.macros())
     code = [*map(print_statements, macros), *helpers, body]
-    if any(loop.packs for loop in plan.all_loops):
+    if any(loop.packs for loop in plan.all_loops) or "tile" in plan.draft.schedule:
         code.insert(0, packs(plan.draft.schedule, plan.language, called, loops.settles, loops.copies()))
     return assemble(plan, baked, kernel, code)
 
@@ -330,6 +330,8 @@ def about(plan: WritingPlan) -> list[str]:
     """What the file is, for whoever opens it."""
     if plan.is_flat:
         how = "Elements stand alone: blocks take runs of them, threads neighbouring vectors of a run."
+    elif "tile" in plan.draft.schedule:
+        how = "A block takes a tile: along one axis into shared memory, along another out of it."
     else:
         over = ", ".join(task.name for task in plan.kernel.tasks)
         how = f"A task is one ({over}); {plan.knobs.lanes.name} threads share it."
