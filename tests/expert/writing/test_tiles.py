@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.expert.model.kernels import row_problem
+from tests.expert.model.test_tiles import ROWS
 from tests.expert.writing import models
 from tests.expert.writing.emulator import needs_emulator
 from tests.expert.writing.test_emulated import SMALL_MAP, compare, of_the_zoo
-from tunesmith.expert.model.kernel import TemplateDraft
+from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
+from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import Unwritable, write
+from tunesmith.problem.problem import Problem
 
 SIZES = {
     "transpose_tiled": [{"rows": 37, "cols": 70}, {"rows": 4, "cols": 5}],
@@ -54,6 +58,20 @@ def test_what_goes_through_a_tile(
     name: str, sizes: dict[str, int], values: dict[str, int], emulated: Path
 ) -> None:
     compare(of_the_zoo(name), TILED, sizes, emulated, **values)
+
+
+def _smoothed() -> tuple[KernelModel, Problem]:
+    """A row in shared memory, of which each thread reads the neighbours of its element."""
+    problem = row_problem(ROWS["neighbours"][0], d="{ min = 1, max = 512 }")
+    kernel = lift(problem)
+    assert isinstance(kernel, KernelModel)
+    return kernel, problem
+
+
+@needs_emulator
+@pytest.mark.few(1)
+def test_a_row_that_all_threads_read(emulated: Path) -> None:
+    compare(_smoothed, SMALL_MAP, {"rows": 3, "d": 37}, emulated, LANES=16, ITEMS=2)
 
 
 def test_tiles_are_for_loads_along_another_axis_than_the_stores() -> None:

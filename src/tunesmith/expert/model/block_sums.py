@@ -215,6 +215,10 @@ def rebuilt(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
     return replace(expr, **changed)
 
 
+def added(one: Sum, other: Sum) -> Sum:
+    return {symbols: one.get(symbols, 0) + other.get(symbols, 0) for symbols in {*one, *other}}
+
+
 def is_at_least_zero(one: Sum, facts: Sequence[Sum], natural: frozenset[str]) -> bool:
     """Whether it follows from one of the facts, each `sum >= 0`, or from that symbols are."""
     for fact in (_NOTHING, *facts):

@@ -124,6 +124,8 @@ class _Boxes:
             context = self._with(context, test, True)
         self._refit = b.Refit(self._axes, self._types, frozenset(self._launch.parameters), self._sums)
         done = self._block_of(body, context)
+        if any("@" in name for name in walk.names_in(done)):
+            raise OutOfReach("a tile is read in a way that is not followed")
         for test in reversed(tests):
             done = (c.If(self._rewritten(test, _Surroundings()), done, line=getattr(body[0], "line", 0)),)
         return self._flat(done, bounds), self._facts()
