@@ -210,7 +210,7 @@ ZOO = {
     "heat_tile": "(y + 1 < height ? u[(long long)(y + 1) * width + x] : 0.0f)",
     "conv3x3_tile": "taps[3 * dy + dx]",
     "matmul_tile": "(16 * t + i < k ? b[(long long)(16 * t + i) * n + col] : 0.0f)",
-    "cl_blur_tile": "(col >= 1 ? in[",
+    "cl_blur_tile": "(col >= 1 ? in[(long)row * cols + (col - 1)] : 0.0f)",
 }
 
 

@@ -39,7 +39,7 @@ def _grid(bx: int, by: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _flaw(rng: random.Random) -> str:
-    return rng.choice(("no barrier", "hole", "weak", "strict")) if rng.random() < 0.2 else ""
+    return rng.choice(("no barrier", "hole", "weak", "strict")) if rng.random() < 0.1 else ""
 
 
 def _barrier(flaw: str) -> list[str]:

@@ -251,8 +251,11 @@ class FitPart:
 class Fit:
     parts: tuple[FitPart, ...]
 
-    def expr(self, wide: bool, sizes: Collection[str]) -> c.Expr:
-        """`wide`: in 64 bits, as the source has it. `sizes`: what is multiplied with sums of all others."""
+    def expr(self, wide: str, sizes: Collection[str]) -> c.Expr:
+        """`wide`: the type of 64 bits that the source computes it in, or "".
+
+        `sizes`: what is multiplied with sums of all others.
+        """
         groups: dict[Symbols, Terms] = {}
         for part in self.parts:
             outer = [f for f in part.symbols.factors if walk.names_in(f) <= set(sizes)]
@@ -270,7 +273,7 @@ class Fit:
                 del factors[0]
             if wide:
                 first = isinstance(factors[0], c.Number) and len(factors) > 1
-                factors[first] = c.Cast(c.Type("long long"), factors[first]) if symbols else factors[first]
+                factors[first] = c.Cast(c.Type(wide), factors[first]) if symbols else factors[first]
             done.append(reduce(lambda a, b: c.Binary("*", a, b), factors))
         return reduce(lambda a, b: c.Binary("+", a, b), done) if done else number(0)
 
@@ -379,6 +382,7 @@ class Refit:
     axes: tuple[BoxAxis, ...]
     types: Mapping[str, c.Type]
     sizes: frozenset[str]
+    wide: str  # an integer of 64 bits
     sums: ThreadSums
 
     def one(self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str]) -> c.Expr:
@@ -427,7 +431,7 @@ class Refit:
             plain = [_named(tree, part, name) for tree, part in zip(plain, row, strict=True)]
         sums = [(turn, self.sums.at(plain[at], turn.other or turn.numbers)) for at, turn in turns]
         wide = any(INTEGERS[t.base][0] == 8 for tree in trees if (t := integer_type(tree, self.types)))
-        return substitute(fitted(sums, self.axes, inner).expr(wide, self.sizes), held)
+        return substitute(fitted(sums, self.axes, inner).expr(self.wide if wide else "", self.sizes), held)
 
     def _mixed(self, tree: c.Expr, own: frozenset[str]) -> list[c.Expr]:
         found: list[c.Expr] = []

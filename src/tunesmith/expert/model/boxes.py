@@ -61,15 +61,10 @@ _Missing = dict[tuple[tuple[b.Symbols, int], ...], int]  # sums without their nu
 class _Boxes:
     def __init__(self, kernel: LaunchedKernel, source: c.Source) -> None:
         self._kernel, self._normal, self._launch = kernel, kernel.normal, kernel.launch
-        shapes = {scenario.block for scenario in kernel.scenarios}
-        if len(shapes) != 1:
-            raise OutOfReach("the shape of a block is no number")
+        self._language = source.language
         fixed = {n: v for n, v in self._launch.values.items() if n.startswith("blockDim")}
-        self._block = next(iter(shapes))
-        if any(
-            int_value(fixed.get(f"blockDim.{a}", c.Name(""))) != n
-            for a, n in zip("xyz", self._block, strict=True)
-        ):
+        x, y, z = (int_value(fixed.get(f"blockDim.{axis}", c.Name(""))) for axis in "xyz")
+        if x is None or y is None or z is None:
             raise OutOfReach("the shape of a block is no number")
         body = structured(substitute(substitute(self._normal.body, self._normal.definitions), fixed))
         body = fold_statements(body)
@@ -77,7 +72,7 @@ class _Boxes:
             raise OutOfReach("threads of a block cooperate other than by tiles")
         self._check_memory(body)
         b.check_signs(body, self._normal.types)
-        self._threads = list(b.threads_of(self._block))
+        self._threads = list(b.threads_of((x, y, z)))
         normal = self._normal
         self._types = {**normal.types}
         self._tiles = Tiles(body, normal.shared, normal.arrays, self._types, self._threads, source)
@@ -111,7 +106,7 @@ class _Boxes:
     def read(self) -> tuple[Flat, tuple[Fact, ...]]:
         body = self._peeled(self._tiles.body)
         counted = frozenset({*THREAD, *(h.index for loop in self._loops if (h := head_of(loop)))})
-        tests = [part for test in self._tests for part in b.operands(_straight(test))]
+        tests = [part for test in self._tests for part in b.operands(self._straight(test))]
         own = [test for test in tests if walk.names_in(test) <= counted]
         rest = [test for test in tests if test not in own]
         every = b.turns_of(self._loops, own, self._threads)
@@ -122,7 +117,9 @@ class _Boxes:
         context = _Surroundings()
         for test in rest:
             context = self._with(context, test, True)
-        self._refit = b.Refit(self._axes, self._types, frozenset(self._launch.parameters), self._sums)
+        wide = "long" if self._language == "opencl" else "long long"
+        sizes = frozenset(self._launch.parameters)
+        self._refit = b.Refit(self._axes, self._types, sizes, wide, self._sums)
         done = self._block_of(body, context)
         if any("@" in name for name in walk.names_in(done)):
             raise OutOfReach("a tile is read in a way that is not followed")
@@ -140,7 +137,7 @@ class _Boxes:
                 break
             changed = walk.assigned_in(before) | set(walk.declared_in(before))
             if isinstance(last, c.If) and not last.otherwise and not walk.names_in(last.condition) & changed:
-                if b.loads(last.condition):
+                if b.loads(last.condition) or walk.assigned_in(last.condition):
                     break
                 self._tests.append(last.condition)
                 body = (*before, *last.then)
@@ -319,10 +316,24 @@ class _Boxes:
             done.append(outer)
         return tuple(done)
 
+    def _straight(self, test: c.Expr) -> c.Expr:
+        """`!(a || b)` as `!a && !b`, comparisons of integers turned round."""
+        match test:
+            case c.Unary(op="!", operand=c.Binary(op="||", left=left, right=right)):
+                return c.Binary("&&", *(self._straight(c.Unary("!", side)) for side in (left, right)))
+            case c.Unary(op="!", operand=c.Binary(op=op, left=left, right=right) as inner) if op in OPPOSITE:
+                said = b.inequalities(inner, self._types) or b.inequalities(inner, self._types, False)
+                return test if said is None else c.Binary(OPPOSITE[op], left, right)
+            case c.Unary(op="!", operand=c.Unary(op="!", operand=operand)):
+                return self._straight(operand)
+            case c.Binary(op="&&", left=left, right=right):
+                return c.Binary("&&", self._straight(left), self._straight(right))
+        return test
+
     def _with(self, context: _Surroundings, test: c.Expr, yes: bool) -> _Surroundings:
         if b.loads(test) or walk.names_in(test) & self._changing:
             return context
-        parts = b.operands(_straight(test)) if yes else [test]
+        parts = b.operands(self._straight(test)) if yes else [test]
         found = [one for part in parts for one in b.inequalities(part, self._types, yes) or ()]
         return replace(context, facts=(*context.facts, *found))
 
@@ -431,17 +442,3 @@ class _Boxes:
         for test in tests[1:]:
             joined = c.Binary("&&", joined, test)
         return c.Ternary(joined, value, other)
-
-
-def _straight(test: c.Expr) -> c.Expr:
-    """`!(a || b)` as `!a && !b`, comparisons turned round."""
-    match test:
-        case c.Unary(op="!", operand=c.Binary(op="||", left=left, right=right)):
-            return c.Binary("&&", _straight(c.Unary("!", left)), _straight(c.Unary("!", right)))
-        case c.Unary(op="!", operand=c.Binary(op=op, left=left, right=right)) if op in OPPOSITE:
-            return c.Binary(OPPOSITE[op], left, right)
-        case c.Unary(op="!", operand=c.Unary(op="!", operand=inner)):
-            return _straight(inner)
-        case c.Binary(op="&&", left=left, right=right):
-            return c.Binary("&&", _straight(left), _straight(right))
-    return test

@@ -205,6 +205,9 @@ def tile_of(plan: WritingPlan) -> TiledMap | None:
     found = tiled_map(plan.kernel, plan.written, tuple(plan.arrays))
     if found is None or plan.language == "opencl":
         raise Unwritable("no load lies along another axis than the stores")
+    for task in (found.near, found.far):
+        if task.type == "int" and not plan.sizes.fits_int(task.extent, c.Number("2", 2)):
+            raise Unwritable(f"the last tile along {task.name} may end beyond an int")
     return found
 
 
