@@ -24,8 +24,8 @@ from tunesmith.expert.model import block_sums as b
 from tunesmith.expert.model.affine import BUILTINS, Head, affine, head_of, number, simplified
 from tunesmith.expert.model.geometry import THREAD, LaunchedKernel, Layout, check_lanes, form_of
 from tunesmith.expert.model.kernel import OutOfReach
+from tunesmith.expert.model.surroundings import SurroundedReading, Surroundings
 from tunesmith.expert.model.tiles import is_barrier
-from tunesmith.space import grammar as size
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def with_rows_read_again(kernel: LaunchedKernel, source: c.Source) -> LaunchedKe
         return None
     found: dict[str, WholeRow] = {}
     ready: dict[str, WholeRow] = {}  # behind a barrier
-    reading = _Reading(kernel, ready)
+    reading = _RowReading(kernel, ready)
     done: list[c.Stmt] = []
     try:
         b.check_signs(substitute(body, normal.definitions), normal.types)
@@ -62,7 +62,7 @@ def with_rows_read_again(kernel: LaunchedKernel, source: c.Source) -> LaunchedKe
                 found[row.array] = row
                 continue
             else:
-                stmt = reading.block((stmt,), ())[0]
+                stmt = reading.block((stmt,), Surroundings())[0]
             done.append(stmt)
     except OutOfReach:
         return None
@@ -128,64 +128,22 @@ def _covers(head: Head, kernel: LaunchedKernel) -> bool:
     return True
 
 
-class _Reading:
+class _RowReading(SurroundedReading):
     def __init__(self, kernel: LaunchedKernel, ready: Mapping[str, WholeRow]) -> None:
-        self._kernel, self._ready, self._sums = kernel, ready, b.ThreadSums()
-        self._types = kernel.normal.types
-        heads = {
-            h.index for n in walk.nodes_in(kernel.normal.body) if isinstance(n, c.For) and (h := head_of(n))
-        }
-        self._changing = walk.assigned_in(kernel.normal.body) - heads
-        parameters = kernel.launch.parameters.items()
-        self._natural = frozenset(BUILTINS) | {n for n, node in parameters if isinstance(node, size.Variable)}
+        super().__init__(kernel, kernel.normal.body, kernel.normal.types)
+        self._ready = ready
 
-    def block(self, stmts: Sequence[c.Stmt], facts: tuple[c.Expr, ...]) -> tuple[c.Stmt, ...]:
-        done: list[c.Stmt] = []
-        for stmt in stmts:
-            outer = walk.map_parts(stmt, lambda expr: self._read(expr, facts), lambda body: body)
-            match outer, stmt:
-                case c.If(), c.If(condition=test, then=then, otherwise=otherwise):
-                    then, otherwise = (
-                        self.block(side, self._with(facts, test, yes))
-                        for side, yes in ((then, True), (otherwise, False))
-                    )
-                    outer = replace(outer, then=then, otherwise=otherwise)
-                case c.For(), c.For(condition=test, body=body):
-                    head = head_of(stmt)
-                    inside = facts
-                    if head is not None and test is not None:
-                        inside = self._with(facts, test, True)
-                        first = self._sums.at(substitute(head.start, self._kernel.normal.definitions), {})
-                        if b.is_at_least_zero(first, (), self._natural):
-                            self._natural |= {head.index}
-                    outer = replace(outer, body=self.block(body, inside))
-                case c.While(), c.While(body=body):
-                    outer = replace(outer, body=self.block(body, facts))
-            done.append(outer)
-        return tuple(done)
-
-    def _with(self, facts: tuple[c.Expr, ...], test: c.Expr, yes: bool) -> tuple[c.Expr, ...]:
-        if b.loads(test) or walk.names_in(test) & self._changing:
-            return facts
-        parts = b.operands(test) if yes else [test]
-        return (*facts, *(one for part in parts for one in b.inequalities(part, self._types, yes) or ()))
-
-    def _read(self, expr: c.Expr, facts: tuple[c.Expr, ...]) -> c.Expr:
+    def read(self, expr: c.Expr, around: Surroundings) -> c.Expr | None:
         match expr:
             case c.Index(base=c.Name(name=array), index=index) if array in self._ready:
                 row = self._ready[array]
-                place = simplified(c.Binary("-", self._read(index, facts), row.first))
+                place = simplified(c.Binary("-", self.rewritten(index, around), row.first))
                 last = c.Binary("-", row.stop, number(1))
+                facts = around.facts
                 if not self._is_below(number(0), place, facts) or not self._is_below(place, last, facts):
                     raise OutOfReach(f"shared memory '{array}' may be read beyond its row")
                 return substitute(row.value, {row.index: place})
-            case c.Ternary(condition=test, yes=yes, no=no):
-                sides = (
-                    self._read(yes, self._with(facts, test, True)),
-                    self._read(no, self._with(facts, test, False)),
-                )
-                return c.Ternary(self._read(test, facts), *sides)
-        return b.rebuilt(expr, lambda part: self._read(part, facts))
+        return None
 
     def _is_below(self, low: c.Expr, high: c.Expr, facts: Sequence[c.Expr]) -> bool:
         """low <= high; of the smaller of two each must be at least, of the larger one of them."""
@@ -194,8 +152,9 @@ class _Reading:
                 every = (expr.function == "min") == (expr is high)
                 sides = [self._is_below(*((a, high) if expr is low else (low, a)), facts) for a in expr.args]
                 return all(sides) if every else any(sides)
-        definitions = self._kernel.normal.definitions
-        one = self._sums.at(substitute(c.Binary("-", high, low), definitions), {})
-        known = [self._sums.at(substitute(fact, definitions), {}) for fact in facts]
+        one, *known = (
+            self._sums.at(substitute(sum_, self._definitions), {})
+            for sum_ in (c.Binary("-", high, low), *facts)
+        )
         both = [b.added(left, right) for left, right in combinations(known, 2)]
         return b.is_at_least_zero(one, (*known, *both), self._natural)
