@@ -199,6 +199,7 @@ class KernelModel:
     # over the whole grid each has its own.
     reach: tuple[tuple[Reach, ...], ...] = ()
     facts: tuple[Fact, ...] = ()  # what the reading rests on
+    waits: bool = False  # for the launch ahead of it, before all else
 
 
 @dataclass(frozen=True)

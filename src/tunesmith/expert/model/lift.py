@@ -17,6 +17,7 @@ from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
+from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
@@ -163,9 +164,12 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     function = bound.function
     try:
         inlined = inline(function, source)
-        function = inlined.function
+        function, source = inlined.function, inlined.source
+        function, waits = without_waits(function, problem.launches[0].pdl)
+        inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
-        return _Lifting(problem, source, function, bound.arguments).kernel()
+        model = _Lifting(problem, source, function, bound.arguments).kernel()
+        return replace(model, waits=waits)
     except c.Unreadable as stop:
         return NotReadable(source, function, stop.reason, stop.line)
     except RecursionError:

@@ -220,8 +220,16 @@ def check_no_return(body: Sequence[c.Stmt]) -> None:
             raise OutOfReach.at(stmt.line, "a thread returns from inside a loop that is shared out")
 
 
+def _row(node: c.Expr) -> c.Expr:
+    """`&s[g][0]` is the row s[g]."""
+    match node:
+        case c.Unary(op="&", operand=c.Index(base=c.Index(base=c.Name()) as row, index=c.Number(value=0))):
+            return row
+    return node
+
+
 def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:
-    shaped = _with_loops(_joined(with_unique_names(body, set(parameters))))
+    shaped = _with_loops(_joined(with_unique_names(walk.map_nodes(body, _row), set(parameters))))
     return without_structures(shaped, structures(source))
 
 
