@@ -11,8 +11,10 @@ from tunesmith.expert.passes.shape import named_arrays, nearest
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.tile import TiledMap, tiled_map
 from tunesmith.problem.template import Remedy
+from tunesmith.space.expr import parse
 
 SIDES = (16, 32, 64)
+SHORT = (4, 8)  # where there are fewer along the loads
 PADS = (0, 1, 2)
 SIDE, PAD = 32, 1
 THREADS = (64, 128, 256, 512, 1024)
@@ -28,6 +30,12 @@ def _found(draft: TemplateDraft, context: Context) -> tuple[WritingPlan, TiledMa
     if found is None:
         return "no map loads along one axis and stores along another"
     return plan, found
+
+
+def _reach(plan: WritingPlan, found: TiledMap, context: Context) -> list[int]:
+    """How far the loads' index goes at each workload, as far as that is known."""
+    text = plan.sizes.text(found.far.extent)
+    return [parse(text).evaluate(work.as_dict()) for work in context.problem.workloads] if text else []
 
 
 def _places(draft: TemplateDraft, context: Context) -> str:
@@ -67,15 +75,19 @@ def tile(draft: TemplateDraft, context: Context, name: str, across: str, pad: st
     today = lanes.default * (tasks.default if tasks is not None else 1)
     open_ = len(lanes.values) > 1
     values = tuple(v for v in THREADS if v <= context.device.limits.max_threads) if open_ else (today,)
-    if SIDE * SIDE % values[0]:
-        return f"{SIDE} x {SIDE} elements are no whole turns of {today} threads"
-    own = replace(lanes, values=values, default=nearest(values, today), note="threads to a tile")
+    reach = _reach(*found, context)
+    sides = (*(SHORT if reach and min(reach) < SIDES[0] else ()), *SIDES)
+    side = SIDE if not reach or max(reach) > SIDES[0] else min(v for v in sides if v >= max(reach))
+    if SIDE * side % values[0]:
+        return f"{SIDE} x {side} elements are no whole turns of {values[0]} threads"
+    threads = nearest(values, min(today, SIDE * side))
+    own = replace(lanes, values=values, default=threads, note="threads to a tile")
     schedule = schedule.having(lanes=own)
     if tasks is not None:
         schedule = schedule.having(tasks=replace(tasks, values=(1,), default=1))
     choices = {
         "tile": ParameterChoice(name, SIDES, SIDE, "elements of a tile along the stores"),
-        "across": ParameterChoice(across, SIDES, SIDE, "elements of a tile along the loads"),
+        "across": ParameterChoice(across, sides, side, "elements of a tile along the loads"),
         "pad": ParameterChoice(pad, PADS, PAD, "elements by which a tile's rows are longer"),
     }
     prefer = [("tile_in_registers", f"{name} * {across} <= {MOST_TURNS} * {lanes.name}")]
