@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cuda_here import needs_nvrtc
 from tests.expert.model.kernels import row_problem
 from tests.expert.model.test_tiles import ROWS
 from tests.expert.writing import models
 from tests.expert.writing.emulator import needs_emulator
+from tests.expert.writing.test_builds import instructions
 from tests.expert.writing.test_emulated import SMALL_MAP, compare, of_the_zoo
 from tunesmith.expert.model.kernel import KernelModel, TemplateDraft
 from tunesmith.expert.model.lift import lift
@@ -78,3 +80,10 @@ def test_tiles_are_for_loads_along_another_axis_than_the_stores() -> None:
     kernel, problem = of_the_zoo("heat_tile")()
     with pytest.raises(Unwritable, match="along another axis"):
         write(TemplateDraft(kernel, TILED), problem)
+
+
+@needs_nvrtc
+@pytest.mark.few(1)
+def test_tiles_are_filled_and_emptied_in_wide_accesses() -> None:
+    found = instructions(of_the_zoo(NCHW), TILED, VEC=8)
+    assert {a.width for a in found.accesses if a.space == "global"} == {16}
