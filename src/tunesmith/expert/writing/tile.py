@@ -19,8 +19,9 @@ from tunesmith.csource.walk import map_nodes, names_in
 from tunesmith.expert.model.affine import BUILTINS, stride
 from tunesmith.expert.model.kernel import Each, KernelModel, Task
 from tunesmith.expert.writing.fast_math import FastMath, known_types
-from tunesmith.expert.writing.loops import repeated, unrolled
+from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import Unwritable, grouped
+from tunesmith.expert.writing.nest import items
 from tunesmith.expert.writing.packs import Pack, pack_accesses, replacements
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.sites import AccessSite, Sites
@@ -79,19 +80,16 @@ def tiled_map(kernel: KernelModel, written: frozenset[str], arrays: Sequence[str
 
 
 class TileText:
-    """The kernel's body; `pack`: the type for packs."""
+    """The kernel's body."""
 
-    def __init__(self, plan: WritingPlan, fast: FastMath, pack: str, lane: str) -> None:
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
         found = tile_of(plan)
         assert found is not None
-        self._plan, self._fast, self._map, self._pack = plan, fast, found, pack
-        words = ("thread", "near_first", "far_first", "at", "k", "v", "here", "TURNS")
-        own = {word: plan.names.fresh(word) for word in words}
-        knobs = {"LANES": plan.knobs.lanes, "TASKS": plan.knobs.tasks, "VEC": plan.knobs.vector}
-        named = {word: knob.name for word, knob in knobs.items()}
+        self._plan, self._fast, self._map = plan, fast, found
+        own = {word: plan.names.fresh(word) for word in ("thread", "near_first", "far_first", "at")}
         chosen = {role.upper(): plan.draft.schedule[role].name for role in ROLES}
-        types = {"N": found.near.name, "F": found.far.name}
-        self.words = Wording({**own, **named, **chosen, **types, "lane": lane})
+        names = {"N": found.near.name, "F": found.far.name}
+        self.words = Wording({**plan.words.words, **own, **chosen, **names})
         self._turns = self.words.expr("TILE * ACROSS / (LANES * TASKS * VEC)")
 
     def text(self) -> tuple[c.Stmt, ...]:
@@ -154,9 +152,9 @@ class TileText:
             loads.append(_moved(own, way, c.Index(c.Name(site.array), site.index)))
             puts += w.code("tile[at / ACROSS][at % ACROSS + v] = value;", tile=tiles[site.node],
                            value=c.Index(c.Member(own, "at"), w.expr("v")))  # fmt: skip
-        yield from repeated(str(w.words["k"]), self._turns, (*place, c.If(inside, tuple(loads))))
-        put = repeated(str(w.words["v"]), w.expr("VEC"), puts)
-        yield from repeated(str(w.words["k"]), self._turns, (*place, c.If(inside, put)))
+        yield from self._over("k", self._turns, (*place, c.If(inside, tuple(loads))))
+        put = self._over("v", w.expr("VEC"), puts)
+        yield from self._over("k", self._turns, (*place, c.If(inside, put)))
 
     def _used(self, tiles: dict[c.Expr, str]) -> Iterator[c.Stmt]:
         """The body along the near axis, on the tile in place of its far loads."""
@@ -177,12 +175,15 @@ class TileText:
             for pack in packs
         ]
         inner += [_moved(at_hand[pack.key], "load", self._first(pack)) for pack in packs if pack.loads]
-        inner += repeated(str(w.words["v"]), w.expr("VEC"), turn)
+        inner += self._over("v", w.expr("VEC"), turn)
         way = "store_once" if "store_hint" in plan.draft.schedule else "store"
         inner += [_moved(at_hand[pack.key], way, self._first(pack)) for pack in packs if pack.stores]
-        place = self._place(found.far, found.near, "TILE", str(w.words["here"]))
+        place = self._place(found.far, found.near, "TILE", self._plan.word("here"))
         inside = self._inside(w.expr("here"))
-        yield from repeated(str(w.words["k"]), self._turns, (*place, c.If(inside, tuple(inner))))
+        yield from self._over("k", self._turns, (*place, c.If(inside, tuple(inner))))
+
+    def _over(self, word: str, count: c.Expr, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+        return items(self._plan.word(word), count).over(body)
 
     def _first(self, pack: Pack) -> c.Index:
         here = self.words.expr("here")
@@ -191,7 +192,7 @@ class TileText:
     def _type(self, array: str, aligned: bool) -> str:
         base = self._plan.arrays[array].base
         align = self._plan.element_align.get(array, 1) if aligned else byte_size(base) or 1
-        return f"{self._pack}<{base}, {self._plan.knobs.vector.name}, {align}>"
+        return f"{self._plan.word('Pack')}<{base}, {self._plan.knobs.vector.name}, {align}>"
 
 
 def _moved(pack: c.Expr, way: str, first: c.Expr) -> c.Stmt:
