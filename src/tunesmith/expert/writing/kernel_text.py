@@ -20,6 +20,7 @@ from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.rules import Baked
+from tunesmith.expert.writing.tile import TileText
 
 
 class KernelText:
@@ -49,7 +50,7 @@ class KernelText:
             *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
             *self._baked.declare(),
             *self.loops.declare(),
-            *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
+            *self._work(scope),
         )
         parameters = tuple(self._baked.parameter(p) for p in self._parameters())
         macros = names_in(self.defines())
@@ -58,6 +59,12 @@ class KernelText:
             function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)
         )
         return print_kernel(made, self._head(), plan.language)
+
+    def _work(self, scope: set[str]) -> tuple[c.Stmt, ...]:
+        if "tile" in self._plan.draft.schedule:
+            return TileText(self._plan, self._fast).text()
+        is_flat, steps = self._plan.is_flat, self._plan.kernel.steps
+        return self._steps(steps, scope) if is_flat else self._over_tasks(scope)
 
     def _head(self) -> str:
         knobs = self._plan.knobs

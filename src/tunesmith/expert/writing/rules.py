@@ -18,6 +18,7 @@ from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.ring import ring_bytes, ring_rules
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
+from tunesmith.expert.writing.tile import tile_grid, tile_of, tile_rules
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, unparse
 from tunesmith.space.grammar import product_text
@@ -81,7 +82,7 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
         if knobs.beside.is_parameter:
             require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
-    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan)]
+    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan), *tile_rules(plan)]
     if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules
@@ -116,6 +117,9 @@ def _multiples(plan: WritingPlan) -> list[str]:
 
 
 def grid(plan: WritingPlan) -> list[str]:
+    tiled = tile_of(plan)
+    if tiled is not None:
+        return tile_grid(plan, tiled)
     found = _grid(plan)
     axes: list[str] = []
     for task in plan.outer:
