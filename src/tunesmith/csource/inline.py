@@ -11,6 +11,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
+from tunesmith.csource.library import uses_library, with_known_cooperation
 from tunesmith.csource.objects import Objects
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.simplify import simplified
@@ -36,6 +37,7 @@ class Inlined:
 
 
 def inline(function: c.Function, source: c.Source) -> Inlined:
+    function = with_known_cooperation(function)
     work = _Inliner(function, source)
     function = work.function
     body = work.block(function.body, (), 0)
@@ -195,7 +197,8 @@ class _Inliner:
         if call.function not in self._wanted:
             own = own_functions(call, self._source)
             self._wanted[call.function] = any(
-                side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) for f in own
+                side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) or uses_library(f)
+                for f in own
             )
         return self._wanted[call.function] and bool(own_functions(call, self._source))
 
@@ -233,7 +236,10 @@ class _Inliner:
 
     def _resolved(self, call: c.Call) -> c.Function | str:
         function = resolve(call, self._types, self._source)
-        if isinstance(function, str) or not self.objects.active:
+        if isinstance(function, str):
+            return function
+        function = with_known_cooperation(function)
+        if not self.objects.active:
             return function
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}

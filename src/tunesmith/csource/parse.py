@@ -36,8 +36,9 @@ def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[st
         return c.Source(language, (), unread=(reason,))
     if (fault := obstacle(prepared.tokens)) is not None:
         return c.Source(language, (), unread=(fault,))
-    known = known_names(prepared.tokens, language)
-    tokens = _without_own_namespaces(prepared.tokens, known)
+    tokens = _with_aliases_written_out(prepared.tokens, language)
+    known = known_names(tokens, language)
+    tokens = _without_own_namespaces(tokens, known)
     place = grammar_text(tokens, language, known)
     root = syntax_tree(place.text, language)
     found = _Found()
@@ -78,6 +79,31 @@ def read_type(text: str, language: c.Language = "cuda") -> c.Type:
     if len(source.functions) == 1 and len(source.functions[0].parameters) == 1 and not source.unread:
         return source.functions[0].parameters[0].type
     raise c.Unreadable(f"`{text}` is not understood as a type")
+
+
+def _with_aliases_written_out(tokens: tuple[Token, ...], language: str) -> tuple[Token, ...]:
+    """`namespace cg = cooperative_groups;` goes, and `cg::` is written as what it stands for."""
+    if language == "opencl" or not any(token.text == "namespace" for token in tokens):
+        return tokens
+    names: dict[str, list[Token]] = {}
+    kept: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        words = [token.text for token in tokens[at : at + 3]]
+        following = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if words[:1] == ["namespace"] and words[2:] == ["="]:
+            end = next((i for i in range(at, len(tokens)) if tokens[i].text == ";"), len(tokens) - 1)
+            names[words[1]] = [token for token in tokens[at + 3 : end] if token.text]
+            at = end + 1
+        elif words[0] in names and following == "::" and (not at or tokens[at - 1].text != "::"):
+            here = tokens[at]
+            written = [replace(token, line=here.line, comments=(), space="") for token in names[words[0]]]
+            kept += [replace(written[0], space=here.space, comments=here.comments), *written[1:]]
+            at += 1
+        else:
+            kept.append(tokens[at])
+            at += 1
+    return tuple(kept)
 
 
 def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[Token, ...]:

@@ -1,7 +1,7 @@
 """Lambdas as functions of the file: what they capture becomes parameters, passed at every call.
 
-A lambda that is called where it stands, or that a variable is set to and that is only called. By value it would
-keep what a variable was when it was made: taken only where nothing changes the variable.
+A lambda that is called where it stands, or that a variable is set to and that is only called. By value it
+would keep what a variable was when it was made: taken only where nothing changes the variable.
 """
 
 from __future__ import annotations

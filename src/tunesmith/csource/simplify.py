@@ -1,9 +1,9 @@
-"""What putting methods in place leaves behind, made plain: loops of one turn, arrays of one, arrays by other names.
+"""What methods put in place leave behind, made plain: loops of one turn, arrays of one or by other names.
 
-    uint4 data[1]; for (i = 0; i < 1; ++i) data[i] = p[i]; ... ((half *)data)[j]
-        ->  uint4 data; data = p[0]; ... ((half *)&data)[j]
-    float4 data[2]; ... ((float *)data)[j]      where it is never used otherwise
-        ->  float data[8]; ... data[j]
+uint4 data[1]; for (i = 0; i < 1; ++i) data[i] = p[i]; ... ((half *)data)[j]
+    ->  uint4 data; data = p[0]; ... ((half *)&data)[j]
+float4 data[2]; ... ((float *)data)[j]      where it is never used otherwise
+    ->  float data[8]; ... data[j]
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def _without_single_turn(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     counts = stmt.step[0] in (c.Unary("++", name), c.Unary("++", name, postfix=True))
     if start is None or stop != start + 1 or condition.op != "<" or condition.left != name or not counts:
         return stmt
-    if index.name in walk.assigned_in(stmt.body) or any(isinstance(n, c.Jump) for n in walk.nodes_in(stmt.body)):
+    if index.name in walk.assigned_in(stmt.body) or any(
+        isinstance(n, c.Jump) for n in walk.nodes_in(stmt.body)
+    ):
         return stmt
     value = of_type(integer(start), c.Type(index.type.base)) if start else _ZERO
     done = substitute(stmt.body, {index.name: value})

@@ -130,9 +130,7 @@ def _holds(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, 
     return (same and first == number(0)) or (array == inner[0] and _ends_alike(outer, inner))
 
 
-def _ends_alike(
-    outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]
-) -> bool:
+def _ends_alike(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]) -> bool:
     """Whether both end at the same place, and the later starts `n - n % m` behind the earlier."""
     (_, base, first, end), (_, other, start, stop) = outer, inner
     if not same_value(c.Binary("+", base, end), c.Binary("+", other, stop)):

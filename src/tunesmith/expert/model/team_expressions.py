@@ -26,6 +26,7 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
+from tunesmith.expert.model.library_totals import LIBRARY_TOTALS, library_total
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, refuse_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
@@ -254,9 +255,7 @@ class Expressions:
                 return self.memory.each(lambda a: self.unary(op, a), inner, active)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 return self.logic(op, left, right, active)
-            case c.Binary(
-                op="<", left=left, right=c.Binary(op="/", left=all_, right=c.Number(value=float(by)))
-            ):
+            case c.Binary("<", left, c.Binary("/", all_, c.Number(value=float(by)))):
                 # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
                 count = tv.one_value(self.eval(all_, active), active)
                 of_launch = isinstance(count, tv.Int) and count.launch and not count.sized
@@ -370,6 +369,10 @@ class Expressions:
             if name.endswith("_sync"):
                 self.memory.check_mask(self.eval(args[0], active), active)
             return self.group_total(operator, self.eval(args[-1], active), span, active)
+        if name in LIBRARY_TOTALS:
+            shares, *sizes = [self.eval(arg, active) for arg in args]
+            total = library_total(self.memory, name, sizes, active)
+            return total.seen(self.group_total(total.operator, shares, total.span, active))
         if name in MAXIMA | MINIMA and len(args) == 2:
             kind: Operator = "max" if name in MAXIMA else "min"
             left, right = self.eval(args[0], active), self.eval(args[1], active)
@@ -386,9 +389,7 @@ class Expressions:
         args = call.args[1:] if masked else call.args
         mask = self.eval(call.args[0], active) if masked else tv.Vec(tv.Int(-1))
         if len(args) not in (2, 3):
-            raise self.memory.refusal(
-                f"{call.function} takes {len(call.args)} arguments, which is not understood"
-            )
+            raise self.memory.refusal(f"{call.function} has {len(call.args)} arguments: not understood")
         values, amount = self.eval(args[0], active), self.eval(args[1], active)
         width = self.eval(args[2], active) if len(args) == 3 else tv.Vec(tv.Int(self.memory.warp))
         kind, present = _SHUFFLES[call.function], frozenset(active)
@@ -444,6 +445,6 @@ class Expressions:
             return self.choose(condition, expr.yes, expr.no, active)
         inside = bool(getattr(condition.at(active[0]), "value", 0))
         yes, no = (expr.yes, expr.no) if inside else (expr.no, expr.yes)
-        result = self.eval(yes, active)
-        self.memory.fill(tv.expr_of(result.at(active[0])), tv.expr_of(self.eval(no, active).at(active[0])))
+        result, rest = self.eval(yes, active), self.eval(no, active)
+        self.memory.fill(tv.expr_of(result.at(active[0])), tv.expr_of(rest.at(active[0])))
         return result
