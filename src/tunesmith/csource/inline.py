@@ -46,8 +46,25 @@ def inline(function: c.Function, source: c.Source) -> Inlined:
         result = work.objects.lowered(result)
         result = replace(result, body=simplified(result.body))
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
+    result = replace(result, body=_with_integers_written(result))
     work.note_other_calls(result)
     return Inlined(result, tuple(dict.fromkeys(work.notes)), work.objects.source)
+
+
+def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
+    """`auto i = blockIdx.x * blockDim.x` under the type that it has."""
+    types = declared_types(function)
+
+    def declared(stmt: c.Stmt) -> c.Stmt:
+        return walk.map_declared(stmt, written)
+
+    def written(declare: c.Declare) -> c.Declare:
+        known = types.get(declare.name)
+        if declare.type.base != "auto" or known is None or not is_integer(known) or declare.type.reference:
+            return declare
+        return replace(declare, type=replace(declare.type, base=known.base))
+
+    return walk.map_statements(function.body, on_stmt=declared)
 
 
 def _as_text(node: c.Expr) -> c.Expr:

@@ -50,14 +50,14 @@ def uses_library(function: c.Function) -> bool:
 
 def with_known_cooperation(function: c.Function) -> c.Function:
     """The function, its template's arguments filled in, with the libraries' cooperation said plainly."""
-    work = _Library(function)
+    work = _Cooperation(function)
     if not work.known and not uses_library(function):
         return function
     body = walk.map_statements(function.body, lambda expr: walk.map_expr(expr, work.expr), work.statement)
     return replace(function, body=body)
 
 
-class _Library:
+class _Cooperation:
     def __init__(self, function: c.Function) -> None:
         self.known: dict[str, ThreadGroup | Reduction] = {}
         self._arrays = {n.name for n in walk.nodes_in(function.body) if isinstance(n, c.Declare) and n.dims}

@@ -19,6 +19,7 @@ from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
+from tunesmith.expert.model.guarded_turns import with_guarded_turns
 from tunesmith.expert.model.kernel import (
     Each,
     KernelModel,
@@ -233,7 +234,7 @@ class _Lifting:
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
         names = tuple(p.name for p in function.parameters)
-        body = tidy(function.body, self._source, names)
+        body = with_guarded_turns(tidy(function.body, self._source, names))
         in_shared = frozenset(
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )

@@ -1,0 +1,209 @@
+"""Turns whose work is guarded piece by piece, read as turns that are guarded as a whole.
+
+    for (r = 0; r < rounds; r++) {                    for (r = 0; r < rounds; r++)
+        vec x = 0;                                        if (i < d) {
+        if (i < d) x = load(i);                 ->            vec x = load(i);
+        for (j ...) sum += x[j] * x[j];                       for (j ...) sum += x[j] * x[j];
+        if (i < d) store(i, x);                               store(i, x);
+    }                                                     }
+
+Right where a turn whose guard does not hold leaves nothing behind: it sets no more than variables of its own, and
+adds nothing but zeros to a total. What is zero is found by going through such a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
+from tunesmith.csource.effects import Effects, effects_of
+from tunesmith.csource.fold import int_value
+from tunesmith.csource.types import byte_size
+
+# Of zero they make zero.
+_KEEP_ZERO = frozenset({
+    "__half2float", "__bfloat162float", "__float2half", "__float2half_rn", "__float2bfloat16",
+    "__float2bfloat16_rn", "fabsf", "fabs", "sqrtf",
+})  # fmt: skip
+
+
+def with_guarded_turns(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+    """Names in the statements are each declared once."""
+    return walk.map_statements(stmts, on_stmt=_loop)
+
+
+def _loop(stmt: c.Stmt) -> c.Stmt:
+    if not isinstance(stmt, c.For) or len(stmt.init) != 1 or not isinstance(stmt.init[0], c.Declare):
+        return stmt
+    index, body = stmt.init[0].name, stmt.body
+    for part in body:
+        if isinstance(part, c.If) and not part.otherwise and _is_guard(part.condition, index, body):
+            if len(body) > 1 and _Turn(body, part.condition).leaves_nothing():
+                inside = _without_dead_fills(_chosen(body, part.condition))
+                return replace(stmt, body=(c.If(part.condition, inside, line=part.line),))
+            return stmt
+    return stmt
+
+
+def _is_guard(condition: c.Expr, index: str, body: Sequence[c.Stmt]) -> bool:
+    names = walk.names_in(condition)
+    changed = walk.assigned_in(body) | set(walk.declared_in(body))
+    is_bound = isinstance(condition, c.Binary) and condition.op in ("<", "<=", ">", ">=")
+    return is_bound and index in names and not names & changed and not effects_of(condition)
+
+
+def _chosen(body: Sequence[c.Stmt], guard: c.Expr) -> tuple[c.Stmt, ...]:
+    """The body of a turn whose guard holds."""
+    done: list[c.Stmt] = []
+    for stmt in body:
+        taken = isinstance(stmt, c.If) and stmt.condition == guard and not stmt.otherwise
+        done += stmt.then if taken and isinstance(stmt, c.If) else (stmt,)
+    return tuple(done)
+
+
+class _Turn:
+    """A turn whose guard does not hold, gone through to see what it leaves behind."""
+
+    def __init__(self, body: Sequence[c.Stmt], guard: c.Expr) -> None:
+        self._body = [
+            stmt
+            for stmt in body
+            if not (isinstance(stmt, c.If) and stmt.condition == guard and not stmt.otherwise)
+        ]
+        self._own: Mapping[str, c.Declare] = {
+            node.name: node for node in walk.nodes_in(self._body) if isinstance(node, c.Declare)
+        }
+        self._zeros: set[str] = set()
+
+    def leaves_nothing(self) -> bool:
+        return all(self._is_nothing(stmt, 0) for stmt in self._body)
+
+    def _is_nothing(self, stmt: c.Stmt, depth: int) -> bool:
+        match stmt:
+            case c.Declare(name=name, init=init, storage=""):
+                if init is not None and not self._is_quiet(init):
+                    return False
+                self._zeros -= {name}
+                if init is not None and not stmt.dims and self._is_zero(init):
+                    self._zeros.add(name)
+                return True
+            case c.For() if depth < 20:
+                return self._is_nothing_in_loop(stmt, depth)
+            case c.Evaluate(expr=c.Assign(op=op, target=target, value=value)):
+                name = walk.root(target)[0]
+                if name is None or not self._is_quiet(value) or not self._is_quiet(target):
+                    return False
+                if name in self._own and self._is_local(name, target):
+                    self._set(name, target, value if op == "=" else None)
+                    return True
+                return op == "+=" and isinstance(target, c.Name) and self._is_zero(value)
+        return False
+
+    def _is_nothing_in_loop(self, loop: c.For, depth: int) -> bool:
+        filled = _filled(loop)
+        if filled is not None and filled[0] in self._own:
+            name, size, value = filled
+            if self._is_zero(value) and size == _bytes(self._own[name]):
+                self._zeros.add(name)
+                return True
+        heads = (*loop.init, *loop.step, *(() if loop.condition is None else (loop.condition,)))
+        quiet = (Effects.ASSIGNS, Effects.NONE)
+        if any(effects_of(part) not in quiet for part in heads) or not _counts(loop):
+            return False
+        touched = walk.assigned_in(loop.body) | walk.stored_in(loop.body)
+        before = set(self._zeros)
+        done = all(self._is_nothing(part, depth + 1) for part in loop.body)
+        self._zeros = before - touched
+        return done
+
+    def _set(self, name: str, target: c.Expr, value: c.Expr | None) -> None:
+        if value is None or not self._is_zero(value):
+            self._zeros.discard(name)
+        elif target == c.Name(name):
+            self._zeros.add(name)
+
+    def _is_local(self, name: str, target: c.Expr) -> bool:
+        """A variable or array of the turn, not what a pointer of the turn points to."""
+        declare = self._own[name]
+        return not declare.type.is_pointer and not declare.type.reference
+
+    def _is_quiet(self, expr: c.Expr) -> bool:
+        """Whether evaluating it does nothing; it may read what is there in every turn."""
+        own = {*self._own}
+        if effects_of(expr) & ~(Effects.READS | Effects.THREAD | Effects.SHAPE):
+            return False
+        return all(walk.root(node)[0] in own for node in walk.nodes_in(expr) if isinstance(node, c.Index))
+
+    def _is_zero(self, expr: c.Expr) -> bool:
+        match expr:
+            case c.Number(value=value):
+                return value == 0
+            case c.Name(name=name):
+                return name in self._zeros
+            case c.Index() | c.Member():
+                name = walk.root(expr)[0]
+                return name in self._zeros and name in self._own and self._is_local(name, expr)
+            case c.Cast(type=type_, value=inner):
+                return not type_.is_pointer and self._is_zero(inner)
+            case c.Binary(op="*" | "+", left=left, right=right):
+                return self._is_zero(left) and self._is_zero(right)
+            case c.Call(function=function, args=(arg,), of=None):
+                return function in _KEEP_ZERO and self._is_zero(arg)
+        return False
+
+
+def _counts(loop: c.For) -> bool:
+    """It ends by itself: its index starts and stops at numbers, and only its head moves it."""
+    if len(loop.init) != 1 or not isinstance(loop.init[0], c.Declare) or len(loop.step) != 1:
+        return False
+    name, condition = loop.init[0].name, loop.condition
+    moved = walk.assigned_in(loop.step[0]) == {name} and name not in walk.assigned_in(loop.body)
+    return moved and isinstance(condition, c.Binary) and int_value(condition.right) is not None
+
+
+def _filled(loop: c.For) -> tuple[str, int, c.Expr] | None:
+    """`for (i = 0; i < 8; ++i) ((half *)&x)[i] = v;`: the variable, the bytes that are set from its first on."""
+    stmt = loop.body[0] if len(loop.body) == 1 else None
+    if not isinstance(stmt, c.Evaluate) or not isinstance(stmt.expr, c.Assign) or stmt.expr.op != "=":
+        return None
+    index, target = loop.init[0] if len(loop.init) == 1 else None, stmt.expr.target
+    if not isinstance(index, c.Declare) or index.init is None or int_value(index.init) != 0:
+        return None
+    condition, name = loop.condition, c.Name(index.name)
+    turns = int_value(condition.right) if isinstance(condition, c.Binary) else None
+    once = (c.Unary("++", name), c.Unary("++", name, postfix=True))
+    if turns is None or condition != c.Binary("<", name, condition.right) or loop.step[0] not in once:  # type: ignore[union-attr]
+        return None
+    match target:
+        case c.Index(base=c.Name(name=variable), index=place) if place == name:
+            return variable, -turns, stmt.expr.value
+        case c.Index(
+            base=c.Cast(type=type_, value=c.Unary(op="&", operand=c.Name(name=variable))), index=place
+        ) if place == name and byte_size(type_.base) is not None:
+            return variable, turns * (byte_size(type_.base) or 0), stmt.expr.value
+    return None
+
+
+def _bytes(declare: c.Declare) -> int | None:
+    """Of a variable; of an array its elements, below zero, as `_filled` counts them."""
+    if not declare.dims:
+        return byte_size(declare.type.base)
+    count = int_value(declare.dims[0]) if len(declare.dims) == 1 else None
+    return None if count is None else -count
+
+
+def _without_dead_fills(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+    """Without zeros that are loaded over before anybody reads them."""
+    done: list[c.Stmt] = []
+    for at, stmt in enumerate(body):
+        filled = _filled(stmt) if isinstance(stmt, c.For) else None
+        later = [s for s in body[at + 1 :] if filled is not None and filled[0] in walk.names_in(s)]
+        first = later[0].expr if later and isinstance(later[0], c.Evaluate) else None
+        over = isinstance(first, c.Assign) and first.op == "=" and filled is not None
+        if over and isinstance(first, c.Assign) and filled is not None and first.target == c.Name(filled[0]):
+            if filled[0] not in walk.names_in(first.value):
+                continue
+        done.append(stmt)
+    return tuple(done)
