@@ -5,6 +5,7 @@ Functions that only compute a value from values stay calls.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
@@ -13,7 +14,7 @@ from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.library import uses_library, with_known_cooperation
 from tunesmith.csource.objects import Objects
-from tunesmith.csource.printing import print_expr
+from tunesmith.csource.printing import print_expr, print_function
 from tunesmith.csource.simplify import simplified
 from tunesmith.csource.specialise import (
     complete_arguments,
@@ -26,6 +27,7 @@ from tunesmith.csource.substitution import Placed, Placer, with_unique_names
 from tunesmith.csource.types import Types, declared_types, is_integer, type_of
 
 _MAX_STACK = 24
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_CALLS = 2000
 
 
@@ -48,7 +50,28 @@ def inline(function: c.Function, source: c.Source) -> Inlined:
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     result = replace(result, body=_with_integers_written(result))
     work.note_other_calls(result)
-    return Inlined(result, tuple(dict.fromkeys(work.notes)), work.objects.source)
+    source = work.objects.source
+    if work.objects.active and not work.notes:
+        source = _without_records(result, source)
+    return Inlined(result, tuple(dict.fromkeys(work.notes)), source)
+
+
+def _without_records(function: c.Function, source: c.Source) -> c.Source:
+    """Without the text of records, where nothing that is left names one."""
+    names = {record.name.rpartition("::")[2] for record in source.records}
+    called, pending = set[str](), [function]
+    left = [text for text in source.preamble if text not in source.of_records]
+    left.append(print_function(function))
+    while pending:
+        for call in walk.calls_in(pending.pop().body):
+            own = [f for f in source.functions if f.name == call.function and call.function not in called]
+            called.add(call.function)
+            pending += own
+            left += [f.text or print_function(f) for f in own]
+    if any(word in names for text in left for word in _WORD.findall(text)):
+        return source
+    preamble = tuple(text for text in source.preamble if text not in source.of_records)
+    return replace(source, preamble=preamble)
 
 
 def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:

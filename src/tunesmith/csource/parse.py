@@ -59,6 +59,7 @@ def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[st
         shared=tuple(found.shared),
         records=with_outside(found.records, found.methods),
         operators=tuple(found.operators),
+        of_records=frozenset(found.of_records),
         namespaces=known.namespaces,
         unread=(*prepared.problems, *found.unread),
     )
@@ -140,6 +141,7 @@ class _Found:
     records: list[c.Record] = field(default_factory=list)
     operators: list[c.Function] = field(default_factory=list)
     methods: list[OutsideMethod] = field(default_factory=list)
+    of_records: list[str] = field(default_factory=list)  # among the preamble
     unread: list[str] = field(default_factory=list)
 
 
@@ -202,6 +204,10 @@ class _FileReader:
             self._record(node, ())
             self._static_functions(node)
         self.found.preamble.append(text)
+        if node.type in RECORDS or (
+            node.type == "template_declaration" and node.named_children[-1].type in RECORDS
+        ):
+            self.found.of_records.append(text)
 
     def _record(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
         if self.place.language == "opencl":
@@ -321,6 +327,7 @@ class _FileReader:
             if outside is not None:
                 self.found.methods.append(outside)
                 self.found.preamble.append(layout(self.place.tokens[start:end]).strip())
+                self.found.of_records.append(self.found.preamble[-1])
                 return
             tokens = self.place.tokens[start:end]
             text, commented = layout(tokens), layout(tokens, with_comments=True).strip()
@@ -329,6 +336,7 @@ class _FileReader:
                 operator = self.reader.function(inner, template, words, "", operators=True)
                 self.found.operators += [operator] if operator is not None else []
                 self.found.preamble.append(text.strip())
+                self.found.of_records.append(self.found.preamble[-1])
             else:
                 found = replace(found, commented=commented, comments=tokens[0].comments)
                 self.found.functions += [*self.reader.taken(), found]

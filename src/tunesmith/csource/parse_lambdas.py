@@ -81,6 +81,10 @@ class LambdaReader(FunctionReader):
             self.pointers |= outer_pointers - own
             body = self.block(node.child_by_field_name("body"))
             result = self._result(declarator)
+            if result.base == "auto" and not any(
+                isinstance(n, c.Return) and n.value for n in walk.nodes_in(body)
+            ):
+                result = c.Type("void")
         except c.TooDeep:
             raise
         except c.Unreadable:
@@ -145,7 +149,7 @@ class LambdaReader(FunctionReader):
                 type_ = replace(type_, reference=True, const=each not in changed, restrict=False)
             held.append(c.Parameter(replace(type_, restrict=False), each))
         function = c.Function(
-            f"{name}#{line}",
+            f"lambda_{name}_{line}",
             (*own, *held),
             body,
             result,

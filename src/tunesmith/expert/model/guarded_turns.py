@@ -7,8 +7,8 @@
         if (i < d) store(i, x);                               store(i, x);
     }                                                     }
 
-Right where a turn whose guard does not hold leaves nothing behind: it sets no more than variables of its own, and
-adds nothing but zeros to a total. What is zero is found by going through such a turn.
+Right where a turn whose guard does not hold leaves nothing behind: it sets no more than variables of its own,
+and adds nothing but zeros to a total. What is zero is found by going through such a turn.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import Effects, effects_of
 from tunesmith.csource.fold import int_value
-from tunesmith.csource.types import byte_size
+from tunesmith.csource.types import byte_size, is_integer
 
+_QUIET = Effects.THREAD | Effects.SHAPE
 # Of zero they make zero.
 _KEEP_ZERO = frozenset({
     "__half2float", "__bfloat162float", "__float2half", "__float2half_rn", "__float2bfloat16",
@@ -37,21 +38,34 @@ def with_guarded_turns(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
 def _loop(stmt: c.Stmt) -> c.Stmt:
     if not isinstance(stmt, c.For) or len(stmt.init) != 1 or not isinstance(stmt.init[0], c.Declare):
         return stmt
-    index, body = stmt.init[0].name, stmt.body
+    index, ahead, body = stmt.init[0].name, *_places(stmt.body)
     for part in body:
-        if isinstance(part, c.If) and not part.otherwise and _is_guard(part.condition, index, body):
+        if isinstance(part, c.If) and not part.otherwise and _is_guard(part.condition, index, ahead, body):
             if len(body) > 1 and _Turn(body, part.condition).leaves_nothing():
                 inside = _without_dead_fills(_chosen(body, part.condition))
-                return replace(stmt, body=(c.If(part.condition, inside, line=part.line),))
+                return replace(stmt, body=(*ahead, c.If(part.condition, inside, line=part.line)))
             return stmt
     return stmt
 
 
-def _is_guard(condition: c.Expr, index: str, body: Sequence[c.Stmt]) -> bool:
+def _places(body: tuple[c.Stmt, ...]) -> tuple[tuple[c.Stmt, ...], tuple[c.Stmt, ...]]:
+    """The integers at a turn's start that only say where it is, and what follows them."""
+    changed = walk.assigned_in(body)
+    for at, stmt in enumerate(body):
+        plain = isinstance(stmt, c.Declare) and stmt.init is not None and not stmt.dims and not stmt.storage
+        if not plain or not isinstance(stmt, c.Declare) or not is_integer(stmt.type):
+            return body[:at], body[at:]
+        if stmt.name in changed or effects_of(stmt) & ~_QUIET:
+            return body[:at], body[at:]
+    return body, ()
+
+
+def _is_guard(condition: c.Expr, index: str, ahead: Sequence[c.Stmt], body: Sequence[c.Stmt]) -> bool:
     names = walk.names_in(condition)
     changed = walk.assigned_in(body) | set(walk.declared_in(body))
     is_bound = isinstance(condition, c.Binary) and condition.op in ("<", "<=", ">", ">=")
-    return is_bound and index in names and not names & changed and not effects_of(condition)
+    moves = names & {index, *walk.declared_in(ahead)}
+    return is_bound and bool(moves) and not names & changed and not effects_of(condition) & ~_QUIET
 
 
 def _chosen(body: Sequence[c.Stmt], guard: c.Expr) -> tuple[c.Stmt, ...]:
@@ -92,11 +106,11 @@ class _Turn:
             case c.For() if depth < 20:
                 return self._is_nothing_in_loop(stmt, depth)
             case c.Evaluate(expr=c.Assign(op=op, target=target, value=value)):
-                name = walk.root(target)[0]
-                if name is None or not self._is_quiet(value) or not self._is_quiet(target):
+                root = walk.root(target)[0]
+                if root is None or not self._is_quiet(value) or not self._is_quiet(target):
                     return False
-                if name in self._own and self._is_local(name, target):
-                    self._set(name, target, value if op == "=" else None)
+                if root in self._own and self._is_local(root):
+                    self._set(root, target, value if op == "=" else None)
                     return True
                 return op == "+=" and isinstance(target, c.Name) and self._is_zero(value)
         return False
@@ -124,10 +138,10 @@ class _Turn:
         elif target == c.Name(name):
             self._zeros.add(name)
 
-    def _is_local(self, name: str, target: c.Expr) -> bool:
+    def _is_local(self, name: str) -> bool:
         """A variable or array of the turn, not what a pointer of the turn points to."""
-        declare = self._own[name]
-        return not declare.type.is_pointer and not declare.type.reference
+        declare = self._own.get(name)
+        return declare is not None and not declare.type.is_pointer and not declare.type.reference
 
     def _is_quiet(self, expr: c.Expr) -> bool:
         """Whether evaluating it does nothing; it may read what is there in every turn."""
@@ -143,8 +157,8 @@ class _Turn:
             case c.Name(name=name):
                 return name in self._zeros
             case c.Index() | c.Member():
-                name = walk.root(expr)[0]
-                return name in self._zeros and name in self._own and self._is_local(name, expr)
+                root = walk.root(expr)[0]
+                return root is not None and root in self._zeros and self._is_local(root)
             case c.Cast(type=type_, value=inner):
                 return not type_.is_pointer and self._is_zero(inner)
             case c.Binary(op="*" | "+", left=left, right=right):
@@ -164,7 +178,7 @@ def _counts(loop: c.For) -> bool:
 
 
 def _filled(loop: c.For) -> tuple[str, int, c.Expr] | None:
-    """`for (i = 0; i < 8; ++i) ((half *)&x)[i] = v;`: the variable, the bytes that are set from its first on."""
+    """`for (i = 0; i < 8; ++i) ((half *)&x)[i] = v;`: the variable, and the bytes from its first on."""
     stmt = loop.body[0] if len(loop.body) == 1 else None
     if not isinstance(stmt, c.Evaluate) or not isinstance(stmt.expr, c.Assign) or stmt.expr.op != "=":
         return None
@@ -172,9 +186,11 @@ def _filled(loop: c.For) -> tuple[str, int, c.Expr] | None:
     if not isinstance(index, c.Declare) or index.init is None or int_value(index.init) != 0:
         return None
     condition, name = loop.condition, c.Name(index.name)
-    turns = int_value(condition.right) if isinstance(condition, c.Binary) else None
     once = (c.Unary("++", name), c.Unary("++", name, postfix=True))
-    if turns is None or condition != c.Binary("<", name, condition.right) or loop.step[0] not in once:  # type: ignore[union-attr]
+    if not isinstance(condition, c.Binary) or (condition.op, condition.left) != ("<", name):
+        return None
+    turns = int_value(condition.right)
+    if turns is None or len(loop.step) != 1 or loop.step[0] not in once:
         return None
     match target:
         case c.Index(base=c.Name(name=variable), index=place) if place == name:
@@ -200,10 +216,14 @@ def _without_dead_fills(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     for at, stmt in enumerate(body):
         filled = _filled(stmt) if isinstance(stmt, c.For) else None
         later = [s for s in body[at + 1 :] if filled is not None and filled[0] in walk.names_in(s)]
-        first = later[0].expr if later and isinstance(later[0], c.Evaluate) else None
-        over = isinstance(first, c.Assign) and first.op == "=" and filled is not None
-        if over and isinstance(first, c.Assign) and filled is not None and first.target == c.Name(filled[0]):
-            if filled[0] not in walk.names_in(first.value):
-                continue
+        if filled is not None and later and _sets_anew(later[0], filled[0]):
+            continue
         done.append(stmt)
     return tuple(done)
+
+
+def _sets_anew(stmt: c.Stmt, name: str) -> bool:
+    match stmt:
+        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=target), value=value)):
+            return target == name and name not in walk.names_in(value)
+    return False

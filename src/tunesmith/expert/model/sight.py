@@ -149,6 +149,9 @@ class _Look:
         return ""
 
     def of_call(self, call: c.Call) -> str:
+        plain, made, _ = call.function.partition("#")
+        if made:  # a method or a lambda: there is no such function in the text
+            return self._notes.get(plain) or f"{plain} stays a call"
         reason = self._of_name(call.function)
         for word in (word for text in call.template_args for word in _WORD.findall(text)):
             reason = reason or next((self._of_function(f) for f in self._own(word)), "")
