@@ -38,13 +38,15 @@ class Inlined:
     source: c.Source  # without functions that bear a library's name and take a record of the file
 
 
-def inline(function: c.Function, source: c.Source) -> Inlined:
+def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None) -> Inlined:
+    """Raises Unreadable; with a list of `obstacles` it takes them down there and goes on as far as it can."""
     function = with_known_cooperation(function)
     work = _Inliner(function, source)
+    work.obstacles = obstacles
     function = work.function
     body = work.block(function.body, (), 0)
     result = replace(function, body=(*work.placer.shared, *body))
-    if work.objects.active and not work.notes:
+    if work.objects.active and not work.notes and not obstacles:
         result = work.objects.lowered(result)
         result = replace(result, body=simplified(result.body))
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
@@ -111,6 +113,7 @@ class _Inliner:
         self._file = self._source = self.objects.source
         self.function = self._with_elements(function) if self.objects.active else function
         self._calls = 0
+        self.obstacles: list[tuple[int, str]] | None = None
         self._wanted: dict[str, bool] = {}
 
     def _with_elements(self, function: c.Function) -> c.Function:
@@ -131,8 +134,13 @@ class _Inliner:
             raise c.TooDeep
         done: list[c.Stmt] = []
         for stmt in stmts:
-            for part in self.objects.prepared(stmt) if self.objects.active else (stmt,):
-                done.extend(self._statement(part, stack, depth + 1))
+            try:
+                for part in self.objects.prepared(stmt) if self.objects.active else (stmt,):
+                    done.extend(self._statement(part, stack, depth + 1))
+            except c.Unreadable as trouble:
+                if self.obstacles is None or isinstance(trouble, c.TooDeep):
+                    raise
+                self.obstacles.append((trouble.line or stmt.line, trouble.reason))
         return tuple(done)
 
     def _finished(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:

@@ -35,6 +35,7 @@ from tunesmith.expert.model.kernel import (
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
+from tunesmith.expert.model.obstacles import other_obstacles
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import check_in_sight
@@ -170,7 +171,8 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
         model = _Lifting(problem, source, function, bound.arguments).kernel()
         return replace(model, waits=waits)
     except c.Unreadable as stop:
-        return NotReadable(source, function, stop.reason, stop.line)
+        others = other_obstacles(bound.function, bound.source, stop.reason)
+        return NotReadable(source, function, stop.reason, stop.line, others)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
 
