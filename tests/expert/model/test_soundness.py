@@ -489,3 +489,17 @@ def test_a_sum_that_starts_at_zero_is_still_cut_at_zero() -> None:
     once = lifted(row_problem(body, grid=("ceildiv(rows, 64)",), block=("64",))).steps[-1]
     assert isinstance(once, Once)
     assert "fmaxf(s, 0.0f)" in print_statements(once.body)
+
+
+def test_a_thread_beside_the_elements_it_takes_is_counted_once() -> None:
+    body = (
+        "const int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
+        "for (int n = 0; n < 4; n++) if (first + n < rows * d) out[first + n] = x[first + n] + threadIdx.x;"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 1024)",)))
+    assert not kernel.tasks
+    plane = (
+        "const int i = blockIdx.x * 256 + threadIdx.y * 16 + threadIdx.x;\n"
+        "if (i < rows * d) out[i] = x[i] + threadIdx.x;"
+    )
+    assert "both say which of the same threads" in refusal(row_problem(plane, grid=_ALL, block=("16", "16")))

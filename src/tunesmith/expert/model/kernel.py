@@ -290,6 +290,7 @@ class KernelReading:
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
     apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid
+    facts: tuple[Fact, ...] = ()  # besides those of its loops
 
 
 # -- ways through steps ------------------------------------------------------------------------------

@@ -300,4 +300,6 @@ def _launch(item: LaunchText) -> Iterator[str]:
         yield "cooperative = true"
     if launch.pdl:
         yield "pdl = true"
+    if launch.when is not None:
+        yield f"when = {json.dumps(launch.when.text)}"
     yield f"args = {json.dumps(list(launch.args))}"

@@ -6,6 +6,7 @@ from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.access import planned, with_wide
 from tunesmith.expert.passes.port import Context, extend, move, product
 from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of, term
+from tunesmith.expert.writing.bulk import BULK_CAPABILITY, WARP, bulked
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import LEAST_CAPABILITY, kinds, ringed
 from tunesmith.problem.template import Remedy
@@ -13,6 +14,7 @@ from tunesmith.problem.template import Remedy
 STAGES = (0, 2, 3, 4)
 THREADS = 1024  # of a multiprocessor for which rings must leave room
 SHARED = 228 << 10  # bytes of one, where the device does not say
+RUN = 512  # bytes below which a bulk copy costs more than it brings
 
 
 def _places(draft: TemplateDraft, context: Context) -> str:
@@ -32,8 +34,9 @@ def _places(draft: TemplateDraft, context: Context) -> str:
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.STAGE_IN_SHARED),
     places=_places,
     STAGES="chunks copied ahead into shared memory; 0: loads",
+    BULK="1: one thread sends for a team's whole chunk",
 )
-def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> TemplateDraft | str:
     """Asynchronous copies into a ring in shared memory: chunks of a loop are under way in no registers.
 
     Proved on the model: the loop reads neighbours, in every turn, of an array that the kernel never writes.
@@ -41,6 +44,9 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     packs of later chunks (`cp.async`), waits for the oldest, and reads its own slots; there is no barrier.
     The first chunks of a loop are sent for before the totals of the loop ahead of it are joined, unless they
     depend on these. Slots are one thread's in all loops of the kernel, and those of a warp lie side by side.
+    With BULK (sm_90) a team's chunk comes in one bulk copy to each array, which a barrier in shared memory
+    counts; the last of its threads to have read a chunk sends for the next one into its place. It needs whole
+    warps, chunks that lie in one piece, and 16 bytes (`require`); the ragged end stays with plain loads.
     What several tasks read (weights) goes through L1, the rest past it. `KEEP`, `SPLIT`,
     `BESIDE` and `BLOCKED` are excluded (`require`).
     """
@@ -81,7 +87,15 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if "load_hint" in schedule:
         prefer.append(("copied_or_hinted", f"{name} == 0 or {schedule['load_hint'].name} == 0"))
     answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 0"), (Remedy.STAGE_IN_SHARED, f"{name} > 0")]
-    return extend(draft, "ring", choice, prefer, answers)
+    choices = {"ring": choice}
+    sent = any(bulked(plan, loop) for loop in plan.all_loops)
+    of_warps = any(lanes % WARP == 0 for lanes in schedule["lanes"].values)
+    if context.device.limits.capability >= BULK_CAPABILITY and sent and of_warps:
+        note = "1: one thread sends for a team's whole chunk"
+        choices["bulk"] = ParameterChoice(runs, (0, 1), 0, note, categorical=True)
+        least = min(kind.bytes for kind in own)
+        prefer.append(("long_runs", f"{runs} == 0 or {taken} * {least} >= {RUN}"))
+    return extend(draft, "ring", choices, prefer, answers)
 
 
 def _called(context: Context) -> str:
