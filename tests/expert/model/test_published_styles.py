@@ -26,6 +26,13 @@ READ = {
         _SHARED + _ROW + _SUM + _CUB + "Reduce all(temp); s = all.Sum(s);\n" + _FIRST + _PUT),
     "turns that are guarded piece by piece": (
         _ROW + _ROUNDS + "float v = 0; if (i < d) v = r[i]; v *= 2.0f; if (i < d) o[i] = v; }"),
+    "zeros field by field": (
+        "const float4 *r = (const float4 *)(x + blockIdx.x * d); float *o = out + blockIdx.x * d;\nfloat s = 0;"
+        "for (int k = 0; k < (d / 4 + blockDim.x - 1) / blockDim.x; k++) {\n"
+        "int i = k * blockDim.x + threadIdx.x; float4 v;\n"
+        "v.x = 0.0f; v.y = 0.0f; v.z = 0.0f; v.w = 0.0f; if (i < d / 4) v = r[i]; float t = v.x;\n"
+        "t += v.w; s += t * t; }\n" + _SHARED + _CUB + "s = Reduce(temp).Sum(s);\n" + _FIRST
+        + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = total;"),
     "a lambda that takes part": (
         _ROW + "auto twice = [&](int i) { o[i] = 2.0f * r[i]; };\n"
         "for (int i = threadIdx.x; i < d; i += blockDim.x) twice(i);"),
@@ -47,6 +54,9 @@ TRAPS = {
     "a tile's total taken for the block's": (
         _ROW + _SUM + _TILE + "const float total = cooperative_groups::reduce(tile, s, "
         "cooperative_groups::plus<float>());\n" + _PUT, ""),
+    "a field that is no zero": (
+        READ["zeros field by field"].replace("v.w = 0.0f;", "v.w = 1.0f;"), ""),
+    "a field that is not set": (READ["zeros field by field"].replace("v.w = 0.0f;", ""), ""),
     "a turn that adds what was not loaded": (
         _SHARED + _ROW + "float s = 0;\n" + _ROUNDS + "float v = 1; if (i < d) v = r[i]; s += v; }\n" + _CUB
         + "s = Reduce(temp).Sum(s);\n" + _FIRST + _PUT, ""),

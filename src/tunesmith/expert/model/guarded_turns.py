@@ -20,13 +20,14 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import Effects, effects_of
 from tunesmith.csource.fold import int_value
-from tunesmith.csource.types import byte_size, is_integer
+from tunesmith.csource.types import byte_size, is_integer, vector_parts
 
 _QUIET = Effects.THREAD | Effects.SHAPE
 # Of zero they make zero.
 _KEEP_ZERO = frozenset({
     "__half2float", "__bfloat162float", "__float2half", "__float2half_rn", "__float2bfloat16",
-    "__float2bfloat16_rn", "fabsf", "fabs", "sqrtf",
+    "__float2bfloat16_rn", "fabsf", "fabs", "sqrtf", "make_float2", "make_float4", "make_uint2", "make_uint4",
+    "make_half2", "__halves2half2", "__half2half2", "__float2half2_rn", "make_bfloat162",
 })  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def _loop(stmt: c.Stmt) -> c.Stmt:
     index, ahead, body = stmt.init[0].name, *_places(stmt.body)
     for part in body:
         if isinstance(part, c.If) and not part.otherwise and _is_guard(part.condition, index, ahead, body):
-            if len(body) > 1 and _Turn(body, part.condition).leaves_nothing():
+            if len(body) > 1 and _IdleTurn(body, part.condition).leaves_nothing():
                 inside = _without_dead_fills(_chosen(body, part.condition))
                 return replace(stmt, body=(*ahead, c.If(part.condition, inside, line=part.line)))
             return stmt
@@ -77,7 +78,7 @@ def _chosen(body: Sequence[c.Stmt], guard: c.Expr) -> tuple[c.Stmt, ...]:
     return tuple(done)
 
 
-class _Turn:
+class _IdleTurn:
     """A turn whose guard does not hold, gone through to see what it leaves behind."""
 
     def __init__(self, body: Sequence[c.Stmt], guard: c.Expr) -> None:
@@ -90,6 +91,7 @@ class _Turn:
             node.name: node for node in walk.nodes_in(self._body) if isinstance(node, c.Declare)
         }
         self._zeros: set[str] = set()
+        self._fields: dict[str, set[str]] = {}  # of vectors: those that are zero
 
     def leaves_nothing(self) -> bool:
         return all(self._is_nothing(stmt, 0) for stmt in self._body)
@@ -110,7 +112,8 @@ class _Turn:
                 if root is None or not self._is_quiet(value) or not self._is_quiet(target):
                     return False
                 if root in self._own and self._is_local(root):
-                    self._set(root, target, value if op == "=" else None)
+                    if op != "+=" or not self._is_zero(value):
+                        self._set(root, target, value if op == "=" else None)
                     return True
                 return op == "+=" and isinstance(target, c.Name) and self._is_zero(value)
         return False
@@ -133,10 +136,16 @@ class _Turn:
         return done
 
     def _set(self, name: str, target: c.Expr, value: c.Expr | None) -> None:
+        field = _field_of(target, self._own[name])
         if value is None or not self._is_zero(value):
             self._zeros.discard(name)
+            self._fields.pop(name, None)
         elif target == c.Name(name):
             self._zeros.add(name)
+        elif field:
+            self._fields.setdefault(name, set()).add(field)
+            if self._fields[name] == set(_fields(self._own[name])):
+                self._zeros.add(name)
 
     def _is_local(self, name: str) -> bool:
         """A variable or array of the turn, not what a pointer of the turn points to."""
@@ -163,9 +172,30 @@ class _Turn:
                 return not type_.is_pointer and self._is_zero(inner)
             case c.Binary(op="*" | "+", left=left, right=right):
                 return self._is_zero(left) and self._is_zero(right)
-            case c.Call(function=function, args=(arg,), of=None):
-                return function in _KEEP_ZERO and self._is_zero(arg)
+            case c.Call(function=function, args=args, of=None):
+                return function in _KEEP_ZERO and all(self._is_zero(arg) for arg in args)
         return False
+
+
+def _fields(declare: c.Declare) -> str:
+    parts = None if declare.dims else vector_parts(declare.type.base)
+    return "" if parts is None else "xyzw"[: parts[1]]
+
+
+def _field_of(target: c.Expr, declare: c.Declare) -> str:
+    """The field that `v.x = ` or `*(half2 *)&v.x = ` sets as a whole."""
+    whole, fields = byte_size(declare.type.base), _fields(declare)
+    match target:
+        case c.Index(
+            base=c.Cast(type=type_, value=c.Unary(op="&", operand=c.Member() as member)),
+            index=c.Number(value=0),
+        ):
+            size = byte_size(type_.base)
+            fits = whole is not None and size is not None and size * len(fields) == whole
+            return member.field if fits and member.base == c.Name(declare.name) else ""
+        case c.Member(base=c.Name(name=name), field=field) if name == declare.name and field in fields:
+            return field
+    return ""
 
 
 def _counts(loop: c.For) -> bool:
@@ -211,19 +241,49 @@ def _bytes(declare: c.Declare) -> int | None:
 
 
 def _without_dead_fills(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-    """Without zeros that are loaded over before anybody reads them."""
+    """Without what is set and then loaded over before anybody reads it."""
+    own = {node.name for node in body if isinstance(node, c.Declare)}
     done: list[c.Stmt] = []
     for at, stmt in enumerate(body):
-        filled = _filled(stmt) if isinstance(stmt, c.For) else None
-        later = [s for s in body[at + 1 :] if filled is not None and filled[0] in walk.names_in(s)]
-        if filled is not None and later and _sets_anew(later[0], filled[0]):
-            continue
-        done.append(stmt)
+        name = _set_by(stmt)
+        later = [s for s in body[at + 1 :] if name and name in walk.names_in(s)]
+        dead = name in own and later
+        for following in later if dead else ():
+            if _set_by(following) != name or name in _read_by(following):
+                dead = False
+                break
+            if _is_set_whole(following, name, body):
+                break
+        else:
+            dead = False
+        if not dead:
+            done.append(stmt)
     return tuple(done)
 
 
-def _sets_anew(stmt: c.Stmt, name: str) -> bool:
+def _set_by(stmt: c.Stmt) -> str:
+    """The variable that a statement sets, in whole or in part, and does nothing else; "" for others."""
+    filled = _filled(stmt) if isinstance(stmt, c.For) else None
+    if filled is not None:
+        return filled[0]
     match stmt:
-        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=target), value=value)):
-            return target == name and name not in walk.names_in(value)
-    return False
+        case c.Evaluate(expr=c.Assign(op="=", target=target)):
+            return walk.root(target)[0] or ""
+    return ""
+
+
+def _read_by(stmt: c.Stmt) -> frozenset[str]:
+    value = _filled(stmt)[2] if isinstance(stmt, c.For) and _filled(stmt) is not None else None  # type: ignore[index]
+    if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
+        value = stmt.expr.value
+    return frozenset() if value is None else walk.names_in(value)
+
+
+def _is_set_whole(stmt: c.Stmt, name: str, body: Sequence[c.Stmt]) -> bool:
+    declare = next((n for n in body if isinstance(n, c.Declare) and n.name == name), None)
+    filled = _filled(stmt) if isinstance(stmt, c.For) else None
+    if filled is not None:
+        return declare is not None and filled[1] == _bytes(declare)
+    return (
+        isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign) and stmt.expr.target == c.Name(name)
+    )
