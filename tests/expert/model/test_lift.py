@@ -31,6 +31,8 @@ READINGS = {
     "examples/opencl/softmax": ("thread", "row<rows | each 0..d maxlargest; each 0..d +sum; each 0..d"),
     "examples/opencl/transpose": ("grid", "r<rows | each 0..cols"),
     "zoo/attn_score_row": ("warp", "head<kv_heads * group, s<seq | each 0..dim +dot; once 1"),
+    "published/add_norm": (
+        "block", "bx<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
     "published/bf_rope": ("block", "token<tokens | let pos; each 0..heads * (rot_dim / 2)"),
     "zoo/bias_dropout_residual": ("grid", "| each 0..n"),
     "zoo/bias_relu_2d": ("grid", "row<rows | each 0..cols"),
@@ -42,7 +44,7 @@ READINGS = {
         "group<groups | each 0..group_size maxmost; let scale; once 1; each 0..group_size"),
     "published/union_merge": ("grid", "| each 0..tokens * heads * (head_size / 8)"),
     "published/vec_norm": (
-        "block", "row<rows | each 0..(d + 7) / 8 +squares; let scale; each 0..(d + 7) / 8"),
+        "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
     "published/vec_operators": ("grid", "| each 0..n / 4"),
     "published/vec_silu": (
         "block",

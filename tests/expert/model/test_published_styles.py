@@ -27,7 +27,8 @@ READ = {
     "turns that are guarded piece by piece": (
         _ROW + _ROUNDS + "float v = 0; if (i < d) v = r[i]; v *= 2.0f; if (i < d) o[i] = v; }"),
     "zeros field by field": (
-        "const float4 *r = (const float4 *)(x + blockIdx.x * d); float *o = out + blockIdx.x * d;\nfloat s = 0;"
+        "const float4 *r = (const float4 *)(x + blockIdx.x * d); float *o = out + blockIdx.x * d;\n"
+        "float s = 0;"
         "for (int k = 0; k < (d / 4 + blockDim.x - 1) / blockDim.x; k++) {\n"
         "int i = k * blockDim.x + threadIdx.x; float4 v;\n"
         "v.x = 0.0f; v.y = 0.0f; v.z = 0.0f; v.w = 0.0f; if (i < d / 4) v = r[i]; float t = v.x;\n"

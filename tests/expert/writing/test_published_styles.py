@@ -29,6 +29,7 @@ from tunesmith.space.params import Config
 ROWS = SMALL_ROWS.without("persistent")
 MAP = SMALL_MAP
 CASES = {
+    "add_norm": (ROWS, {"rows": 3, "d": 776}, {"LANES": 32}),
     "vec_norm": (ROWS, {"rows": 3, "d": 776}, {"LANES": 32}),
     "vec_silu": (ROWS, {"tokens": 3, "d": 264}, {"LANES": 16}),
     "bf_rope": (ROWS, {"tokens": 3, "heads": 2, "head_size": 64, "rot_dim": 32, "max_pos": 9}, {"VEC": 4}),
