@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -64,3 +65,15 @@ def test_the_same_is_allowed(seed: int) -> None:
             "d": rng.choice((8, 12)),
         }
         assert all(rule.holds(at) for rule in before) == all(rule.holds(at) for rule in after), (at, short)
+
+
+@pytest.mark.timeout(20)
+def test_many_settings_take_no_time() -> None:
+    """Subsets of 40 settings are 10^12; those of which every two exclude each other are few."""
+    wide = [(f"s{n}_if_wide", f"S{n} == 0 or {WIDE} or d == {n}") for n in range(40)]
+    pairs = [(f"p{n}", f"S{n} == 0 or S{n + 1} == 0") for n in range(39)]
+    three = ("t", "S4 == 0 or S6 == 0")
+    short = dict(merged((*wide, *pairs, three)))
+    (together,) = (text for name, text in short.items() if name.startswith("one_of_"))
+    assert sorted(re.findall(r"S\d+", together)) == ["S4", "S5", "S6"]
+    assert len(short) == 40 + 39 + 1 - 2

@@ -1,4 +1,4 @@
-"""Totals that one call makes: the languages' own, and those of libraries (csource/library).
+"""Totals that libraries make (csource/library): over whom, and who has them afterwards.
 
 The first thread of a block or warp has what CUB gives, the others nothing that may be used; of a tile of
 cooperative groups all have it. Every thread of the group must come, in a block no larger than was told.
@@ -14,14 +14,6 @@ from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.team_memory import BlockMemory
 
 _JOINED: Mapping[str, Operator] = {"add": "+", "max": "max", "min": "min"}
-GROUP_TOTALS: Mapping[str, Operator] = {
-    "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
-}  # fmt: skip
-WARP_TOTALS: Mapping[str, Operator] = {
-    "__reduce_add_sync": "+", "__reduce_max_sync": "max", "__reduce_min_sync": "min",
-    "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
-    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
-}  # fmt: skip
 LIBRARY_TOTALS: Mapping[str, tuple[str, Operator]] = {
     f"__{of}_total_{word}": (of, operator)
     for of in ("block", "warp", "tile")

@@ -7,7 +7,6 @@ from tunesmith.expert.passes.access import index_bytes, kept_bytes, planned
 from tunesmith.expert.passes.items import MOST_BYTES
 from tunesmith.expert.passes.port import Context, extend, move, product
 from tunesmith.expert.passes.shape import loops, named_arrays, shape_of, term
-from tunesmith.expert.writing.blocking import loads_alike
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.problem.template import Remedy
 
@@ -57,8 +56,7 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
     if isinstance(plan, str):
         return plan
     shape = shape_of(draft, context)
-    alike = loads_alike(plan.kernel, plan.blocking)
-    if not alike and max(shape.extents, default=SHORT + 1) > SHORT:
+    if not plan.blocking.alike and max(shape.extents, default=SHORT + 1) > SHORT:
         return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
     prefer = [("tile_in_registers", f"{name} == 1 or {_loaded(plan, name)} <= {MOST_BYTES}")]
     if "keep" in schedule:
@@ -70,7 +68,7 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
         blocks = f"{name} * {product(schedule, 'tasks')} * device.sms"
         prefer.append(("teams_for_all", f"{name} == 1 or {term(shape.tasks)} >= {blocks}"))
     answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.ROWS_PER_BLOCK, f"{name} > 1")]
-    if alike:
+    if plan.blocking.alike:
         answers.append((Remedy.HOIST_INVARIANTS, f"{name} > 1"))
     return extend(draft, "blocking", choice, prefer, answers)
 

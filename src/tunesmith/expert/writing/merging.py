@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TypeGuard
 
@@ -26,14 +26,24 @@ def _at_most_one(conditions: Conditions) -> Conditions:
     pairs = [(name, ends) for name, text in reversed(conditions) if len(ends := _ends(text)) == 2]
     edges = {frozenset(ends): name for name, ends in pairs if all(map(_is_setting, ends))}
     settings = tuple(dict.fromkeys(end for _, ends in pairs for end in ends if _is_setting(end)))
-    for size in range(len(settings), 2, -1):
-        for group in combinations(settings, size):
-            names = [edges.get(frozenset(pair), "") for pair in combinations(group, 2)]
-            if all(names):
-                called = "_".join(unparse(setting.left).lower() for setting in reversed(group))
-                whole = (f"one_of_{called}", _sum_text(tuple(reversed(group))))
-                return _at_most_one(_in_place(conditions, names, whole))
-    return conditions
+    apart = {one: {two for two in settings if frozenset((one, two)) in edges} for one in settings}
+
+    def largest(group: tuple[Compare, ...], others: Sequence[Compare]) -> tuple[Compare, ...]:
+        """The first of the largest groups that go on from this one."""
+        best = group
+        for place, one in enumerate(others):
+            more = [two for two in others[place + 1 :] if two in apart[one]]
+            if len(group) + 1 + len(more) > len(best):
+                best = max(best, largest((*group, one), more), key=len)
+        return best
+
+    group = largest((), settings)
+    if len(group) < 3:
+        return conditions
+    names = [edges[frozenset(pair)] for pair in combinations(group, 2)]
+    called = "_".join(unparse(setting.left).lower() for setting in reversed(group))
+    whole = (f"one_of_{called}", _sum_text(tuple(reversed(group))))
+    return _at_most_one(_in_place(conditions, names, whole))
 
 
 def _sum_text(group: tuple[Compare, ...]) -> str:
