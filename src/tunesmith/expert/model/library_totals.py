@@ -14,6 +14,13 @@ from tunesmith.expert.model.kernel import Operator
 from tunesmith.expert.model.team_memory import BlockMemory
 
 _JOINED: Mapping[str, Operator] = {"add": "+", "max": "max", "min": "min"}
+# Of the languages: over a block or a warp, for all of its threads.
+GROUP_TOTALS: Mapping[str, Operator] = {
+    "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
+    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
+    "__reduce_add_sync": "+", "__reduce_max_sync": "max", "__reduce_min_sync": "min",
+    "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
+}  # fmt: skip
 LIBRARY_TOTALS: Mapping[str, tuple[str, Operator]] = {
     f"__{of}_total_{word}": (of, operator)
     for of in ("block", "warp", "tile")

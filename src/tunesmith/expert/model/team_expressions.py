@@ -12,7 +12,7 @@ This file evaluates expressions; `team_statements` goes through statements, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
@@ -25,7 +25,7 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
-from tunesmith.expert.model.library_totals import LIBRARY_TOTALS, library_total
+from tunesmith.expert.model.library_totals import GROUP_TOTALS, LIBRARY_TOTALS, library_total
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, refuse_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
@@ -34,12 +34,6 @@ _WAYS = {"": "at", "_xor": "xor", "_down": "down", "_up": "up"}
 _NAMED = ("__shfl{}_sync", "__shfl{}", "sub_group_shuffle{}")
 _SHUFFLES = {name.format(end): way for end, way in _WAYS.items() for name in _NAMED}
 _SHUFFLES["sub_group_broadcast"] = "at"
-_GROUP_TOTALS: Mapping[str, Operator] = {
-    "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
-    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
-    "__reduce_add_sync": "+", "__reduce_max_sync": "max", "__reduce_min_sync": "min",
-    "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
-}  # fmt: skip
 _Pairing = Callable[[c.Expr, c.Expr], c.Expr]
 
 
@@ -357,11 +351,11 @@ class Expressions:
         name, args = call.function, call.args
         if name in _SHUFFLES:
             return self.shuffle(call, active)
-        if name in _GROUP_TOTALS:
+        if name in GROUP_TOTALS:
             span = self.memory.threads if name.startswith("work_group") else self.memory.warp
             if name.endswith("_sync"):
                 self.memory.check_mask(self.eval(args[0], active), active)
-            return self.group_total(_GROUP_TOTALS[name], self.eval(args[-1], active), span, active)
+            return self.group_total(GROUP_TOTALS[name], self.eval(args[-1], active), span, active)
         if name in LIBRARY_TOTALS:
             total = library_total(self.memory, name, [self.eval(arg, active) for arg in args[1:]], active)
             return total.seen(
