@@ -107,3 +107,30 @@ def test_trouble_is_said_with_its_line():
 def test_what_cannot_be_expanded_is_refused(text: str):
     with pytest.raises(Unreadable):
         preprocess(text, "cuda")
+
+
+def test_the_compilers_version_is_what_every_supported_one_says():
+    text = "#if __CUDACC_VER_MAJOR__ >= 12 && defined(__CUDACC_VER_MINOR__)\nnew\n#else\nold\n#endif"
+
+    assert _expanded(text).split() == ["new"]
+    assert _expanded("#if __OPENCL_VERSION__ >= 120\nnew\n#endif", language="opencl").split() == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "reason"),
+    [
+        ("#if __CUDACC_VER_MAJOR__ >= 13", "depends on which version of the compiler"),
+        ("#if __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1205", "depends on which version"),
+        ("#if CUDART_VERSION >= 12000", "depends on what a header defines"),
+        ("#ifdef CUDA_VERSION", "depends on what a header defines"),
+    ],
+)
+def test_what_versions_do_not_agree_on_is_never_taken_as_false(condition: str, reason: str):
+    with pytest.raises(Unreadable, match=reason):
+        preprocess(f"{condition}\na\n#endif", "cuda")
+
+
+def test_a_version_that_is_given_decides():
+    text = "#if __CUDACC_VER_MAJOR__ >= 13\nnew\n#endif"
+
+    assert _expanded(text, (("__CUDACC_VER_MAJOR__", "13"),)).split() == ["new"]

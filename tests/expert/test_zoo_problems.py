@@ -1,4 +1,8 @@
-"""The zoo: plain kernels of many families and styles, to try the expert on. They are right themselves."""
+"""The zoo: plain kernels of many families and styles, and some in the style of published ones.
+
+
+They are right themselves.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +25,14 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
 from tunesmith.session.problems import load_problem
 
-ZOO = FIXTURES / "zoo"
-NAMES = sorted(path.parent.name for path in ZOO.glob("*/problem.toml"))
-CUDA = [name for name in NAMES if (ZOO / name / "kernel.cu").exists()]
-OPENCL = [name for name in NAMES if (ZOO / name / "kernel.cl").exists()]
+HOMES = {
+    path.parent.name: path.parent
+    for folder in ("zoo", "published")
+    for path in (FIXTURES / folder).glob("*/problem.toml")
+}
+NAMES = sorted(HOMES)
+CUDA = [name for name in NAMES if (HOMES[name] / "kernel.cu").exists()]
+OPENCL = [name for name in NAMES if (HOMES[name] / "kernel.cl").exists()]
 H200 = absent_device("H200")
 SMALL = 1 << 20  # bytes that a reference is quick at
 
@@ -33,7 +41,7 @@ every = pytest.mark.parametrize("name", NAMES)
 
 @cache
 def read(name: str) -> Problem:
-    return load_problem(ZOO / name)[0]
+    return load_problem(HOMES[name])[0]
 
 
 @cache
@@ -63,7 +71,7 @@ def test_problems_are_read(name: str) -> None:
     problem = read(name)
     assert 2 <= len(problem.workloads) <= 4
     assert problem.accuracy.reference is not None
-    assert {path.name for path in (ZOO / name).iterdir() if path.is_file()} <= {
+    assert {path.name for path in (HOMES[name]).iterdir() if path.is_file()} <= {
         Path(problem.kernel.path).name,
         "problem.toml",
         "reference.py",
@@ -114,6 +122,6 @@ def test_opencl_kernels_are_right(name: str) -> None:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", CUDA)
 def test_cuda_kernels_are_right(name: str, tmp_path: Path) -> None:
-    ended = tunesmith(tmp_path, "check", ZOO / name, "--json")
+    ended = tunesmith(tmp_path, "check", HOMES[name], "--json")
     assert ended.code == 0, ended.err or ended.out
     assert ended.json["right"]

@@ -211,6 +211,7 @@ _FUNCTIONS: tuple[tuple[Effects, str], ...] = (
         _GROUP,
         r"""
         __syncthreads(?:_or|_and|_count) __barrier_sync\w* __syncwarp sub_group_barrier this_\w+
+        __(?:block|warp|tile)_total_(?:add|max|min)
         coalesced_threads tiled_partition __cluster_barrier_\w+ __builtin_amdgcn_wave_barrier
     """,
     ),

@@ -5,14 +5,16 @@ Functions that only compute a value from values stay calls.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
+from tunesmith.csource.library import uses_library, with_known_cooperation
 from tunesmith.csource.objects import Objects
-from tunesmith.csource.printing import print_expr
+from tunesmith.csource.printing import print_expr, print_function
 from tunesmith.csource.simplify import simplified
 from tunesmith.csource.specialise import (
     complete_arguments,
@@ -25,6 +27,7 @@ from tunesmith.csource.substitution import Placed, Placer, with_unique_names
 from tunesmith.csource.types import Types, declared_types, is_integer, type_of
 
 _MAX_STACK = 24
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_CALLS = 2000
 
 
@@ -35,17 +38,58 @@ class Inlined:
     source: c.Source  # without functions that bear a library's name and take a record of the file
 
 
-def inline(function: c.Function, source: c.Source) -> Inlined:
+def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None) -> Inlined:
+    """Raises Unreadable; with a list of `obstacles` it takes them down there and goes on as far as it can."""
+    function = with_known_cooperation(function)
     work = _Inliner(function, source)
+    work.obstacles = obstacles
     function = work.function
     body = work.block(function.body, (), 0)
     result = replace(function, body=(*work.placer.shared, *body))
-    if work.objects.active and not work.notes:
+    if work.objects.active and not work.notes and not obstacles:
         result = work.objects.lowered(result)
         result = replace(result, body=simplified(result.body))
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
+    result = replace(result, body=_with_integers_written(result))
     work.note_other_calls(result)
-    return Inlined(result, tuple(dict.fromkeys(work.notes)), work.objects.source)
+    source = work.objects.source
+    if work.objects.active and not work.notes:
+        source = _without_records(result, source)
+    return Inlined(result, tuple(dict.fromkeys(work.notes)), source)
+
+
+def _without_records(function: c.Function, source: c.Source) -> c.Source:
+    """Without the text of records, where nothing that is left names one."""
+    names = {record.name.rpartition("::")[2] for record in source.records}
+    called, pending = set[str](), [function]
+    left = [text for text in source.preamble if text not in source.of_records]
+    left.append(print_function(function))
+    while pending:
+        for call in walk.calls_in(pending.pop().body):
+            own = [f for f in source.functions if f.name == call.function and call.function not in called]
+            called.add(call.function)
+            pending += own
+            left += [f.text or print_function(f) for f in own]
+    if any(word in names for text in left for word in _WORD.findall(text)):
+        return source
+    preamble = tuple(text for text in source.preamble if text not in source.of_records)
+    return replace(source, preamble=preamble)
+
+
+def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
+    """`auto i = blockIdx.x * blockDim.x` under the type that it has."""
+    types = declared_types(function)
+
+    def declared(stmt: c.Stmt) -> c.Stmt:
+        return walk.map_declared(stmt, written)
+
+    def written(declare: c.Declare) -> c.Declare:
+        known = types.get(declare.name)
+        if declare.type.base != "auto" or known is None or not is_integer(known) or declare.type.reference:
+            return declare
+        return replace(declare, type=replace(declare.type, base=known.base))
+
+    return walk.map_statements(function.body, on_stmt=declared)
 
 
 def _as_text(node: c.Expr) -> c.Expr:
@@ -69,6 +113,7 @@ class _Inliner:
         self._file = self._source = self.objects.source
         self.function = self._with_elements(function) if self.objects.active else function
         self._calls = 0
+        self.obstacles: list[tuple[int, str]] | None = None
         self._wanted: dict[str, bool] = {}
 
     def _with_elements(self, function: c.Function) -> c.Function:
@@ -89,8 +134,13 @@ class _Inliner:
             raise c.TooDeep
         done: list[c.Stmt] = []
         for stmt in stmts:
-            for part in self.objects.prepared(stmt) if self.objects.active else (stmt,):
-                done.extend(self._statement(part, stack, depth + 1))
+            try:
+                for part in self.objects.prepared(stmt) if self.objects.active else (stmt,):
+                    done.extend(self._statement(part, stack, depth + 1))
+            except c.Unreadable as trouble:
+                if self.obstacles is None or isinstance(trouble, c.TooDeep):
+                    raise
+                self.obstacles.append((trouble.line or stmt.line, trouble.reason))
         return tuple(done)
 
     def _finished(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
@@ -195,7 +245,8 @@ class _Inliner:
         if call.function not in self._wanted:
             own = own_functions(call, self._source)
             self._wanted[call.function] = any(
-                side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) for f in own
+                side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) or uses_library(f)
+                for f in own
             )
         return self._wanted[call.function] and bool(own_functions(call, self._source))
 
@@ -233,7 +284,10 @@ class _Inliner:
 
     def _resolved(self, call: c.Call) -> c.Function | str:
         function = resolve(call, self._types, self._source)
-        if isinstance(function, str) or not self.objects.active:
+        if isinstance(function, str):
+            return function
+        function = with_known_cooperation(function)
+        if not self.objects.active:
             return function
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}

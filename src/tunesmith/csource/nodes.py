@@ -368,6 +368,7 @@ class Source:
     shared: tuple[Declare, ...] = ()  # shared memory declared at file scope
     records: tuple[Record, ...] = ()  # their text is in the preamble
     operators: tuple[Function, ...] = ()  # free ones, "operator+"; their text is in the preamble
+    of_records: frozenset[str] = frozenset()  # parts of the preamble: records, their methods, operators
     namespaces: frozenset[str] = frozenset()  # its own: names are read without them
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers
 

@@ -313,6 +313,8 @@ class Objects:
             return c.Cast(c.Type(instance.name, space=BITS), value)
         made = c.Name(self._fresh(f"{re.sub(r'[^A-Za-z0-9_].*', '', instance.name)}_made"))
         self._types[made.name] = c.Type(instance.name)
+        if only is None:
+            self.places.parts.add(made.name)
         before.append(c.Declare(c.Type(instance.name), made.name, line=line))
         if name:
             before.append(c.Evaluate(c.Call(name, (made, *args)), line=line))

@@ -36,8 +36,9 @@ def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[st
         return c.Source(language, (), unread=(reason,))
     if (fault := obstacle(prepared.tokens)) is not None:
         return c.Source(language, (), unread=(fault,))
-    known = known_names(prepared.tokens, language)
-    tokens = _without_own_namespaces(prepared.tokens, known)
+    tokens = _with_aliases_written_out(prepared.tokens, language)
+    known = known_names(tokens, language)
+    tokens = _without_own_namespaces(tokens, known)
     place = grammar_text(tokens, language, known)
     root = syntax_tree(place.text, language)
     found = _Found()
@@ -58,6 +59,7 @@ def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[st
         shared=tuple(found.shared),
         records=with_outside(found.records, found.methods),
         operators=tuple(found.operators),
+        of_records=frozenset(found.of_records),
         namespaces=known.namespaces,
         unread=(*prepared.problems, *found.unread),
     )
@@ -78,6 +80,31 @@ def read_type(text: str, language: c.Language = "cuda") -> c.Type:
     if len(source.functions) == 1 and len(source.functions[0].parameters) == 1 and not source.unread:
         return source.functions[0].parameters[0].type
     raise c.Unreadable(f"`{text}` is not understood as a type")
+
+
+def _with_aliases_written_out(tokens: tuple[Token, ...], language: str) -> tuple[Token, ...]:
+    """`namespace cg = cooperative_groups;` goes, and `cg::` is written as what it stands for."""
+    if language == "opencl" or not any(token.text == "namespace" for token in tokens):
+        return tokens
+    names: dict[str, list[Token]] = {}
+    kept: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        words = [token.text for token in tokens[at : at + 3]]
+        following = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if words[:1] == ["namespace"] and words[2:] == ["="]:
+            end = next((i for i in range(at, len(tokens)) if tokens[i].text == ";"), len(tokens) - 1)
+            names[words[1]] = [token for token in tokens[at + 3 : end] if token.text]
+            at = end + 1
+        elif words[0] in names and following == "::" and (not at or tokens[at - 1].text != "::"):
+            here = tokens[at]
+            written = [replace(token, line=here.line, comments=(), space="") for token in names[words[0]]]
+            kept += [replace(written[0], space=here.space, comments=here.comments), *written[1:]]
+            at += 1
+        else:
+            kept.append(tokens[at])
+            at += 1
+    return tuple(kept)
 
 
 def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[Token, ...]:
@@ -114,6 +141,7 @@ class _Found:
     records: list[c.Record] = field(default_factory=list)
     operators: list[c.Function] = field(default_factory=list)
     methods: list[OutsideMethod] = field(default_factory=list)
+    of_records: list[str] = field(default_factory=list)  # among the preamble
     unread: list[str] = field(default_factory=list)
 
 
@@ -176,6 +204,10 @@ class _FileReader:
             self._record(node, ())
             self._static_functions(node)
         self.found.preamble.append(text)
+        if node.type in RECORDS or (
+            node.type == "template_declaration" and node.named_children[-1].type in RECORDS
+        ):
+            self.found.of_records.append(text)
 
     def _record(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
         if self.place.language == "opencl":
@@ -295,6 +327,7 @@ class _FileReader:
             if outside is not None:
                 self.found.methods.append(outside)
                 self.found.preamble.append(layout(self.place.tokens[start:end]).strip())
+                self.found.of_records.append(self.found.preamble[-1])
                 return
             tokens = self.place.tokens[start:end]
             text, commented = layout(tokens), layout(tokens, with_comments=True).strip()
@@ -303,6 +336,7 @@ class _FileReader:
                 operator = self.reader.function(inner, template, words, "", operators=True)
                 self.found.operators += [operator] if operator is not None else []
                 self.found.preamble.append(text.strip())
+                self.found.of_records.append(self.found.preamble[-1])
             else:
                 found = replace(found, commented=commented, comments=tokens[0].comments)
                 self.found.functions += [*self.reader.taken(), found]

@@ -354,15 +354,12 @@ class ExpressionReader(TypeReader):
         named, base = function.child_by_field_name("field"), function.child_by_field_name("argument")
         if named is not None and named.type == "dependent_name" and named.named_children:
             named = named.named_children[0]  # v.template load<4>(p)
-        if named is None or base is None or self.language == "opencl":
-            return self.opaque(node)
-        template_args: tuple[str, ...] = ()
-        if named.type == "template_method":
-            listed = named.child_by_field_name("arguments")
-            template_args = tuple(self.place.short(a) for a in listed.named_children) if listed else ()
+        listed = named.child_by_field_name("arguments") if named is not None else None
+        if named is not None and named.type == "template_method":
             named = named.child_by_field_name("name") or named
-        if named.type != "field_identifier":
+        if named is None or base is None or named.type != "field_identifier" or self.language == "opencl":
             return self.opaque(node)
+        template_args = tuple(self.place.short(a) for a in listed.named_children) if listed else ()
         of = self.expr(base, d)
         if any(child.type == "->" for child in function.children):
             of = of if of == c.Name("this") else c.Index(of, _ZERO)

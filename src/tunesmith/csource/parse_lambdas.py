@@ -1,7 +1,7 @@
 """Lambdas as functions of the file: what they capture becomes parameters, passed at every call.
 
-A lambda that is called where it stands, or that a variable is set to and that is only called. By value it would
-keep what a variable was when it was made: taken only where nothing changes the variable.
+A lambda that is called where it stands, or that a variable is set to and that is only called. By value it
+would keep what a variable was when it was made: taken only where nothing changes the variable.
 """
 
 from __future__ import annotations
@@ -81,6 +81,10 @@ class LambdaReader(FunctionReader):
             self.pointers |= outer_pointers - own
             body = self.block(node.child_by_field_name("body"))
             result = self._result(declarator)
+            if result.base == "auto" and not any(
+                isinstance(n, c.Return) and n.value for n in walk.nodes_in(body)
+            ):
+                result = c.Type("void")
         except c.TooDeep:
             raise
         except c.Unreadable:
@@ -145,7 +149,7 @@ class LambdaReader(FunctionReader):
                 type_ = replace(type_, reference=True, const=each not in changed, restrict=False)
             held.append(c.Parameter(replace(type_, restrict=False), each))
         function = c.Function(
-            f"{name}#{line}",
+            f"lambda_{name}_{line}",
             (*own, *held),
             body,
             result,

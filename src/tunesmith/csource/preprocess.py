@@ -110,7 +110,9 @@ class _Preprocessor:
         self._waiting: list[Token] = []  # not yet expanded: a macro's arguments may go over lines
 
     def note_versions(self) -> None:
-        self._own_versions = {name: macro for name, macro in self._macros.items() if "_VER" in name}
+        self._own_versions = {
+            name: macro for name, macro in self._macros.items() if name.startswith("__CUDACC_VER_")
+        }
 
     def take(self, token: Token) -> None:
         if token.kind != "directive":

@@ -1,9 +1,9 @@
-"""What putting methods in place leaves behind, made plain: loops of one turn, arrays of one, arrays by other names.
+"""What methods put in place leave behind, made plain: loops of one turn, arrays of one or by other names.
 
-    uint4 data[1]; for (i = 0; i < 1; ++i) data[i] = p[i]; ... ((half *)data)[j]
-        ->  uint4 data; data = p[0]; ... ((half *)&data)[j]
-    float4 data[2]; ... ((float *)data)[j]      where it is never used otherwise
-        ->  float data[8]; ... data[j]
+uint4 data[1]; for (i = 0; i < 1; ++i) data[i] = p[i]; ... ((half *)data)[j]
+    ->  uint4 data; data = p[0]; ... ((half *)&data)[j]
+float4 data[2]; ... ((float *)data)[j]      where it is never used otherwise
+    ->  float data[8]; ... data[j]
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, integer, of_type
 
 _ZERO = c.Number("0", 0)
+_FEW = 4  # turns of a loop that is written out
 
 
 def simplified(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     """Names in the statements are each declared once."""
-    body = walk.map_statements(fold_statements(body), on_stmt=_without_single_turn)
+    body = walk.map_statements(fold_statements(body), on_stmt=_without_few_turns)
     return _with_plain_arrays(fold_statements(body))
 
 
-def _without_single_turn(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
+def _without_few_turns(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     if not isinstance(stmt, c.For) or len(stmt.init) != 1 or len(stmt.step) != 1:
         return stmt
     index, condition = stmt.init[0], stmt.condition
@@ -35,13 +36,30 @@ def _without_single_turn(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     name = c.Name(index.name)
     start, stop = int_value(index.init), int_value(condition.right)
     counts = stmt.step[0] in (c.Unary("++", name), c.Unary("++", name, postfix=True))
-    if start is None or stop != start + 1 or condition.op != "<" or condition.left != name or not counts:
+    if start is None or stop is None or condition.op != "<" or condition.left != name or not counts:
         return stmt
-    if index.name in walk.assigned_in(stmt.body) or any(isinstance(n, c.Jump) for n in walk.nodes_in(stmt.body)):
+    if stop != start + 1 and not (start == 0 < stop <= _FEW and _moves_vectors(stmt)):
         return stmt
-    value = of_type(integer(start), c.Type(index.type.base)) if start else _ZERO
-    done = substitute(stmt.body, {index.name: value})
-    return walk.commented(done, stmt.comments)
+    if index.name in walk.assigned_in(stmt.body) or any(
+        isinstance(n, c.Jump) for n in walk.nodes_in(stmt.body)
+    ):
+        return stmt
+    if stop == start + 1:
+        value = of_type(integer(start), c.Type(index.type.base)) if start else _ZERO
+        return walk.commented(substitute(stmt.body, {index.name: value}), stmt.comments)
+    turns = (substitute(stmt.body, {index.name: integer(turn)}) for turn in range(stop))
+    return walk.commented(tuple(part for turn in turns for part in turn), stmt.comments)
+
+
+def _moves_vectors(loop: c.For) -> bool:
+    """A few vectors between an object and memory: `for (i ...) ((float4 *)to)[i] = data[i];`."""
+    stmt = loop.body[0] if len(loop.body) == 1 and loop.unroll == 0 else None
+    if not isinstance(stmt, c.Evaluate) or not isinstance(stmt.expr, c.Assign) or stmt.expr.op != "=":
+        return False
+    sides = (stmt.expr.target, stmt.expr.value)
+    index = c.Name(loop.init[0].name) if isinstance(loop.init[0], c.Declare) else None
+    indexed = all(isinstance(side, c.Index) and side.index == index for side in sides)
+    return indexed and any(isinstance(side, c.Index) and isinstance(side.base, c.Cast) for side in sides)
 
 
 def _with_plain_arrays(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:

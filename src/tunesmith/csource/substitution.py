@@ -394,12 +394,14 @@ def _goes_in_directly(
     known = types.get(arg.name)
     if known is None or (known.base, known.pointers) != (parameter.type.base, parameter.type.pointers):
         return False
+    pairs = list(zip(function.parameters, args, strict=True))
+    in_place = any(p.name in changed and not p.type.reference and a == arg for p, a in pairs)
+    if parameter.type.reference:
+        return not in_place  # another name for the variable: it sees what becomes of it
     # A name goes in only if nothing the function does can change what it stands for.
     through_reference = any(
-        p.type.reference and not p.type.const and walk.root(a)[0] in (None, arg.name)
-        for p, a in zip(function.parameters, args, strict=True)
+        p.type.reference and not p.type.const and walk.root(a)[0] in (None, arg.name) for p, a in pairs
     )
-    in_place = any(p.name in changed and a == arg for p, a in zip(function.parameters, args, strict=True))
     return not through_reference and not in_place and arg.name not in walk.assigned_in(c.Braces(args))
 
 

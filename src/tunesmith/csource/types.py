@@ -212,6 +212,8 @@ _OF_ALL = frozenset({
 
 Types = Mapping[str, c.Type]
 
+_CONSTANTS: Types = {name: c.Type("float") for name in ("INFINITY", "NAN", "HUGE_VALF")}
+
 PAIRS = {"__half2": "__half", "__nv_bfloat162": "__nv_bfloat16", "__hip_bfloat162": "__hip_bfloat16"}
 _MEMBERS = {**PAIRS, "dim3": "unsigned int"}
 
@@ -253,7 +255,7 @@ def type_of(
         case c.Name(name=name):
             if name not in types and name.partition(".")[0] in c.INDICES:
                 return c.Type("size_t" if language == "opencl" else "unsigned int")
-            return types.get(name)
+            return types.get(name, _CONSTANTS.get(name))
         case c.Cast(type=type_) | c.SizeOf(type=type_):
             return type_ if isinstance(expr, c.Cast) else c.Type("size_t")
         case c.Braces(type=maybe):

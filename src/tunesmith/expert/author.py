@@ -15,6 +15,7 @@ from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
 from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
+from tunesmith.expert.model.obstacles import with_change
 from tunesmith.expert.model.words import explain_lines, fact_lines
 from tunesmith.expert.passes import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, Move, is_of
 from tunesmith.expert.passes.local_draft import find_site, start, template_text, whole_text
@@ -57,13 +58,18 @@ class ExpertAuthor:
         return written.moves, written.refused
 
 
+@lru_cache(maxsize=8)
+def _lifted(problem: Problem) -> KernelModel | NotReadable:
+    return lift(problem)
+
+
 @lru_cache(maxsize=8)  # the note on the launch, what models are offered, and every round read the same kernel
 def read(problem: Problem) -> KernelModel | str:
     """The kernel as tasks and steps, or why it is beyond the expert, in words with a line."""
     if len(problem.launches) > 1:
         return f"a call is {len(problem.launches)} launches, and the expert reads one kernel at a time"
     try:
-        found = lift(problem)
+        found = _lifted(problem)
     except Unreadable as error:
         return f"{error.reason}{_at(error.line)}"
     if isinstance(found, NotReadable):
@@ -246,8 +252,16 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
 def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words."""
     if isinstance(kernel, str):
-        return (f"{problem.kernel.path} is beyond the expert: {kernel}",)
+        return (f"{problem.kernel.path} is beyond the expert: {with_change(kernel)}", *_others(problem))
     return tuple(explain_lines(kernel))
+
+
+def _others(problem: Problem) -> tuple[str, ...]:
+    """What else stands in the way."""
+    if len(problem.launches) > 1:
+        return ()
+    found = _lifted(problem)
+    return tuple(f"  also {said}" for said in found.others) if isinstance(found, NotReadable) else ()
 
 
 def rests_on(kernel: KernelModel | str) -> tuple[str, ...]:

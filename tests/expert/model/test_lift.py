@@ -31,8 +31,24 @@ READINGS = {
     "examples/opencl/softmax": ("thread", "row<rows | each 0..d maxlargest; each 0..d +sum; each 0..d"),
     "examples/opencl/transpose": ("grid", "r<rows | each 0..cols"),
     "zoo/attn_score_row": ("warp", "head<kv_heads * group, s<seq | each 0..dim +dot; once 1"),
+    "published/add_norm": (
+        "block", "bx<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
+    "published/bf_rope": ("block", "token<tokens | let pos; each 0..heads * (rot_dim / 2)"),
     "zoo/bias_dropout_residual": ("grid", "| each 0..n"),
     "zoo/bias_relu_2d": ("grid", "row<rows | each 0..cols"),
+    "published/cg_softmax": ("warp", "row<rows | each 0..d maxmost; each 0..d +sum; each 0..d"),
+    "published/cub_norm": (
+        "block", "block<tokens | each 0..hidden_size +variance; let s_variance; each 0..hidden_size"),
+    "published/fp8_struct": (
+        "part of a warp",
+        "group<groups | each 0..group_size maxmost; let scale; once 1; each 0..group_size"),
+    "published/union_merge": ("grid", "| each 0..tokens * heads * (head_size / 8)"),
+    "published/vec_norm": (
+        "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
+    "published/vec_operators": ("grid", "| each 0..n / 4"),
+    "published/vec_silu": (
+        "block",
+        "token<tokens | each 0..d / 8u; each 0..d % ((int64_t)(d / 8 < 1024 ? d / 8 : 1024) * 8u)"),
     "zoo/causal_conv1d": ("grid", "b<batch, c<channels | each 0..length"),
     "zoo/cl_gelu": ("grid", "| each 0..n"),
     "zoo/cl_int8_quant": ("thread", "r<rows | each 0..d maxamax; once 1; let inv; each 0..d"),

@@ -74,7 +74,8 @@ REFUSED = {
         _FLAT + "auto f = [k = 2.0f](float a) { return a * k; }; if (i < rows * d) out[i] = f(x[i]);",
         _ALL, "f, a variable, is called"),
     "a lambda that keeps an earlier value": (
-        _FLAT + "float s = 1; auto f = [=](float a) { return a * s; }; s = 2; if (i < rows * d) out[i] = f(x[i]);",
+        _FLAT + "float s = 1; auto f = [=](float a) { return a * s; };\n"
+        "s = 2; if (i < rows * d) out[i] = f(x[i]);",
         _ALL, "a lambda keeps an earlier value of s"),
     "a variable of the file": (
         _FLAT + "if (i < rows * d) { seen = i; out[i] = x[i]; }", _ALL, "'seen', a variable of the file"),

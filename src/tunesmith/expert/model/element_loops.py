@@ -199,7 +199,8 @@ class SharedPlaces:
         unit = coefficient_of(indices[-1], index)
         outer = any(walk.names_in(i) & self._own for i in indices[:-1])
         beside = walk.names_in(indices[-1]) & (self._own - {index})
-        if unit is None or unit <= 0 or outer or beside:
+        moves = self._moved_by(place)
+        if unit is None or unit + moves <= 0 or min(unit, moves) < 0 or outer or beside:
             raise self._unfit(node)
         firsts = self._firsts(node, array, indices)
         own, moved = byte_size(memory.shared[array].type.base), None
@@ -208,10 +209,10 @@ class SharedPlaces:
             type_ = place.as_type
             moved = byte_size(type_.base)
         ratio = 1 if moved is None or own is None else moved // own
-        if ratio == 0 or (moved is not None and own is None):
+        if ratio == 0 or (moved is not None and own is None) or moves * self._span[2] % ratio:
             raise self._unfit(node)
         offset = self._offset(place)
-        width = unit * self._span[2]
+        width = unit * self._span[2] + moves * self._span[2] // ratio
         k = firsts[0] % width
         bases = tuple(first - k for first in firsts)
         if any(first % width != k for first in firsts):
@@ -219,6 +220,15 @@ class SharedPlaces:
         name = self._staged(array, Type(type_.base), offset, bases, width, ratio, node)
         result: Expr = Index(Name(name), Name(self._index))
         return result if width == 1 else Index(result, number(k))
+
+    def _moved_by(self, place: ArrayPlace | None) -> int:
+        """How many of the array's own elements the place moves on with the loop's index, by its offset;
+        below zero where that is not known."""
+        if place is None or place.offset is None or not walk.names_in(place.offset) & self._own:
+            return 0
+        found = coefficient_of(place.offset, self._head.index)
+        beside = walk.names_in(place.offset) & (self._own - {self._head.index})
+        return -1 if found is None or beside else found
 
     def _unfit(self, node: Expr) -> Exception:
         return self._memory.refusal(
@@ -243,7 +253,8 @@ class SharedPlaces:
     def _offset(self, place: ArrayPlace | None) -> int:
         if place is None or place.offset is None:
             return 0
-        values = {self._team.eval(place.offset, self._active).at(thread) for thread in self._active}
+        offset = substitute(place.offset, {self._head.index: number(0)})
+        values = {self._team.eval(offset, self._active).at(thread) for thread in self._active}
         value = values.pop()
         if values or not isinstance(value, tv.Int):
             raise self._memory.refusal("shared memory is used at an offset that differs between threads")

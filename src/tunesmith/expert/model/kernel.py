@@ -211,6 +211,7 @@ class NotReadable:
     function: Function | None
     reason: str  # in words, with a line number
     line: int = 0
+    others: tuple[str, ...] = ()  # what else stands in the way, with lines and what would have to change
 
 
 # -- how the work is to be shared -------------------------------------------------------------------

@@ -21,6 +21,7 @@ from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
+from tunesmith.expert.model.guarded_turns import with_guarded_turns
 from tunesmith.expert.model.kernel import (
     Each,
     KernelModel,
@@ -36,6 +37,7 @@ from tunesmith.expert.model.kernel import (
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
+from tunesmith.expert.model.obstacles import other_obstacles
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import check_in_sight
@@ -171,9 +173,22 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
         model = _Lifting(problem, source, function, bound.arguments).kernel()
         return replace(model, waits=waits)
     except c.Unreadable as stop:
-        return NotReadable(source, function, stop.reason, stop.line)
+        others = other_obstacles(bound.function, bound.source, stop.reason)
+        return NotReadable(source, function, stop.reason, stop.line, others)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
+
+
+def _in_whole_turns(step: Step, multiples: Mapping[str, int]) -> Step:
+    """`(d + 7) / 8` turns are d / 8 where the contract says that 8 divides d."""
+    if isinstance(step, Each):
+        match step.stop:
+            case c.Binary(
+                "/", c.Binary("+", c.Name(name) as size, c.Number(value=int(up))), c.Number(value=by)
+            ):
+                if up + 1 == by and multiples.get(name, 1) % by == 0:
+                    return replace(step, stop=c.Binary("/", size, step.stop.right))
+    return step
 
 
 def language_of(word: str) -> c.Language:
@@ -215,7 +230,8 @@ class _Lifting:
 
     def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
         normal = launched.normal
-        steps = marked_again(reading.steps, normal.arrays, launched.multiples)
+        whole = map_steps(reading.steps, lambda step: _in_whole_turns(step, launched.multiples))
+        steps = marked_again(whole, normal.arrays, launched.multiples)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
         tasks, steps = _counted(reading.tasks, steps, normal)
         notes = [
@@ -248,7 +264,7 @@ class _Lifting:
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
         names = tuple(p.name for p in function.parameters)
-        body = with_versions(tidy(function.body, self._source, names))
+        body = with_versions(with_guarded_turns(tidy(function.body, self._source, names)))
         in_shared = frozenset(
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )

@@ -112,6 +112,11 @@ class _Shifting:
         self, head: affine.Head, guarded: _GuardedBody, each: c.Expr, rest: c.Expr, scenario: Scenario
     ) -> bool:
         """Whether all turns together come to every element of a thread, in every block."""
+        turns_, stop_, each_ = (
+            substitute(part, self._definitions) for part in (head.stop, guarded.stop, each)
+        )
+        if _is_quotient(turns_, stop_, each_):
+            return True
         if any(chooses_by_size(substitute(part, self._definitions)) for part in (head.stop, each, rest)):
             return False
         form = form_of(substitute(rest, self._definitions), scenario)
@@ -195,6 +200,15 @@ class _Shifting:
             return part
 
         return walk.map_expr(expr, node)
+
+
+def _is_quotient(turns: c.Expr, stop: c.Expr, each: c.Expr) -> bool:
+    """`(stop + each - 1) / each`: as many turns as it takes."""
+    turns = affine.without_casts(turns)
+    if not isinstance(turns, c.Binary) or turns.op != "/" or not affine.same_value(turns.right, each):
+        return False
+    up = c.Binary("-", c.Binary("+", stop, each), affine.number(1))
+    return affine.same_value(turns.left, up)
 
 
 def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:

@@ -8,7 +8,7 @@ its index cannot be shared out anew; what prints, allocates, launches or is vola
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
@@ -49,16 +49,21 @@ _WITHIN_BLOCK = frozenset({"__threadfence_block", "mem_fence"})
 
 def check_in_sight(inlined: Inlined, source: c.Source) -> None:
     """Raises Unreadable, with the line, where something hidden or fixed to its thread stands in the way."""
+    for line, reason in out_of_sight(inlined, source):
+        raise c.Unreadable(f"line {line}: {reason}", line)
+
+
+def out_of_sight(inlined: Inlined, source: c.Source) -> Iterator[tuple[int, str]]:
+    """Everything of that kind, with its line."""
     look = _Look(inlined, source)
     volatile = _Volatile(inlined.function, source)
     for parameter in inlined.function.parameters:
         if parameter.type.volatile and parameter.type.space != "local":
-            line = inlined.function.line
-            raise c.Unreadable(f"line {line}: '{parameter.name}' is volatile: {_AS_WRITTEN}", line)
+            yield inlined.function.line, f"'{parameter.name}' is volatile: {_AS_WRITTEN}"
     own = {*walk.declared_in(inlined.function.body), *BUILTINS}
     hidden = look.of_types(inlined.function)
     if hidden:
-        raise c.Unreadable(f"line {inlined.function.line}: {hidden}", inlined.function.line)
+        yield inlined.function.line, hidden
     for stmt in walk.statements_in(inlined.function.body):
         reason = look.of_text(stmt.text) if isinstance(stmt, c.Verbatim) else ""
         reason = reason or volatile.of_declaration(stmt)
@@ -68,7 +73,7 @@ def check_in_sight(inlined: Inlined, source: c.Source) -> None:
                 reason = reason or f"'{node.name}' is used other than by its .x, .y and .z"
             reason = reason or look.of_expression(node) or volatile.of_expression(node)
         if reason:
-            raise c.Unreadable(f"line {stmt.line}: {reason}", stmt.line)
+            yield stmt.line, reason
 
 
 _AS_WRITTEN = "every access has to happen as written"
@@ -141,6 +146,9 @@ class _Look:
         return self.of_text(node.text) if isinstance(node, c.Opaque) else ""
 
     def of_call(self, call: c.Call) -> str:
+        plain, made, _ = call.function.partition("#")
+        if made:  # a method or a lambda: there is no such function in the text
+            return self._notes.get(plain) or f"{plain} stays a call"
         reason = self._of_name(call.function)
         for word in (word for text in call.template_args for word in _WORD.findall(text)):
             reason = reason or next((self._of_function(f) for f in self._own(word)), "")

@@ -12,7 +12,7 @@ This file evaluates expressions; `team_statements` goes through statements, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
@@ -25,6 +25,7 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import MIRROR, OPPOSITE, number, wrapped
 from tunesmith.expert.model.kernel import JOINING, Operator
+from tunesmith.expert.model.library_totals import GROUP_TOTALS, LIBRARY_TOTALS, library_total
 from tunesmith.expert.model.team_memory import BlockMemory
 from tunesmith.expert.model.team_record import ElementTotals, TaskBounds, refuse_below_zero
 from tunesmith.expert.model.totals import MAXIMA, MINIMA
@@ -33,12 +34,6 @@ _WAYS = {"": "at", "_xor": "xor", "_down": "down", "_up": "up"}
 _NAMED = ("__shfl{}_sync", "__shfl{}", "sub_group_shuffle{}")
 _SHUFFLES = {name.format(end): way for end, way in _WAYS.items() for name in _NAMED}
 _SHUFFLES["sub_group_broadcast"] = "at"
-_GROUP_TOTALS: Mapping[str, Operator] = {
-    "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
-    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
-    "__reduce_add_sync": "+", "__reduce_max_sync": "max", "__reduce_min_sync": "min",
-    "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
-}  # fmt: skip
 _Pairing = Callable[[c.Expr, c.Expr], c.Expr]
 
 
@@ -245,9 +240,7 @@ class Expressions:
                 return self.memory.each(lambda a: self.unary(op, a), inner, active)
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 return self.logic(op, left, right, active)
-            case c.Binary(
-                op="<", left=left, right=c.Binary(op="/", left=all_, right=c.Number(value=float(by)))
-            ):
+            case c.Binary("<", left, c.Binary("/", all_, c.Number(value=float(by)))):
                 # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
                 count = self.shared(all_, active)
                 of_launch = isinstance(count, tv.Int) and count.launch and not count.sized
@@ -358,11 +351,16 @@ class Expressions:
         name, args = call.function, call.args
         if name in _SHUFFLES:
             return self.shuffle(call, active)
-        if name in _GROUP_TOTALS:
+        if name in GROUP_TOTALS:
             span = self.memory.threads if name.startswith("work_group") else self.memory.warp
             if name.endswith("_sync"):
                 self.memory.check_mask(self.eval(args[0], active), active)
-            return self.group_total(_GROUP_TOTALS[name], self.eval(args[-1], active), span, active)
+            return self.group_total(GROUP_TOTALS[name], self.eval(args[-1], active), span, active)
+        if name in LIBRARY_TOTALS:
+            total = library_total(self.memory, name, [self.eval(arg, active) for arg in args[1:]], active)
+            return total.seen(
+                self.group_total(total.operator, self.eval(args[0], active), total.span, active)
+            )
         if name in MAXIMA | MINIMA and len(args) == 2:
             kind: Operator = "max" if name in MAXIMA else "min"
             left, right = self.eval(args[0], active), self.eval(args[1], active)
@@ -379,9 +377,7 @@ class Expressions:
         args = call.args[1:] if masked else call.args
         mask = self.eval(call.args[0], active) if masked else tv.Vec(tv.Int(-1))
         if len(args) not in (2, 3):
-            raise self.memory.refusal(
-                f"{call.function} takes {len(call.args)} arguments, which is not understood"
-            )
+            raise self.memory.refusal(f"{call.function} has {len(call.args)} arguments: not understood")
         values, amount = self.eval(args[0], active), self.eval(args[1], active)
         width = self.eval(args[2], active) if len(args) == 3 else tv.Vec(tv.Int(self.memory.warp))
         kind, present = _SHUFFLES[call.function], frozenset(active)
@@ -437,8 +433,8 @@ class Expressions:
             return self.choose(condition, expr.yes, expr.no, active)
         inside = bool(getattr(condition.at(active[0]), "value", 0))
         yes, no = (expr.yes, expr.no) if inside else (expr.no, expr.yes)
-        result = self.eval(yes, active)
-        self.memory.fill(tv.expr_of(result.at(active[0])), tv.expr_of(self.eval(no, active).at(active[0])))
+        result, rest = self.eval(yes, active), self.eval(no, active)
+        self.memory.fill(tv.expr_of(result.at(active[0])), tv.expr_of(rest.at(active[0])))
         return result
 
 

@@ -252,6 +252,7 @@ class LoopReader:
         if not shared_by_team:
             self.check_redundant(stmt, active)
         start = fold(start)
+        start = number(0) if isinstance(start, Number) and start.value == 0 else start  # 0u as well
         index = head.index if unit.value == 1 else self.record.fresh(f"{head.index}_step")
         element = element_body(
             self.expressions, stmt, head, active, index, (start, stop, unit.value), shared_by_team

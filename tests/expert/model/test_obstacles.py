@@ -1,0 +1,55 @@
+"""What stands in the way of a reading: all of it, with lines. And launches that overlap."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.expert.model.kernels import lifted, refusal, row_problem
+from tunesmith.expert.author import read, reading_lines
+
+_BEFORE = "struct B {}; struct S : B { float a; __device__ float go() { return a; } };"
+_MAP = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < rows * d) out[i] = x[i];"
+_ALL = ("ceildiv(rows * d, 256)",)
+
+
+def test_every_obstacle_is_told_with_its_line_and_what_would_have_to_change() -> None:
+    body = """unsigned l; asm("mov.u32 %0, %%laneid;" : "=r"(l));
+        S s; float v = s.go();
+        v += far_away(v);
+        long long t = clock64();
+        out[threadIdx.x] = v * t * l;"""
+    problem = row_problem(body, before=_BEFORE)
+    first, *others = reading_lines(problem, read(problem))
+
+    assert "the structure S is not understood: it inherits" in first
+    assert [line.split(":")[0].strip() for line in others] == ["also line 3", "also line 5", "also line 6"]
+    assert (
+        "far_away is called, whose text is not in the file (to change: put its text into the file)"
+        in others[1]
+    )
+
+
+def test_a_kernel_with_one_obstacle_has_no_others() -> None:
+    problem = row_problem("out[threadIdx.x] = x[0] * clock64();")
+
+    assert len(reading_lines(problem, read(problem))) == 1
+
+
+def test_the_next_launch_may_start_when_this_one_ends() -> None:
+    text = (
+        'asm volatile("griddepcontrol.wait;" ::: "memory");'
+        + _MAP
+        + ('asm volatile("griddepcontrol.launch_dependents;");')
+    )
+    problem = row_problem(text, grid=_ALL)
+    overlapping = replace(problem, launches=(replace(problem.launches[0], pdl=True),))
+
+    assert not lifted(problem).waits
+    assert lifted(overlapping).waits
+
+
+def test_memory_that_is_touched_before_the_wait_is_refused() -> None:
+    problem = row_problem("const float v = x[0]; cudaGridDependencySynchronize();" + _MAP, grid=_ALL)
+    overlapping = replace(problem, launches=(replace(problem.launches[0], pdl=True),))
+
+    assert "touched before the launch ahead has ended" in refusal(overlapping)

@@ -1,0 +1,75 @@
+"""What published kernels are made of, and what only looks like it: traps that must not be read so."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.expert.model.kernels import lifted, refusal, row_problem, summary
+
+_ROW = "const float *r = x + blockIdx.x * d; float *o = out + blockIdx.x * d;\n"
+_SUM = "float s = 0; for (int i = threadIdx.x; i < d; i += blockDim.x) s += r[i];\n"
+_PUT = "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i] / total;\n"
+_CUB = "typedef cub::BlockReduce<float, 256> Reduce; __shared__ typename Reduce::TempStorage temp;\n"
+_TILE = "auto tile = cooperative_groups::tiled_partition<32>(cooperative_groups::this_thread_block());\n"
+_SHARED = "__shared__ float total;\n"
+_FIRST = "if (threadIdx.x == 0) total = s; __syncthreads();\n"
+_ROUNDS = (
+    "for (int k = 0; k < (d + blockDim.x - 1) / blockDim.x; k++) { int i = k * blockDim.x + threadIdx.x;\n"
+)
+
+READ = {
+    "a block reduction": _SHARED + _ROW + _SUM + _CUB + "s = Reduce(temp).Sum(s);\n" + _FIRST + _PUT,
+    "its operator and how many have a value": (
+        _SHARED + _ROW + _SUM + _CUB + "s = Reduce(temp).Reduce(s, cub::Sum(), blockDim.x);\n" + _FIRST
+        + _PUT),
+    "a reducer with a name": (
+        _SHARED + _ROW + _SUM + _CUB + "Reduce all(temp); s = all.Sum(s);\n" + _FIRST + _PUT),
+    "turns that are guarded piece by piece": (
+        _ROW + _ROUNDS + "float v = 0; if (i < d) v = r[i]; v *= 2.0f; if (i < d) o[i] = v; }"),
+    "zeros field by field": (
+        "const float4 *r = (const float4 *)(x + blockIdx.x * d); float *o = out + blockIdx.x * d;\n"
+        "float s = 0;"
+        "for (int k = 0; k < (d / 4 + blockDim.x - 1) / blockDim.x; k++) {\n"
+        "int i = k * blockDim.x + threadIdx.x; float4 v;\n"
+        "v.x = 0.0f; v.y = 0.0f; v.z = 0.0f; v.w = 0.0f; if (i < d / 4) v = r[i]; float t = v.x;\n"
+        "t += v.w; s += t * t; }\n" + _SHARED + _CUB + "s = Reduce(temp).Sum(s);\n" + _FIRST
+        + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = total;"),
+    "a lambda that takes part": (
+        _ROW + "auto twice = [&](int i) { o[i] = 2.0f * r[i]; };\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) twice(i);"),
+}  # fmt: skip
+TRAPS = {
+    "a total that only the first thread has": (
+        _ROW + _SUM + _CUB + "const float total = Reduce(temp).Sum(s);\n" + _PUT,
+        "only the first thread has"),
+    "a block larger than the reduction was told": (
+        _SHARED + _ROW + _SUM + _CUB.replace("256", "128") + "s = Reduce(temp).Sum(s);\n" + _FIRST + _PUT,
+        "in a block of 128"),
+    "a reduction over some of the threads": (
+        _SHARED + _ROW + _SUM + _CUB + "s = Reduce(temp).Sum(s, 100);\n" + _FIRST + _PUT, "over 100 of 256"),
+    "a reduction in a branch": (
+        _SHARED + _ROW + _SUM + _CUB + "if (threadIdx.x < 128) s = Reduce(temp).Sum(s);\n" + _FIRST + _PUT,
+        "not called by all threads"),
+    "an operator of the file": (
+        _SHARED + _ROW + _SUM + _CUB + "s = Reduce(temp).Reduce(s, Mine());\n" + _FIRST + _PUT, "Reduce"),
+    "a tile's total taken for the block's": (
+        _ROW + _SUM + _TILE + "const float total = cooperative_groups::reduce(tile, s, "
+        "cooperative_groups::plus<float>());\n" + _PUT, ""),
+    "a field that is no zero": (
+        READ["zeros field by field"].replace("v.w = 0.0f;", "v.w = 1.0f;"), ""),
+    "a field that is not set": (READ["zeros field by field"].replace("v.w = 0.0f;", ""), ""),
+    "a turn that adds what was not loaded": (
+        _SHARED + _ROW + "float s = 0;\n" + _ROUNDS + "float v = 1; if (i < d) v = r[i]; s += v; }\n" + _CUB
+        + "s = Reduce(temp).Sum(s);\n" + _FIRST + _PUT, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", READ)
+def test_read(case: str) -> None:
+    assert summary(lifted(row_problem(READ[case]))).count("each 0..d") >= 1
+
+
+@pytest.mark.parametrize("case", TRAPS)
+def test_traps(case: str) -> None:
+    body, reason = TRAPS[case]
+    assert reason in refusal(row_problem(body, before="struct Mine { float a; };"))
