@@ -18,6 +18,7 @@ from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.words import explain_lines, fact_lines
 from tunesmith.expert.passes import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, Move, is_of
 from tunesmith.expert.passes.local_draft import find_site, start, template_text, whole_text
+from tunesmith.expert.passes.port import Noted
 from tunesmith.expert.writing import Unwritable, write
 from tunesmith.expert.writing.write import declared, unused
 from tunesmith.problem import languages
@@ -28,7 +29,7 @@ from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
 OWN_TEXT = ("knobs",)  # asked for alone: the text's own choices, of a kernel that can be read as well
-_Any = TypeVar("_Any")
+_Any = TypeVar("_Any", bound=Noted)
 _Refusals = list[tuple[str, str]]
 _Page = tuple[str, TemplateDraft, _Refusals]  # the template written, and moves that did not apply
 

@@ -22,6 +22,7 @@ from tests.expert.passes.kernels import (
     kernel,
     problem,
     refused,
+    searched,
 )
 from tests.samples import HOPPER
 from tunesmith.expert.model.kernel import KernelModel, Let
@@ -42,10 +43,10 @@ SHARED = ("lanes", "tasks", "vector", "items")
 def test_rows_that_are_only_read_are_copied_ahead(given: KernelModel, device: Device) -> None:
     draft = applied(given, *SHARED, "hints", "ring", device=device)
     assert draft.schedule["ring"].values == (0, 2, 3, 4)
-    prefer = dict(draft.prefer)
+    prefer = dict(searched(draft).prefer)
     assert prefer["chunks_ahead"] == "STAGES == 0 or 2 * LANES * VEC * ITEMS < d"
     assert prefer["copied_or_hinted"] == "STAGES == 0 or LOAD == 0"
-    assert dict(draft.answers)["stage_in_shared"] == "STAGES > 0"
+    assert dict(searched(draft).answers)["stage_in_shared"] == "STAGES > 0"
 
 
 def test_it_answers_what_no_other_move_does() -> None:
@@ -131,6 +132,6 @@ def test_tasks_that_share_registers_may_have_one_in_their_stead() -> None:
 def test_a_flat_range_needs_blocks_that_go_on() -> None:
     draft = applied(FLAT, "lanes", "vector", "persistent", "ring", problem=FLAT_PROBLEM)
     want = "STAGES == 0 or 2 * LANES * VEC * PERSIST * device.sms < n"
-    assert dict(draft.prefer)["chunks_ahead"] == want
+    assert dict(searched(draft, FLAT_PROBLEM).prefer)["chunks_ahead"] == want
     rules = dict(structural_rules(draft, FLAT_PROBLEM))
     assert rules["ring_goes_on"] == "STAGES == 0 or PERSIST > 0"

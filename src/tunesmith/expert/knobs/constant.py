@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any, cast
 
 from tunesmith.csource.lex import Token, read_number
@@ -22,6 +21,7 @@ from tunesmith.space.grammar import (
     names,
     unparse,
 )
+from tunesmith.space.settled import substituted
 
 Resolve = Callable[[str], Node | None]  # what a word stands for; None: no constant
 
@@ -171,21 +171,9 @@ def evaluated(node: Node, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def substituted(node: Node, meanings: Mapping[str, Node]) -> Node:
+def with_names(node: Node, meanings: Mapping[str, Node]) -> Node:
     """The tree with other trees in place of some of its names."""
-    if isinstance(node, Variable):
-        return meanings.get(node.id, node)
-    changed: dict[str, Any] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        changed[field.name] = _with(value, meanings)
-    return cast("Node", replace(node, **changed))
-
-
-def _with(value: Any, meanings: Mapping[str, Node]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_with(part, meanings) for part in value)
-    return substituted(cast("Node", value), meanings) if hasattr(value, "__dataclass_fields__") else value
+    return substituted(node, {Variable(name): meaning for name, meaning in meanings.items()})
 
 
 def size_of(node: Node) -> int:

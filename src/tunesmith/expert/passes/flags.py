@@ -18,7 +18,7 @@ from tunesmith.problem.template import Remedy
 )
 def flags(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """What the assembler may be asked: how hard it should try to save registers."""
-    return with_flag(draft, context, "flags", saving_level(context, name))
+    return with_flag(draft, "flags", saving_level(context, name))
 
 
 @move(
@@ -40,6 +40,5 @@ def saving_level(context: Context, name: str) -> FlagChoice | str:
     """The same of a flag that says how hard the assembler should try."""
     if not context.flags.register_level:
         return f"no build flag of {context.language} takes a number that tunes"
-    choice = ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY, "how hard ptxas saves registers")
-    flag = context.flags.register_level.format(f"{{{name}}}")
-    return choice, flag, (Remedy.COMPILER_FLAGS, f"{name} != {AS_TODAY}")
+    choice = ParameterChoice(name, (0, AS_TODAY, 10), AS_TODAY)
+    return choice, context.flags.register_level.format(f"{{{name}}}")

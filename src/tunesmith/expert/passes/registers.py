@@ -18,7 +18,7 @@ from tunesmith.problem.template import Remedy
 )
 def registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """A cap on registers: more threads on a multiprocessor, at the risk of spills."""
-    return with_flag(draft, context, "registers", register_cap(context, name), in_waves=True)
+    return with_flag(draft, "registers", register_cap(context, name))
 
 
 @move(
@@ -42,6 +42,5 @@ def register_cap(context: Context, name: str) -> FlagChoice | str:
         return f"no flag caps registers in {context.language}"
     if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
         return "the problem's own flags cap registers already"
-    choice = ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP, "registers of a thread, at most")
-    flag = context.flags.register_cap.format(f"{{{name}}}")
-    return choice, flag, (Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")
+    choice = ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP)
+    return choice, context.flags.register_cap.format(f"{{{name}}}")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import planned, with_wide
-from tunesmith.expert.passes.port import Context, extend, move, product
-from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of, term
+from tunesmith.expert.passes.access import planned
+from tunesmith.expert.passes.port import Context, extend, move
+from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import LEAST_CAPABILITY, kinds, ringed
 from tunesmith.problem.template import Remedy
 
 STAGES = (0, 2, 3, 4)
-THREADS = 1024  # of a multiprocessor for which rings must leave room
-SHARED = 228 << 10  # bytes of one, where the device does not say
 
 
 def _places(draft: TemplateDraft, context: Context) -> str:
@@ -53,7 +51,7 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
         return "there is no loop whose next chunk could be copied ahead"
     if "lanes" not in schedule:
         return "no loop is shared among threads"
-    choice = ParameterChoice(name, STAGES, 0, "chunks copied ahead into shared memory; 0: loads")
+    choice = ParameterChoice(name, STAGES, 0)
     plan = planned(draft, context, ring=choice)
     if isinstance(plan, str):
         return plan
@@ -66,22 +64,7 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     least = min(schedule["lanes"].values)
     if not plan.is_flat and shape.extents and max(shape.extents) <= 2 * least:
         return f"a row is done in two turns at most: it has {max(shape.extents)} elements"
-    taken = product(schedule, "lanes", "vector", "items")
-    prefer = with_wide(draft, context, name)
-    if plan.is_flat:
-        blocks = f"{schedule['persistent'].name} * device.sms"
-        if shape.extent:
-            prefer.append(("chunks_ahead", f"{name} == 0 or 2 * {taken} * {blocks} < {term(shape.extent)}"))
-    elif shape.extent:
-        prefer.append(("chunks_ahead", f"{name} == 0 or 2 * {taken} < {term(shape.extent)}"))
-    each = sum(kind.bytes * count for kind, count in own.items())
-    room = (context.device.limits.shared_per_sm or SHARED) // THREADS
-    of_thread = f"{product(schedule, 'vector', 'items')} * {each}"
-    prefer.append(("room_for_rings", f"{name} * {of_thread} <= {room}"))
-    if "load_hint" in schedule:
-        prefer.append(("copied_or_hinted", f"{name} == 0 or {schedule['load_hint'].name} == 0"))
-    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 0"), (Remedy.STAGE_IN_SHARED, f"{name} > 0")]
-    return extend(draft, "ring", choice, prefer, answers)
+    return extend(draft, "ring", choice, copied=sum(kind.bytes * count for kind, count in own.items()))
 
 
 def _called(context: Context) -> str:

@@ -113,7 +113,8 @@ class Knobs:
         for field in fields(cls):
             choice = schedule.get(field.name)
             if choice is not None:
-                found[field.name] = Knob(choice.name, choice.values, choice.default, True)
+                several = len(choice.values) > 1
+                found[field.name] = Knob(choice.name, choice.values, choice.default, several)
                 continue
             word, value = _CLOSED[field.name]
             if field.name == "lanes":

@@ -30,23 +30,19 @@ from tunesmith.expert.model.kernel import ParameterChoice, Schedule, TemplateDra
 from tunesmith.expert.writing.cpu_loops import CpuLoops, Lift
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
+from tunesmith.expert.writing.heading import fixed_values, header, settled_pairs
 from tunesmith.expert.writing.kernel_text import KernelText, guard
-from tunesmith.expert.writing.merging import merged
-from tunesmith.expert.writing.naming import Knob, Names, Unwritable, distinct
+from tunesmith.expert.writing.naming import Knob, Names, Unwritable
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
-from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
+from tunesmith.expert.writing.rules import Baked
 from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
-from tunesmith.problem.template_text import DeclaredParam, declaration, listed
 from tunesmith.problem.unused import without_unused
 from tunesmith.space.expr import parse
+from tunesmith.space.settled import settled
 
-_USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
-
-
-def declared_params(choices: Iterable[ParameterChoice]) -> list[DeclaredParam]:
-    return [DeclaredParam(c.name, tuple(c.values), c.default, c.categorical, c.note) for c in choices]
+_USING = ("", "[defines]", "[build]", "[launch]")  # tables whose words are uses; "": build.flags
 
 
 def default_lines(name: str, value: object) -> tuple[str, ...]:
@@ -69,34 +65,12 @@ def declared(text: str) -> list[tuple[str, str]]:
 
 
 def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoice]:
-    """Those that a template's text does not declare, or has nowhere in its code, its launch or its flags."""
+    """Those that a template's text does not declare, or has nowhere in its code, its launch or its flags.
+
+    What has one value is no parameter, and not meant."""
     words = {word for title, line in _table_lines(text) if title in _USING for word in WORD.findall(line)}
     used = {name for name, _ in declared(text)} & (words | used_words(without_comments(text)))
-    return [choice for choice in choices if choice.name not in used]
-
-
-def header(plan: WritingPlan, baked: Baked) -> list[str]:
-    draft = plan.draft
-    require = distinct((), (*rules_of(plan), *draft.require))
-    return declaration(
-        declared_params(draft.schedule.choices),
-        [("require", require), ("prefer", merged(draft.prefer)), ("answers", draft.answers)],
-        baked.declared(),
-        plan.draft.build_flags,
-        _launch(plan),
-    )
-
-
-def _launch(plan: WritingPlan) -> list[str]:
-    lines = ["[launch]"]
-    if plan.problem.launches[0].entry != plan.kernel.function.name:
-        lines.append(f'entry = "{plan.kernel.function.name}"')
-    lines += listed("grid", grid(plan)) + listed("block", block(plan))
-    shared = shared_bytes(plan)
-    if shared is not None:
-        bare = shared[1:-1] if shared.startswith("(0 if") and shared.endswith(")") else shared
-        lines.append(f'shared = "{bare}"')
-    return lines
+    return [choice for choice in choices if choice.name not in used and len(choice.values) > 1]
 
 
 # -- packs of neighbours in CUDA and HIP: their types, and how they are moved --------------------------
@@ -238,18 +212,17 @@ def _write(draft: TemplateDraft, problem: Problem) -> str:
 def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
     """The draft without some of its choices; conditions are taken at their defaults."""
     values = {choice.name: choice.default for choice in idle}
-
-    def bound(conditions: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        found = [(name, parse(text).bind(values).text) for name, text in conditions]
-        return tuple((name, text) for name, text in found if text != "1")
-
     gone = [role for role, choice in draft.schedule.items() if choice in idle]
     return replace(
         draft,
         schedule=draft.schedule.without(*gone),
-        require=bound(draft.require),
-        prefer=bound(draft.prefer),
-        answers=bound(draft.answers),
+        require=settled_pairs(draft.require, values),
+        prefer=settled_pairs(draft.prefer, values),
+        answers=settled_pairs(draft.answers, values),
+        shape=tuple(
+            (name, text if name == "kind" else settled(parse(text), values).text)
+            for name, text in draft.shape
+        ),
     )
 
 
@@ -278,7 +251,8 @@ def _write_gpu(plan: WritingPlan) -> str:
 def assemble(plan: WritingPlan, baked: Baked, kernel: KernelText, code: list[str]) -> str:
     """The whole file around its parts, a blank line between them."""
     code = [print_statements(used_defines(kernel.defines(), code), 0, plan.language), *code]
-    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
+    words = frozenset(WORD.findall(without_comments("\n".join(code))))
+    top = [header(plan, baked, words) + about(plan), preamble(plan.kernel.source), macros(plan, baked, code)]
     parts = [*("\n".join(lines) for lines in top), *code]
     text = "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
     # Of the helpers and their methods only what some configuration calls.
@@ -317,12 +291,15 @@ def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
 def macros(plan: WritingPlan, baked: Baked, code: list[str]) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
+    fixed = fixed_values(plan.draft.schedule.choices)
     for choice in plan.draft.schedule.choices:
-        lines += default_lines(choice.name, choice.default)
+        if choice.name not in fixed:
+            lines += default_lines(choice.name, choice.default)
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
     knobs: list[Knob] = [k for k in vars(plan.knobs).values() if isinstance(k, Knob) and not k.is_parameter]
-    constants = used_defines([MacroDefinition(knob.name, integer(knob.default)) for knob in knobs], code)
+    fixed |= {knob.name: knob.default for knob in knobs}
+    constants = used_defines([MacroDefinition(name, integer(n)) for name, n in fixed.items()], code)
     return lines + print_statements(constants).splitlines()
 
 
