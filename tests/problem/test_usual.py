@@ -7,8 +7,8 @@ import pytest
 from tests.samples import TEMPLATE as SAMPLE
 from tests.samples import a_problem, a_template
 from tunesmith.errors import BadInput
-from tunesmith.problem.template import Remedy, Template
-from tunesmith.problem.usual import Shape, usual_rules
+from tunesmith.problem.template import Remedy, Shape, Template
+from tunesmith.problem.usual import usual_rules
 from tunesmith.space.expr import parse
 from tunesmith.space.params import Param
 

@@ -30,9 +30,11 @@ from tunesmith.problem.template_text import (
     workspace_text,
 )
 from tunesmith.problem.unused import without_unused
-from tunesmith.space.expr import Expr, Undefined
+from tunesmith.problem.usual import settled_shape, shape_entries
+from tunesmith.space.expr import Expr, Undefined, parse
 from tunesmith.space.params import Config
 from tunesmith.space.settled import settled
+from tunesmith.space.space import Constraint
 
 
 def reduced(
@@ -118,11 +120,18 @@ def _declaration(
         if p.name not in fixed
     ]
     left = {param.name for param in params}
-    rules = [(c.kind, c.name, settled(c.expr, fixed)) for c in template.space.constraints]
+    shape = settled_shape(template.shape, fixed) if template.shape is not None and params else None
+    own_rules = template.space.constraints
+    own_answers = [(str(remedy), expr) for remedy, expr in template.answers]
+    if template.shape is not None:  # what else is preferred and answered follows from the names
+        said = [Constraint(name, parse(text), "prefer") for name, text in template.shape.prefer]
+        own_rules = (*(c for c in own_rules if c.kind == "require"), *said)
+        own_answers = [(name, parse(text)) for name, text in template.shape.answers]
+    rules = [(c.kind, c.name, settled(c.expr, fixed)) for c in own_rules]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
     own = {name: winner[name] for name in left}
     kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _steers(r[2], own))]
-    answers = [(str(remedy), settled(expr, fixed)) for remedy, expr in template.answers]
+    answers = [(name, settled(expr, fixed)) for name, expr in own_answers]
     insert = {name: str(value) for name, value in known.items()}
     return declaration(
         params,
@@ -138,6 +147,7 @@ def _declaration(
             [argument.name for argument in problem.arguments],
         ),
         workspace=[(a.name, workspace_text(_bound(a, fixed))) for a in template.workspace],
+        shape=None if shape is None else shape_entries(shape),
     )
 
 

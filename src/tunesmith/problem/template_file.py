@@ -63,6 +63,11 @@ def parse_template(
     constraints, answers = _read_constraints(root, names), read_answers(root, names.params)
     shape = read_shape(root, names.params, names.sizes)
     if shape is not None and not root.faults:
+        shape = replace(
+            shape,
+            prefer=tuple((c.name, c.expr.text) for c in constraints if c.kind == "prefer"),
+            answers=tuple((str(remedy), expr.text) for remedy, expr in answers),
+        )
         constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
     arguments = [argument.name for argument in problem.arguments]
     workspace = _read_workspace(root, names.before_build, arguments)
@@ -89,6 +94,7 @@ def parse_template(
         workspace=workspace,
         headers=headers or (),
         answers=answers,
+        shape=shape,
     )
     check_source(root, template, problem)
     if not root.faults:  # only a template that reads well can be tried out

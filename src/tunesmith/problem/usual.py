@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from tunesmith.problem.template import Remedy
+from tunesmith.problem.template import Remedy, Shape
 from tunesmith.problem.template_source import WORD
 from tunesmith.problem.toml_table import Table, texts
 from tunesmith.space.expr import Expr, parse
@@ -26,14 +26,7 @@ USUAL: Mapping[str, int] = {
     "BAKE": 0, "UNROLL": 0, "BOUNDS": 0, "REGS": 255, "LEVEL": 5, "BLOCK": 1, "RESTRICT": 0,
 }  # fmt: skip
 # Expressions, which others may name: shape.row
-FACTS = (
-    "row",
-    "beside",
-    "rows",
-    "elements",
-    "blocks",
-    "block",
-)
+FACTS = ("row", "beside", "rows", "elements", "tasks", "blocks", "block")
 BYTES = ("element", "loaded", "own", "alike", "kept", "copied")
 _NAMED = re.compile(r"\bshape\.(\w+)")
 _TOUCHES = (
@@ -51,7 +44,7 @@ _TOUCHES = (
 )
 _SETTINGS = ("UNROLL", "BOUNDS", "REGS", "LEVEL")  # of the compiler: together they work against each other
 
-# A name, what must be there, and the condition. {row} is what the shape says, {TASKS} a parameter's default;
+# A name, what must be there, and the condition. {row} is what the shape says, {REGS} what is usual;
 # a condition that asks for something unknown is left out.
 _PREFER = (
     # Smaller blocks leave threads unused; larger ones of many rows only wait for each other's end.
@@ -75,7 +68,7 @@ _PREFER = (
     ("registers", "KEEP", "LANES * TASKS * (BLOCKED * KEEP * VEC * {kept} // 4 + 32) <= {registers}"),
     ("no_idle_part", "KEEP", "KEEP <= 1 or LANES * VEC * (KEEP - 1) < {row}"),
     ("wide_if_kept", "KEEP VEC", "KEEP == 0 or {nearly_wide}"),
-    ("kept_if_several", "KEEP TASKS", "KEEP > 0 or TASKS <= {TASKS}"),
+    ("kept_if_several", "KEEP TASKS", "KEEP > 0 or TASKS <= {tasks}"),
     ("one_way_at_a_time", "KEEP ITEMS", "KEEP == 0 or ITEMS == 1"),
     # On narrow vectors other things cost more.
     ("touches_if_wide", "VEC", "{untouched} or {wide}"),
@@ -144,15 +137,6 @@ _ANSWERS = (
     (Remedy.BLOCK_SIZE, "BLOCK", "BLOCK != {BLOCK}"),
     (Remedy.HOIST_INVARIANTS, "RESTRICT", "RESTRICT == 1"),
 )
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a template says of its kernel for the usual rules."""
-
-    facts: Mapping[str, str]  # of `FACTS` and `BYTES`: expressions over parameters and sizes
-    fixed: Mapping[str, int]  # parameters by their usual names that have one value
-    on_cpu: bool = False
 
 
 def read_shape(root: Table, params: Sequence[str], sizes: Sequence[str]) -> Shape | None:
@@ -265,7 +249,9 @@ def _known(
 ) -> dict[str, str]:
     """What stands for the words in braces."""
     known = {name: text if text.isalnum() else f"({text})" for name, text in shape.facts.items()}
-    if "BESIDE" in usual and "beside" in known:
+    if shape.fixed.get("BESIDE") and "beside" in known:
+        known["row"] = known["beside"]
+    elif "BESIDE" in usual and "beside" in known:
         known["row"] = f"({known['beside']} if BESIDE else {known['row']})"
     if reach := known.get("row", known.get("elements")):
         known["reach"] = reach
@@ -273,7 +259,8 @@ def _known(
     for word, limit, else_ in (("threads", "threads_per_sm", 2048), ("registers", "registers_per_sm", 65536)):
         known[word] = f"(device.{limit} if device.{limit} else {else_})"
     known["shared"] = f"(device.shared_per_sm if device.shared_per_sm else {228 << 10})"
-    known |= {word: str(default[name]) for word, name in usual.items()}
+    values = {word: param.values for word, name in usual.items() for param in params if param.name == name}
+    known |= {word: str(_as_usual(word, values[word], default[name])) for word, name in usual.items()}
     if touched := [word for word in _TOUCHES if word in usual]:
         known["untouched"] = " and ".join(f"{word} == {known[word]}" for word in touched)
     if len(settings := [word for word in _SETTINGS if word in usual]) > 1:
@@ -282,6 +269,13 @@ def _known(
     if vector is not None and len(vector.values) > 1:
         known |= _widths(vector, int(shape.facts.get("element", 1)), shape.on_cpu, require, sizes)
     return known
+
+
+def _as_usual(word: str, values: Sequence[int], default: int) -> int:
+    """What a parameter is where nobody has chosen: whatever a template's default has become since."""
+    if word in ("LANES", "TASKS", "BLOCK"):
+        return default
+    return USUAL[word] if USUAL[word] in values else min(values)
 
 
 def _widths(
@@ -297,3 +291,19 @@ def _widths(
         "wide": f"VEC >= {full}{narrow}",
         "nearly_wide": f"VEC >= {min(full, most // 2)}{narrow}",
     }
+
+
+def settled_shape(shape: Shape, fixed: Mapping[str, int]) -> Shape:
+    """The shape where some parameters have one value now."""
+    own = {name.rstrip("_"): value for name, value in fixed.items()}
+    facts = {name: settled(parse(text), fixed).text for name, text in shape.facts.items()}
+    return replace(shape, facts=facts, fixed={**shape.fixed, **{w: own[w] for w in USUAL if w in own}})
+
+
+def shape_entries(shape: Shape) -> list[tuple[str, str]]:
+    """The lines of the table, each as its name and what stands behind it."""
+    entries = [(name, f'"{shape.facts[name]}"') for name in FACTS if name in shape.facts]
+    entries += [("kind", '"cpu"')] if shape.on_cpu else []
+    entries += [(word, str(value)) for word, value in shape.fixed.items() if value != USUAL[word]]
+    counts = [f"{name} = {shape.facts[name]}" for name in BYTES if name in shape.facts]
+    return entries + ([("bytes", f"{{ {', '.join(counts)} }}")] if counts else [])

@@ -13,7 +13,8 @@ from tunesmith.expert.writing.rules import structural_rules
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
-from tunesmith.problem.usual import Shape, usual_rules
+from tunesmith.problem.template import Shape
+from tunesmith.problem.usual import usual_rules
 from tunesmith.space.expr import parse
 from tunesmith.space.params import Param
 

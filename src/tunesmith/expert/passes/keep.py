@@ -43,7 +43,8 @@ def keep(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     again = _read_again(draft, context, choice)
     if isinstance(again, str):
         return again
-    return extend(draft, "keep", choice, kept=again)
+    tasks = draft.schedule.get("tasks")
+    return extend(draft, "keep", choice, kept=again, tasks=tasks.default if tasks is not None else "")
 
 
 def _read_again(draft: TemplateDraft, context: Context, choice: ParameterChoice) -> int | str:

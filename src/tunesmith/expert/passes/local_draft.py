@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import cast
 
 from tunesmith.csource.lex import lex, split_at, without_comments
@@ -141,32 +142,30 @@ def _pointers(head: str) -> tuple[PointerParameter, ...]:
 
 
 def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[SourceLoop, ...]:
-    plain = source.plain
-    loops = [(m.start(), _end_of_loop(plain, m.end(), end)) for m in re.finditer(r"\bfor\b", plain[:end])]
-    inside = [(at, stop) for at, stop in loops if at > start]
-    inner = [at for at, stop in inside if not any(at < other < stop for other, _ in inside)]
-    return tuple(
-        SourceLoop(at, text.count("\n", 0, at) + 1, _PRAGMA.search(text[max(0, at - 200) : at]) is not None)
-        for at in inner
-    )
-
-
-def _end_of_loop(plain: str, place: int, end: int) -> int:
-    """Behind the loop's body: the end of its braces, or of its one statement."""
-    depth, seen_head = 0, False
-    while place < end:
-        character = plain[place]
-        if character in "({":
-            depth += 1
-        elif character in ")}":
-            depth -= 1
-            if depth == 0 and character == "}":
-                return place + 1
-            seen_head = seen_head or depth == 0
-        elif character == ";" and depth == 0 and seen_head:
-            return place + 1
-        place += 1
-    return end
+    """In one pass: a loop is open until the braces of its body end, or its one statement."""
+    is_inner: dict[int, bool] = {}  # where a loop begins -> whether no other is in it
+    open_loops: list[tuple[int, int]] = []  # where one begins, and how deep in brackets
+    heads: set[int] = set()  # of those that have had their head
+    depth = 0
+    for mark in re.compile(r"\bfor\b|[(){};]").finditer(source.plain, start + 1, end):
+        word = mark.group()
+        if word == "for":
+            is_inner |= {at: False for at, _ in open_loops[-1:]}  # those around it are known to have one
+            is_inner[mark.start()] = True
+            open_loops.append((mark.start(), depth))
+            continue
+        depth += (word in "({") - (word in ")}")
+        while open_loops and open_loops[-1][1] >= depth:
+            at, outside = open_loops[-1]
+            if word == ")" and outside == depth:
+                heads.add(at)
+            if word in "()" or (outside == depth and word == ";" and at not in heads):
+                break
+            open_loops.pop()
+    inner = [at for at, alone in is_inner.items() if alone]
+    lines = accumulate((text.count("\n", a, b) for a, b in pairwise([0, *inner])), initial=1)
+    marked = [_PRAGMA.search(text[max(0, at - 200) : at]) is not None for at in inner]
+    return tuple(SourceLoop(*loop) for loop in zip(inner, list(lines)[1:], marked, strict=True))
 
 
 @dataclass(frozen=True)

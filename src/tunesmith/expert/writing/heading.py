@@ -9,9 +9,9 @@ from tunesmith.expert.writing.merging import merged
 from tunesmith.expert.writing.naming import Pairs, distinct
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.rules import Baked, block, blocks_text, grid, rules_of, shared_bytes
-from tunesmith.problem.template import inserted
+from tunesmith.problem.template import Shape, inserted
 from tunesmith.problem.template_text import DeclaredParam, declaration, listed, shared_line
-from tunesmith.problem.usual import BYTES, USUAL
+from tunesmith.problem.usual import settled_shape, shape_entries
 from tunesmith.space.expr import Node, parse, unparse
 from tunesmith.space.grammar import Variable, children
 from tunesmith.space.settled import settled, substituted
@@ -19,7 +19,8 @@ from tunesmith.space.settled import settled, substituted
 # What of the kernel a choice makes worth saying, by its role.
 _SAID_FOR = {
     "element": ("vector",), "loaded": ("items",), "kept": ("keep",), "copied": ("ring",),
-    "own": ("blocking",), "alike": ("blocking",), "rows": ("persistent", "blocking"), "beside": ("beside",),
+    "own": ("blocking",), "alike": ("blocking",), "tasks": ("keep",), "rows": ("persistent", "blocking"),
+    "beside": ("beside",),
 }  # fmt: skip
 _LONG = 24  # letters that are worth a name
 
@@ -71,7 +72,7 @@ def header(plan: WritingPlan, baked: Baked, in_code: Collection[str]) -> list[st
             *listed("block", [said(text) for text in block(plan)]),
             *(line for text in [shared_bytes(plan)] if text for line in shared_line(said(text))),
         ],
-        shape=None if facts is None else tuple(_shape(facts, fixed)),
+        shape=None if facts is None else shape_entries(_shape(facts, fixed)),
         baked=(baked.switch, () if baked.switch in fixed else baked.declared()),
         in_code=in_code,
     )
@@ -106,14 +107,7 @@ def _count(node: Node, part: Node) -> int:
     return int(node == part) or sum(_count(child, part) for child in children(node))
 
 
-def _shape(facts: Pairs, fixed: Mapping[str, int]) -> Iterator[tuple[str, str]]:
-    """The lines of the table, by name."""
-    counts = {name: text for name, text in facts if name in BYTES}
-    for name, text in facts:
-        if name not in counts:
-            yield name, f'"{text}"'
-    for name, value in fixed.items():
-        if (usual := USUAL.get(name.rstrip("_"))) is not None and usual != value:
-            yield name.rstrip("_"), str(value)
-    if counts:
-        yield "bytes", f"{{ {', '.join(f'{name} = {text}' for name, text in counts.items())} }}"
+def _shape(facts: Pairs, fixed: Mapping[str, int]) -> Shape:
+    said = dict(facts)
+    on_cpu = said.pop("kind", "gpu") == "cpu"
+    return settled_shape(Shape(said, {}, on_cpu), fixed)
