@@ -11,7 +11,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.expert.passes.kernels import CPU
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.expert.author import ExpertAuthor
+from tunesmith.expert.author import ExpertAuthor, catalogue
 from tunesmith.expert.passes import PARAMETERS
 from tunesmith.expert.planning import SHARING, next_round
 from tunesmith.lab.runner import unit_of
@@ -200,3 +200,17 @@ def test_several_launches_and_foreign_languages_are_declined_or_left_alone() -> 
     found = ExpertAuthor().write(Refactoring(EVERY), foreign, GPU)
     assert isinstance(found, Declined)
     assert "not metal" in found.reason
+
+
+def test_numbers_of_the_text_that_stay_in_the_template_are_offered_by_themselves() -> None:
+    problem = problem_of("int8_dynamic_quant")
+    available, _ = ExpertAuthor().available(problem, GPU)
+    assert {"lanes", "knobs"} <= set(available)
+    (offer,) = [one for one in catalogue(problem, GPU).offers if one.name == "knobs"]
+    assert "Only by itself" in offer.about
+    assert offer.parameters[0].startswith("KNOB_kThreads = ")
+    for name, reason in (("softmax", "other moves set it"), ("cuda/rmsnorm", "no number of the text")):
+        available, refused = ExpertAuthor().available(problem_of(name), GPU)
+        assert "knobs" not in available
+        assert reason in dict(refused)["knobs"]
+        assert reason in dict(catalogue(problem_of(name), GPU).refused)["knobs"]
