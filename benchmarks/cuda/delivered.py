@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,12 +52,12 @@ HOW = (
 
 
 class Caller:
-    """One size: arrays in several copies, and the two graphs over them."""
+    """One size: arrays in several copies, and graphs of calls over them."""
 
-    def __init__(self, calls: Any, problem: Problem, sizes: dict[str, int]) -> None:
+    def __init__(self, problem: Problem, sizes: dict[str, int]) -> None:
         import torch
 
-        self.torch, self.calls = torch, calls
+        self.torch = torch
         self.arrays = [a for a in problem.arguments if a.is_array and not a.alias and a.role != "workspace"]
         shapes = [[max(0, e.evaluate(sizes)) for e in a.shape] for a in self.arrays]
         lengths = [math.prod(shape) * a.element.bytes for a, shape in zip(self.arrays, shapes, strict=True)]
@@ -99,12 +100,13 @@ class Caller:
         end.synchronize()
         return float(begin.elapsed_time(end))
 
-    def ratios(self, warm: bool) -> tuple[float, ...]:
+    def rounds(self, functions: Sequence[Any], warm: bool) -> list[tuple[float, ...]]:
+        """Milliseconds of each function, in alternation."""
         sets = [self.copies[0]] * WARM_COPIES if warm else self.copies
-        graphs = self.graph(self.calls.original, sets), self.graph(self.calls, sets)
+        graphs = [self.graph(function, sets) for function in functions]
         for graph in graphs:
             self.milliseconds(graph)
-        return tuple(self.milliseconds(graphs[0]) / self.milliseconds(graphs[1]) for _ in range(ROUNDS))
+        return [tuple(self.milliseconds(graph) for graph in graphs) for _ in range(ROUNDS)]
 
 
 def sizes_of(domain: Domain, count: int, seed: int) -> list[dict[str, int]]:
@@ -144,10 +146,11 @@ def _at_random(folder: Path, problem: Problem, llc: int, count: int, seed: int) 
     rows: list[dict[str, Any]] = []
     drawn = sizes_of(Domain(problem, ()), count, seed)
     for number, sizes in enumerate(drawn, 1):
-        caller = Caller(calls, problem, sizes)
+        caller = Caller(problem, sizes)
         tuned = dispatch.entry_for(sizes).config is not None
         for cache in ("cold", "warm") if caller.nbytes <= llc else ("cold",):
-            found = median_interval(caller.ratios(cache == "warm"), seed)
+            rounds = caller.rounds((calls.original, calls), cache == "warm")
+            found = median_interval(tuple(original / ours for original, ours in rounds), seed)
             interval = {"ratio": found.value, "low": found.low, "high": found.high}
             rows.append({"sizes": sizes, "cache": cache, "tuned": tuned, **interval})
         if sys.stderr.isatty() or number % 50 == 0:

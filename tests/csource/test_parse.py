@@ -93,7 +93,8 @@ _ZERO = Number("0", 0)
         ("hipThreadIdx_x", Name("threadIdx.x")),
         ("hipBlockDim_y", Name("blockDim.y")),
         ("-x++", Unary("-", Unary("++", Name("x"), postfix=True))),
-        ("tile.size()", Opaque("tile.size()", frozenset({"tile"}))),
+        ("tile.size()", Call("size", of=Name("tile"))),
+        ("p->load(q)", Call("load", (Name("q"),), of=Index(Name("p"), Number("0", 0)))),
     ],
 )  # fmt: skip
 def test_each_thing_has_one_spelling(text: str, expr):
@@ -241,12 +242,26 @@ def test_what_is_not_understood_is_stored_with_its_names(text: str):
     assert stmt.names & {"a", "again"}
 
 
-def test_a_lambda_stays_text():
-    (stmt,) = statements_of("auto f = [&](int q) { return q + a; };")
+def test_a_lambda_that_keeps_a_value_of_its_own_stays_text():
+    (stmt,) = statements_of("auto f = [b = a](int q) { return q + b; };")
 
     assert stmt == Declare(
-        Type("auto"), "f", Opaque("[&](int q) { return q + a; }", frozenset({"int", "q", "return", "a"}))
+        Type("auto"),
+        "f",
+        Opaque("[b = a](int q) { return q + b; }", frozenset({"int", "q", "return", "a", "b"})),
     )
+
+
+def test_a_lambda_is_a_function_that_is_given_what_it_captures():
+    source = read_source_tree(
+        "__device__ int f(int a) { int n = a; auto add = [&](int q) { n += q; return n; }; return add(3); }",
+        "cuda",
+    )
+    add, f = source.functions
+
+    assert [p.name for p in add.parameters] == ["q", "n"]
+    assert add.parameters[1].type == Type("int", reference=True)
+    assert f.body[-1] == Return(Call(add.name, (Number("3", 3), Name("n"))))
 
 
 def test_a_function_has_its_head_its_text_and_its_line():
@@ -452,7 +467,7 @@ def test_signs_may_be_written_as_words():
 
 
 def test_the_call_of_a_variable_is_not_understood():
-    stmts = statements_of("auto f = [](int q) { return q; }; a = f(3);")
+    stmts = statements_of("auto f = [n = 1](int q) { return q; }; a = f(3);")
 
     assert stmts[1] == Evaluate(Assign("=", Name("a"), Opaque("f(3)", frozenset({"f"}))))
 

@@ -183,6 +183,7 @@ TWO = (
 // block = ["BLOCK"]
 // entry = "second"
 // args = ["again", "part", "d", "x"]
+// when = "rows % 8 != 7"
 // cooperative = true
 // pdl = true
 // ///

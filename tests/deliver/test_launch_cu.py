@@ -155,6 +155,9 @@ def test_several_launches_with_workspace_shared_memory_and_attributes(tmp_path: 
         in text
     )
     assert "you fill it with 0.5 before each call for BLOCK=128" in text
+    assert "const bool launched_1 = (" in text
+    assert "    if (launched_1) {\n    const cudaError_t error_1 = start(*kernel_1, shape_1," in text
+    assert "    }\n    return cudaSuccess;\n" in text
 
 
 FIXED = "".join(

@@ -58,6 +58,13 @@ def test_the_first_round_follows_the_diagnosis() -> None:
     assert set(moves_after(diagnoses=(divides,))) == {*SHARING, "divide", "rows", "bake"}
 
 
+def test_what_sharing_the_work_remedies_brings_no_other_move_before_that_was_tried() -> None:
+    waits = diagnosed((0.5, (Remedy.WIDE_ACCESS, Remedy.ITEMS_IN_FLIGHT)))
+    assert not {"ring", "blocking"} & set(moves_after(diagnoses=(waits,)))
+    second = moves_after(RoundResult(SHARING, LOG2), diagnoses=(waits,))
+    assert {"ring", "blocking"} <= set(second)
+
+
 def test_what_several_workloads_suffer_from_weighs_more() -> None:
     one = diagnosed((0.5, (Remedy.PERSISTENT_GRID,)))
     other = diagnosed((0.3, (Remedy.CACHE_HINTS,)))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.samples import DEVICE, HOPPER, a_device, a_problem, a_template, config
 from tests.wording import says
+from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import CannotRun, Geometry, Plan, necessary_traffic, plan_launch
 from tunesmith.problem.problem import Argument, Launch, Problem, Role
@@ -412,3 +413,20 @@ def test_what_the_problem_states_holds() -> None:
     assert traffic(table) == 4 * 16 * 256
     assert traffic(table, array("x", "d")) == 4 * 16 * 256 + 1024
     assert traffic(table, array("x", "d"), whole="8 * d") == 2048
+
+
+# -- launches that sizes decide on ------------------------------------------------------------------------
+
+
+def test_a_launch_is_left_out_where_its_condition_does_not_hold() -> None:
+    tail = replace(launch("d // (d % 64)", entry="tail"), when=parse("d % 64 != 0"))
+    made = variant(launch(), tail)
+    assert [one.entry for one in planned(made, {"rows": 1, "d": 100}).launches] == ["k", "tail"]
+    assert [one.entry for one in planned(made, {"rows": 1, "d": 128}).launches] == ["k"]  # no division by 0
+    assert refused(variant(tail), {"rows": 1, "d": 128}).reason == "no launch is left at rows=1, d=128"
+
+
+def test_a_condition_does_not_touch_the_digest_of_other_kernels() -> None:
+    plain = variant(launch())
+    assert plain.digest != variant(replace(launch(), when=parse("d > 1"))).digest
+    assert b"when" not in encode(plain.launches).replace(b',"when":null', b"")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.samples import KERNEL, TEMPLATE, a_problem, a_template, config
+from tests.samples import DEVICE, KERNEL, TEMPLATE, a_problem, a_template, config
 from tunesmith.problem.template import Template, Variant, original, plain_name
 from tunesmith.space.expr import Undefined, parse
 from tunesmith.space.params import Config
@@ -179,6 +179,30 @@ def test_sizes_and_parameters_are_inserted_into_entries() -> None:
     assert original(problem, {"d": 8, "rows": 1}).entries == ("scale<8, Kind{0}>",)
     text = BAKED.replace("// grid = ", '// entry = "scale<{BLOCK}, {D_CONST}>"\n// grid = ')
     assert template(text).render(PROBLEM, baked(64, 1), {"d": 256}).entries == ("scale<64, 256>",)
+
+
+def test_a_size_in_an_entry_is_one_build_for_each_of_its_values() -> None:
+    made = template(BAKED.replace("// grid = ", '// entry = "scale<{BLOCK}, {d}>"\n// grid = '))
+    assert made.entry_sizes == ("d",)
+    assert made.bakes_sizes(baked(64, 0))
+    assert made.baking == ("d if BAKE else 0", "d")
+    variant = made.render(PROBLEM, baked(64, 0), {"rows": 4, "d": 256})
+    assert variant.entries == ("scale<64, 256>",)
+    assert "d == 256" in domain(variant)
+    assert not variant.allows({"d": 512})
+    with pytest.raises(Undefined):
+        made.render(PROBLEM, baked(64, 0))
+
+
+def test_a_define_may_be_a_number_of_the_device() -> None:
+    made = template(BAKED.replace("d if BAKE else 0", "4 * device.sms if BAKE else 0"))
+    assert not made.bakes_sizes(baked(64, 1))
+    assert made.baking == ()
+    on_it = made.on(replace(DEVICE, limits=replace(DEVICE.limits, sms=132)))
+    assert "D_CONST 528" in defines(on_it.render(PROBLEM, baked(64, 1)).source)
+    assert on_it.defines == made.defines  # as it was written
+    with pytest.raises(Undefined):
+        made.render(PROBLEM, baked(64, 1))
 
 
 @pytest.mark.parametrize("flag", ["-DX=\\", "-DX=\\ ", "-DX=\\\t\\", "-a\nreturn;", "-a\r#error"])

@@ -342,14 +342,14 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
         "'inp', which is no argument",
     ),
     (
-        ('// block = ["BLOCK"]', '// block = [1]\n// entry = "k<{d}>"'),
+        ('// block = ["BLOCK"]', '// block = [1]\n// entry = "k<{e}>"'),
         "entry",
-        "inserts {d}, which is not there",
+        "inserts {e}, which is not there",
     ),
     # build, defines, workspace
     (("// [launch]", '// [build]\n// flags = ["-r={REGS}"]\n// [launch]'), "flags", "inserts {REGS}"),
     (("// [launch]", "// [build]\n// flag = []\n// [launch]"), "flag", "unknown key 'flag'"),
-    (("// [launch]", '// [defines]\n// A = "device.sms"\n// [launch]'), "A =", "unknown name 'device.sms'"),
+    (("// [launch]", '// [defines]\n// A = "resources.shared"\n// [launch]'), "A =", "'resources.shared'"),
     (("// [launch]", '// [defines]\n// A = "d"\n// [launch]'), "A =", "'A' is unused"),
     (("// [launch]", '// [defines]\n// VEC = "d"\n// [launch]'), 'VEC = "d"', "is a parameter too"),
     (("// [launch]", '// [defines]\n// rows = "d"\n// [launch]'), 'rows = "d"', "already a size"),
@@ -494,11 +494,9 @@ def test_all_faults_come_at_once_in_the_order_of_the_file() -> None:
     ]
 
 
-def test_an_entry_that_inserts_a_size_cannot_be_inherited() -> None:
+def test_an_entry_that_inserts_a_size_can_be_inherited() -> None:
     launches = tuple(replace(launch, entry="scale<{d}>") for launch in PROBLEM.launches)
-    problem = replace(PROBLEM, launches=launches)
-    with pytest.raises(BadInput, match=r"inserts \{d\}, which is not there"):
-        parse(TEXT, problem)
+    assert parse(TEXT, replace(PROBLEM, launches=launches)).entry_sizes == ("d",)
 
 
 def test_a_template_beyond_measure_is_refused() -> None:

@@ -156,6 +156,7 @@ def _launch(one: Launch) -> str:
     grid, block = (", ".join(e.text for e in axis) for axis in (one.grid, one.block))
     more = f", shared {one.shared.text} bytes" if one.shared else ""
     more += ", cooperative" if one.cooperative else ""
+    more += f", only where {one.when.text}" if one.when is not None else ""
     shape = f"grid ({grid}) blocks, block ({block}) threads{more}"
     return f"- launched today: `{one.entry}` with {shape}; args {', '.join(one.args)}"
 

@@ -64,6 +64,17 @@ def read_assembly(text: str) -> Assembly:
     return Assembly(_instructions(code, extended), "volatile" in head[1], memory, outputs)
 
 
+def instruction_lines(text: str) -> list[str]:
+    """Its instructions as they are written, where nothing but its operands is set. Raises NotAssembly."""
+    read = read_assembly(text)
+    if read.clobbers_memory:
+        raise NotAssembly("it orders memory")
+    head = _HEAD.match(text)
+    assert head is not None, "it was read"
+    code = _unescaped("".join(_STRING.findall(_sections(text[head.end() :])[0])))
+    return _lines(re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL))
+
+
 def _sections(text: str) -> list[str]:
     """What stands between the colons of the statement, outside strings and parentheses."""
     found, depth, start, at = list[str](), 0, 0, 0

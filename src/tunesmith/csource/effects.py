@@ -66,6 +66,8 @@ class Program:
 
     def called(self, call: c.Call) -> tuple[c.Function, ...]:
         """The file's functions a call may mean, by name and number of arguments."""
+        if call.of is not None:
+            return ()
         found = self.functions.get(call.function, ())
         return tuple(f for f in found if len(f.parameters) == len(call.args) and not f.is_kernel)
 
@@ -87,7 +89,7 @@ def causes(part: walk.Part, known: Program = _NOTHING) -> Iterator[Cause]:
     """Everything in a part that has effects, in the order of the text; of the file's own functions too."""
     for node in walk.nodes_in(part):
         yield from _own(node, known)
-        if isinstance(node, c.Call):
+        if isinstance(node, c.Call) and node.of is None:
             yield from _of_call(node, known)
 
 
@@ -122,7 +124,7 @@ def _of_function(function: c.Function, known: Program) -> Iterator[Cause]:
         yield Cause(Effects.WRITES, f"writes to {name}, a variable of the file")
     within = Program(known.functions, known.volatile | _volatile_of(function))
     for node in walk.nodes_in(function.body):
-        if isinstance(node, c.Call):
+        if isinstance(node, c.Call) and node.of is None:
             # What no table knows is asked about by whoever calls it: its text may stand elsewhere.
             found = () if known.called(node) else tuple(_of_library(node))
             yield from (cause for cause in found if cause.effects not in (ANYTHING, Effects.ASSIGNS))
@@ -178,6 +180,9 @@ def _own(node: c.Expr | c.Stmt, known: Program) -> Iterator[Cause]:
             yield Cause(Effects.VOLATILE, f"uses memory as volatile {type_.base}")
         case c.Verbatim(text=text) if is_assembly(text):
             yield from of_assembly(text)
+        case c.Call(of=of) if of is not None:
+            yield Cause(Effects.UNKNOWN, "is not understood")
+            yield from of_text(node.function, known)
         case c.Verbatim(text=text) | c.Opaque(text=text):
             yield Cause(Effects.UNKNOWN, "is not understood")
             yield from of_text(text, known)

@@ -51,7 +51,7 @@ def int_value(expr: c.Expr, names: Mapping[str, int] = {}) -> int | None:
             return None if inside is None else _converted(inside, type_.base)
         case c.SizeOf(type=type_):
             return 8 if type_.is_pointer else byte_size(type_.base)
-        case c.Call(function=function, args=(left, right)) if function in _EXTREMES:
+        case c.Call(function=function, args=(left, right), of=None) if function in _EXTREMES:
             a, b = int_value(left, names), int_value(right, names)
             return None if a is None or b is None else _EXTREMES[function](a, b)
     return None
@@ -91,7 +91,7 @@ def _fold_one(node: c.Expr) -> c.Expr:
         case c.SizeOf(type=type_):
             size = 8 if type_.is_pointer else size_of(type_.base)
             return node if size is None else c.Number(f"{size}", size)
-        case c.Call(function=function, args=(c.Number(value=int(a)), c.Number(value=int(b)))) if (
+        case c.Call(function=function, args=(c.Number(value=int(a)), c.Number(value=int(b))), of=None) if (
             function in _EXTREMES
         ):
             return integer(_EXTREMES[function](a, b))

@@ -123,6 +123,8 @@ def known_names(tokens: Sequence[Token], language: str) -> Known:
     variables: set[str] = set()
     for at, token in enumerate(tokens):
         following = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if following in ("alignas", "__align__") and token.text in ("struct", "class", "union"):
+            following = _behind_group(tokens, at + 2)
         if (
             token.text in ("typename", "class", "struct", "union", "enum", "using")
             and following.isidentifier()
@@ -140,6 +142,16 @@ def known_names(tokens: Sequence[Token], language: str) -> Known:
             variables.add(token.text)
     found = frozenset(types - {"class"})
     return Known(found, frozenset(variables - found), frozenset(templates), frozenset(namespaces))
+
+
+def _behind_group(tokens: Sequence[Token], at: int) -> str:
+    """The word behind the parentheses that open at `at`."""
+    depth = 0
+    for end in range(at, min(at + 40, len(tokens) - 1)):
+        depth += {"(": 1, ")": -1}.get(tokens[end].text, 0)
+        if depth == 0:
+            return tokens[end + 1].text
+    return ""
 
 
 def _names_a_variable(before: Token, token: Token, language: str) -> bool:
@@ -166,8 +178,9 @@ def _template_name(tokens: Sequence[Token], at: int) -> set[str]:
         return set()
     for position in range(end + 1, min(end + 200, len(tokens))):
         token, following = tokens[position], tokens[min(position + 1, len(tokens) - 1)].text
-        if token.text in ("struct", "class", "using") and following.isidentifier():
-            return {following}
+        if token.text in ("struct", "class", "union", "using") and following.isidentifier():
+            aligned = following in ("alignas", "__align__")
+            return {_behind_group(tokens, position + 2) if aligned else following}
         is_callable = token.kind == "word" and following in ("(", "<") and token.text not in _NO_FUNCTIONS
         if is_callable and not is_builtin_type(token.text):
             return {token.text}

@@ -11,9 +11,18 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
-from tunesmith.csource.specialise import complete_arguments, file_meaning, specialise, template_meaning
-from tunesmith.csource.substitution import Placed, Placer
-from tunesmith.csource.types import Types, declared_types, type_of
+from tunesmith.csource.objects import Objects
+from tunesmith.csource.printing import print_expr
+from tunesmith.csource.simplify import simplified
+from tunesmith.csource.specialise import (
+    complete_arguments,
+    file_meaning,
+    specialise,
+    split_entry,
+    template_meaning,
+)
+from tunesmith.csource.substitution import Placed, Placer, with_unique_names
+from tunesmith.csource.types import Types, declared_types, is_integer, type_of
 
 _MAX_STACK = 24
 _MAX_CALLS = 2000
@@ -23,35 +32,69 @@ _MAX_CALLS = 2000
 class Inlined:
     function: c.Function
     notes: tuple[str, ...]  # calls that had to stay, with the reason and the line
+    source: c.Source  # without functions that bear a library's name and take a record of the file
 
 
 def inline(function: c.Function, source: c.Source) -> Inlined:
     work = _Inliner(function, source)
+    function = work.function
     body = work.block(function.body, (), 0)
-    result = replace(function, body=fold_statements((*work.placer.shared, *body)))
+    result = replace(function, body=(*work.placer.shared, *body))
+    if work.objects.active and not work.notes:
+        result = work.objects.lowered(result)
+        result = replace(result, body=simplified(result.body))
+    result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     work.note_other_calls(result)
-    return Inlined(result, tuple(dict.fromkeys(work.notes)))
+    return Inlined(result, tuple(dict.fromkeys(work.notes)), work.objects.source)
+
+
+def _as_text(node: c.Expr) -> c.Expr:
+    """A method of what is not known here: anything may happen to what it names."""
+    if isinstance(node, c.Call) and node.of is not None:
+        return c.Opaque(print_expr(node), walk.names_in(node))
+    return node
 
 
 class _Inliner:
     def __init__(self, function: c.Function, source: c.Source) -> None:
         self.notes: list[str] = []
-        self._source = source
+        self._file, self._source = source, source
         self._types = declared_types(function)
         taken = set(self._types) | set(walk.declared_in(function.body)) | set(walk.names_in(function.body))
         taken |= {f.name for f in source.functions} | {name for name, _ in source.constants}
         taken |= {parameter.name for parameter in function.parameters}
+        taken.add("this")
         self.placer = Placer(taken, self._types, source)
+        self.objects = Objects(source, self._types, self.placer.fresh)
+        self._file = self._source = self.objects.source
+        self.function = self._with_elements(function) if self.objects.active else function
         self._calls = 0
         self._wanted: dict[str, bool] = {}
+
+    def _with_elements(self, function: c.Function) -> c.Function:
+        """Types of records under their settled names; parameters point to elements of records."""
+        function = self.objects.instances.settled(function)
+        taken = {parameter.name for parameter in function.parameters}
+        function = replace(function, body=with_unique_names(function.body, taken))
+        self._types.clear()
+        self._types.update(declared_types(function))
+        for name in self._types:
+            self.placer.take(name)
+        flat = self.objects.places.flat_type
+        parameters = tuple(replace(p, type=flat(p.name, p.type)) for p in function.parameters)
+        return replace(function, parameters=parameters)
 
     def block(self, stmts: tuple[c.Stmt, ...], stack: tuple[str, ...], depth: int) -> tuple[c.Stmt, ...]:
         if depth > c.MAX_DEPTH:
             raise c.TooDeep
         done: list[c.Stmt] = []
         for stmt in stmts:
-            done.extend(self._statement(stmt, stack, depth + 1))
+            for part in self.objects.prepared(stmt) if self.objects.active else (stmt,):
+                done.extend(self._statement(part, stack, depth + 1))
         return tuple(done)
+
+    def _finished(self, stmt: c.Stmt) -> tuple[c.Stmt, ...]:
+        return self.objects.finished(stmt) if self.objects.active else (stmt,)
 
     def _statement(self, stmt: c.Stmt, stack: tuple[str, ...], d: int) -> tuple[c.Stmt, ...]:
         before: list[c.Stmt] = []
@@ -72,6 +115,8 @@ class _Inliner:
                 return (walk.map_blocks(stmt, block),)
             case c.Evaluate(expr=c.Call() as call) if self._is_wanted(call):
                 call = replace(call, args=tuple([hoisted(arg) for arg in call.args]))
+                if call.of is None and self._short(call, stack) is not None:  # a place that nobody takes
+                    return tuple(before)
                 placed = self._place(call, stmt, stack)
                 return (*before, *((replace(stmt, expr=call),) if placed is None else _without_value(placed)))
             case c.Evaluate(
@@ -84,9 +129,10 @@ class _Inliner:
                     return (*before, replace(stmt, expr=replace(assign, value=call)))
                 if placed.value is None or placed.value == assign.target:
                     return (*before, *placed.body)
-                return (*before, *placed.body, replace(stmt, expr=replace(assign, value=placed.value)))
+                done: c.Stmt = replace(stmt, expr=replace(assign, value=placed.value))
+                return (*before, *placed.body, *self._finished(done))
         done = walk.map_parts(stmt, hoisted, block)
-        return (*before, done)
+        return (*before, *self._finished(done))
 
     # -- calls inside expressions -------------------------------------------------------------------
 
@@ -101,7 +147,7 @@ class _Inliner:
                 return part
             short = self._short(part, stack)
             if short is not None:
-                return short
+                return self._shortened(short, part, stmt, stack, before)
             if part.function in sometimes:
                 self._note(part, "it is called only under a condition inside an expression", stmt.line)
                 return part
@@ -116,18 +162,41 @@ class _Inliner:
 
         return walk.map_expr(expr, node)
 
+    def _shortened(
+        self, short: c.Expr, call: c.Call, stmt: c.Stmt, stack: tuple[str, ...], before: list[c.Stmt]
+    ) -> c.Expr:
+        """An expression that stands for a call, with what is called in it by a sign put in place as well."""
+        if not self.objects.active:
+            return short
+        found: list[c.Stmt] = []
+        done = self.objects.expr(short, found, stmt.line)
+        if len(stack) > _MAX_STACK:
+            raise c.Unreadable("functions call each other too deep", stmt.line)
+        inner = (*stack, call.function)
+        for part in found:
+            before.extend(self._statement(part, inner, 0))
+        return self._hoisted(done, stmt, inner, before)
+
     def _refuse_in_head(self, exprs: tuple[c.Expr, ...], line: int) -> None:
         for call in (call for expr in exprs for call in walk.calls_in(expr)):
             if self._is_wanted(call):
                 self._note(call, "it stands in the head of a loop", line)
 
     def _note(self, call: c.Call, why: str, line: int) -> None:
-        self.notes.append(f"line {line}: {call.function} stays a call: {why}")
+        self.notes.append(f"line {line}: {call.function.partition('#')[0]} stays a call: {why}")
 
     def _is_wanted(self, call: c.Call) -> bool:
+        if self.objects.active:
+            made = self.objects.overloads.made
+            if len(made) != len(self._source.functions) - len(self._file.functions):
+                self._source = replace(self._file, functions=(*self._file.functions, *made.values()))
+            if call.of is None and self.objects.concerns(call):
+                return bool(own_functions(call, self._source))
         if call.function not in self._wanted:
             own = own_functions(call, self._source)
-            self._wanted[call.function] = any(side_effect(f, self._source) or not f.text for f in own)
+            self._wanted[call.function] = any(
+                side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) for f in own
+            )
         return self._wanted[call.function] and bool(own_functions(call, self._source))
 
     def note_other_calls(self, function: c.Function) -> None:
@@ -150,7 +219,7 @@ class _Inliner:
                 raise c.Unreadable("functions call each other too deep")
             if self._calls > _MAX_CALLS:
                 raise c.Unreadable(f"more than {_MAX_CALLS} calls were put in place already")
-            function = resolve(call, self._types, self._source)
+            function = self._resolved(call)
             if isinstance(function, str):
                 raise c.Unreadable(function)
             placed = self.placer.place(function, call.args, stmt.line, updated)
@@ -162,12 +231,24 @@ class _Inliner:
         body = self.block(placed.body, (*stack, call.function), len(stack) + 1)
         return replace(placed, body=body)
 
+    def _resolved(self, call: c.Call) -> c.Function | str:
+        function = resolve(call, self._types, self._source)
+        if isinstance(function, str) or not self.objects.active:
+            return function
+        function = self.objects.instances.settled(function)
+        taken = {parameter.name for parameter in function.parameters}
+        return replace(function, body=with_unique_names(function.body, taken))
+
     def _short(self, call: c.Call, stack: tuple[str, ...]) -> c.Expr | None:
         """The call as an expression, where the function is only one itself and calls none in turn."""
         if call.function in stack:
             return None
-        function = resolve(call, self._types, self._source)
-        if isinstance(function, str) or any(self._is_wanted(inner) for inner in walk.calls_in(function.body)):
+        function = self._resolved(call)
+        if isinstance(function, str):
+            return None
+        if function.result.reference and call.function in self.objects.overloads.made:
+            return self.placer.as_place(function, call.args)
+        if any(self._is_wanted(inner) for inner in walk.calls_in(function.body)):
             return None
         return self.placer.as_expression(function, call.args)
 
@@ -193,8 +274,18 @@ def _sometimes_evaluated(expr: c.Expr) -> frozenset[str]:
     return frozenset(found)
 
 
+def _is_index_arithmetic(function: c.Function) -> bool:
+    """`ceil_div(n, 4)`: an expression of integers, put in place so that extents are seen."""
+    last = function.body[0] if len(function.body) == 1 else None
+    types = [function.result, *(parameter.type for parameter in function.parameters)]
+    plain = all(is_integer(type_) and not type_.reference and type_.base != "bool" for type_ in types)
+    return plain and isinstance(last, c.Return) and last.value is not None and not function.template
+
+
 def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     """The file's functions a call may mean, by name and number of arguments."""
+    if call.of is not None:
+        return []
     return [
         function
         for function in source.functions
@@ -223,7 +314,7 @@ def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
         exact = [f for f in (*candidates, *special) if not f.template and _matches(f, given)]
         candidates = exact or [f for f in candidates if f.template]
     # With template arguments at the call, it means a template or what is written for one.
-    fits = [f for f in candidates if not call.template_args or f.text.startswith("template")]
+    fits = [f for f in candidates if not call.template_args or f.template or f.text.startswith("template")]
     if len(fits) != 1:
         return f"which {call.function} is called cannot be told from its arguments"
     function = fits[0]
@@ -254,9 +345,9 @@ def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source)
         found = {
             text
             for formal, arg in zip(function.parameters, call.args, strict=True)
-            if formal.type.base == parameter.name and (text := _deduced_text(formal.type, arg, types, source))
+            if (text := _deduced_text(parameter.name, formal.type, arg, types, source))
         }
-        if parameter.kind == "type" and len(found) == 1:
+        if len(found) == 1:
             texts.append(found.pop())
         elif parameter.default:
             break
@@ -265,9 +356,15 @@ def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source)
     return tuple(texts)
 
 
-def _deduced_text(formal: c.Type, arg: c.Expr, types: Types, source: c.Source) -> str:
+def _deduced_text(name: str, formal: c.Type, arg: c.Expr, types: Types, source: c.Source) -> str:
     type_ = type_of(arg, types, source.functions, source.language)
     if type_ is None or type_.pointers < formal.pointers:
+        return ""
+    if "<" in formal.base and formal.pointers == type_.pointers:  # vec<T, N> of vec<float, 4>
+        (head, pattern), (own, given) = split_entry(formal.base), split_entry(type_.base)
+        fits = head == own and len(pattern) == len(given)
+        return next((g for p, g in zip(pattern, given, strict=True) if p == name), "") if fits else ""
+    if formal.base != name:
         return ""
     extra = type_.pointers - formal.pointers
     const = "const " if type_.const and not formal.const and type_.pointers else ""

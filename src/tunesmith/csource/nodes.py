@@ -87,7 +87,7 @@ class Ternary:
 class Call:
     """Of a function by its name; casts are `Cast`, also those written as functions or static_cast.
 
-    `of`: the object whose method it is. That is never read, only made: what is read is `Opaque`.
+    `of`: the object whose method it is.
     """
 
     function: str
@@ -310,6 +310,7 @@ Stmt = (
 class Parameter:
     type: Type
     name: str
+    default: Expr | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -338,6 +339,23 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Record:
+    """A structure, class or union. Methods are functions whose first parameter is `this`, a reference to the
+    object; constructors bear the record's name, conversions that of their type: "operator float"."""
+
+    name: str
+    fields: tuple[Declare, ...] = ()
+    methods: tuple[Function, ...] = ()
+    template: tuple[TemplateParameter, ...] = ()
+    specialises: tuple[str, ...] = ()  # vec<half, N>: the arguments it is written for
+    constants: tuple[tuple[str, Expr], ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+    is_union: bool = False
+    unread: str = ""  # why it is not understood: nothing is concluded from the rest then
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
 class Source:
     """A whole file: its functions in order, and everything else that is no function as text, in order."""
 
@@ -348,6 +366,9 @@ class Source:
     constants: tuple[tuple[str, Expr], ...] = ()  # constexpr and const variables of the file
     aliases: tuple[tuple[str, str], ...] = ()  # typedef and using: name -> type
     shared: tuple[Declare, ...] = ()  # shared memory declared at file scope
+    records: tuple[Record, ...] = ()  # their text is in the preamble
+    operators: tuple[Function, ...] = ()  # free ones, "operator+"; their text is in the preamble
+    namespaces: frozenset[str] = frozenset()  # its own: names are read without them
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers
 
 

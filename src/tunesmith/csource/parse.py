@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from tunesmith.csource import nodes as c
 from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names
 from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
-from tunesmith.csource.parse_statements import KERNEL_WORDS, FunctionReader
+from tunesmith.csource.parse_lambdas import LambdaReader
+from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
+from tunesmith.csource.parse_statements import KERNEL_WORDS
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.csource.syntax import syntax_nodes, syntax_tree
 from tunesmith.csource.types import canonical, integer, of_type
@@ -54,6 +56,9 @@ def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[st
         constants=tuple(found.constants.items()),
         aliases=tuple(found.aliases.items()),
         shared=tuple(found.shared),
+        records=with_outside(found.records, found.methods),
+        operators=tuple(found.operators),
+        namespaces=known.namespaces,
         unread=(*prepared.problems, *found.unread),
     )
 
@@ -106,6 +111,9 @@ class _Found:
     constants: dict[str, c.Expr] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     shared: list[c.Declare] = field(default_factory=list)
+    records: list[c.Record] = field(default_factory=list)
+    operators: list[c.Function] = field(default_factory=list)
+    methods: list[OutsideMethod] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
 
@@ -113,7 +121,7 @@ class _FileReader:
     def __init__(self, place: GrammarText, found: _Found) -> None:
         self.place = place
         self.found = found
-        self.reader = FunctionReader(place)
+        self.reader = LambdaReader(place)
 
     def read(self, root: Node) -> None:
         pending = list(reversed(root.named_children))
@@ -164,9 +172,17 @@ class _FileReader:
             self._enumerators(node)
         elif node.has_error:
             self._unread(node, "this could not be read")
-        elif node.type == "struct_specifier":
+        elif node.type in RECORDS:
+            self._record(node, ())
             self._static_functions(node)
         self.found.preamble.append(text)
+
+    def _record(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
+        if self.place.language == "opencl":
+            return
+        records, friends = RecordReader(self.place, self.reader).records(node, template)
+        self.found.records += records
+        self.found.operators += friends
 
     def _static_functions(self, node: Node) -> None:
         """`Op::apply` of a struct: read to be put in place; its text stays in the struct."""
@@ -262,6 +278,8 @@ class _FileReader:
                 template += self.reader.template_parameters(inner.child_by_field_name("parameters"))
                 inner = inner.named_children[-1]
             if inner.type != "function_definition":
+                if inner.type in RECORDS and not inner.has_error:
+                    self._record(inner, template)
                 self._other(node)
                 return
             start, end = self._token_range(node)
@@ -273,14 +291,21 @@ class _FileReader:
             if inner.has_error:
                 self._unread(inner, f"{self.reader.function_name(inner)} could not be read, it stumbles here")
                 return
+            outside = RecordReader(self.place, self.reader).outside(inner, template)
+            if outside is not None:
+                self.found.methods.append(outside)
+                self.found.preamble.append(layout(self.place.tokens[start:end]).strip())
+                return
             tokens = self.place.tokens[start:end]
             text, commented = layout(tokens), layout(tokens, with_comments=True).strip()
             found = self.reader.function(inner, template, words, text)
             if found is None:
+                operator = self.reader.function(inner, template, words, "", operators=True)
+                self.found.operators += [operator] if operator is not None else []
                 self.found.preamble.append(text.strip())
             else:
                 found = replace(found, commented=commented, comments=tokens[0].comments)
-                self.found.functions.append(found)
+                self.found.functions += [*self.reader.taken(), found]
         except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)
             self.found.unread.append(

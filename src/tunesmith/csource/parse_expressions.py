@@ -148,11 +148,11 @@ class ExpressionReader(TypeReader):
         # Names declared as pointers or arrays in the function being read: `*(i + p)` is p[i].
         self.pointers: set[str] = set()
         # All names declared in it: a call of one is the call of a lambda, which is not understood.
-        self.variables: set[str] = set()
+        self.variables: dict[str, c.Type] = {}
 
-    def declare(self, name: str, is_pointer: bool) -> None:
-        self.variables.add(name)
-        if is_pointer:
+    def declare(self, name: str, type_: c.Type) -> None:
+        self.variables[name] = type_
+        if type_.is_pointer:
             self.pointers.add(name)
 
     def expr(self, node: Node | None, depth: int = 0) -> c.Expr:
@@ -207,6 +207,8 @@ class ExpressionReader(TypeReader):
                 return c.Name(self.qualified(node))
             case "null":
                 return c.Name("nullptr")
+            case "this":
+                return c.Name("this")
         return self.opaque(node)
 
     def opaque(self, node: Node) -> c.Opaque:
@@ -310,6 +312,10 @@ class ExpressionReader(TypeReader):
             inner = _only_child(function)
             if inner is not None and inner.type in ("identifier", "qualified_identifier"):
                 return self._converted(c.Type(canonical(self.place.short(inner), self.language)), args)
+        if function.type == "field_expression":
+            return self._method_call(node, function, args, d)
+        if (called := self.lambda_called(function, args)) is not None:
+            return called
         template_args: tuple[str, ...] = ()
         name = function
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
@@ -339,6 +345,28 @@ class ExpressionReader(TypeReader):
         if self.place.is_type(whole) and not template_args:
             return self._converted(c.Type(canonical(whole, self.language)), args)
         return self._known_call(whole, args, template_args)
+
+    def lambda_called(self, function: Node, args: tuple[c.Expr, ...]) -> c.Expr | None:
+        """The call of a lambda as that of a function; None for any other."""
+        return None
+
+    def _method_call(self, node: Node, function: Node, args: tuple[c.Expr, ...], d: int) -> c.Expr:
+        named, base = function.child_by_field_name("field"), function.child_by_field_name("argument")
+        if named is not None and named.type == "dependent_name" and named.named_children:
+            named = named.named_children[0]  # v.template load<4>(p)
+        if named is None or base is None or self.language == "opencl":
+            return self.opaque(node)
+        template_args: tuple[str, ...] = ()
+        if named.type == "template_method":
+            listed = named.child_by_field_name("arguments")
+            template_args = tuple(self.place.short(a) for a in listed.named_children) if listed else ()
+            named = named.child_by_field_name("name") or named
+        if named.type != "field_identifier":
+            return self.opaque(node)
+        of = self.expr(base, d)
+        if any(child.type == "->" for child in function.children):
+            of = of if of == c.Name("this") else c.Index(of, _ZERO)
+        return c.Call(self.place.short(named), args, template_args, of)
 
     def _converted(self, type_: c.Type, args: tuple[c.Expr, ...]) -> c.Expr:
         return c.Cast(type_, args[0]) if len(args) == 1 else c.Braces(args, type_)

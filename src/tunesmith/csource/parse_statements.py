@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.lex import read_number
+from tunesmith.csource.parse_assembly import AsmOperand, as_statements
 from tunesmith.csource.parse_expressions import Declarator, ExpressionReader, Specifiers, plain_value
 from tunesmith.csource.types import canonical, integer
 from tunesmith.csource.walk import commented, statements_in
@@ -59,7 +60,7 @@ class StatementReader(ExpressionReader):
                 test = self.expr(condition)
                 return (_once(c.While(test, body, node.type == "do_statement", line=line)),)
             case "return_statement":
-                value = next(iter(_parts(node)), None)
+                value = next(iter(parts_of(node)), None)
                 return (c.Return(None if value is None else self.expr(value), line=line),)
             case "break_statement" | "continue_statement":
                 return (c.Jump("break" if node.type == "break_statement" else "continue", line=line),)
@@ -73,14 +74,32 @@ class StatementReader(ExpressionReader):
         return c.Verbatim(self.place.written(node), self.place.names(node), line=line)
 
     def _expression_statement(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
-        inside = _parts(node)
+        inside = parts_of(node)
         if not inside:
             return ()
         if inside[0].type == "gnu_asm_expression":
-            return (self._verbatim(node, line),)
+            return self._assembly(node, inside[0], line)
         if inside[0].type == "comma_expression":
             return tuple(c.Evaluate(part, line=line) for part in self.commas(inside[0]))
         return (c.Evaluate(self.expr(inside[0]), line=line),)
+
+    def _assembly(self, node: Node, inside: Node, line: int) -> tuple[c.Stmt, ...]:
+        try:
+            outputs, inputs = (
+                [self._operand(part) for part in parts_of(inside.child_by_field_name(f"{side}_operands"))]
+                for side in ("output", "input")
+            )
+        except c.Unreadable:
+            return (self._verbatim(node, line),)
+        found = as_statements(self.place.written(node), outputs, inputs, self.variables, line)
+        return (self._verbatim(node, line),) if found is None else found
+
+    def _operand(self, node: Node) -> AsmOperand:
+        constraint, value = node.child_by_field_name("constraint"), node.child_by_field_name("value")
+        if constraint is None or value is None or node.child_by_field_name("symbol") is not None:
+            raise self.place.trouble(node, "", " is an operand that is not understood")
+        words = self.place.words(constraint.start_byte, constraint.end_byte)
+        return AsmOperand("".join(word.text for word in words).strip('"'), self.expr(value))
 
     def _attributed(self, node: Node, d: int) -> tuple[c.Stmt, ...]:
         """`#pragma unroll` reached the grammar as [[unroll]]."""
@@ -103,7 +122,7 @@ class StatementReader(ExpressionReader):
         then, otherwise = node.child_by_field_name("consequence"), node.child_by_field_name("alternative")
         about_rest: tuple[c.Comment, ...] = ()
         if otherwise is not None and otherwise.type == "else_clause":
-            start, otherwise = otherwise.start_byte, next(reversed(_parts(otherwise)), None)
+            start, otherwise = otherwise.start_byte, next(reversed(parts_of(otherwise)), None)
             if otherwise is not None and otherwise.type == "compound_statement":
                 about_rest = self.place.comments(start, otherwise.start_byte + 1)
         return c.If(
@@ -143,11 +162,22 @@ class StatementReader(ExpressionReader):
             declarators = node.children_by_field_name("declarator")
             if not declarators or specifiers.words & {"mutable", "thread_local", "inline"}:
                 return (self._verbatim(node, line),)
-            return tuple([self._declared(specifiers, part, line) for part in declarators])
+            plain = [part for part in declarators if not self._is_lambda(part)]
+            return tuple([self._declared(specifiers, part, line) for part in plain])
         except c.TooDeep:
             raise
         except c.Unreadable:
             return (self._verbatim(node, line),)  # kept as text: only what names it is not understood
+
+    def lambda_declared(self, name: str, value: Node) -> bool:
+        """Whether a variable that is set to a lambda was read as a function."""
+        return False
+
+    def _is_lambda(self, node: Node) -> bool:
+        value, name = node.child_by_field_name("value"), node.child_by_field_name("declarator")
+        if value is None or name is None or value.type != "lambda_expression" or name.type != "identifier":
+            return False
+        return self.lambda_declared(self.place.short(name), value)
 
     def _declared(self, specifiers: Specifiers, node: Node, line: int) -> c.Declare:
         with_value = node.type == "init_declarator"
@@ -158,7 +188,7 @@ class StatementReader(ExpressionReader):
         if found.arguments is not None:
             init = self._constructed(found)
         elif value is not None and value.type == "argument_list":
-            init = _construction(found, tuple(self.expr(a) for a in _parts(value)))
+            init = _construction(found, tuple(self.expr(a) for a in parts_of(value)))
         elif value is not None:
             init = self.expr(value)
         storage = _storage(specifiers, found.type, self.place.language)
@@ -170,14 +200,14 @@ class StatementReader(ExpressionReader):
                 raise c.Unreadable("an array without a size", line)
             count = integer(len(init.items) if isinstance(init, c.Braces) else 0)
             dims = tuple(self.expr(dim) if dim is not None else count for dim in found.dims)
-        self.declare(found.name, found.type.is_pointer or bool(found.dims))
+        self.declare(found.name, replace(found.type, pointers=found.type.pointers + len(found.dims)))
         align = None if specifiers.align is None else self.expr(specifiers.align)
         return c.Declare(found.type, found.name, init, dims, storage, align, line=line)
 
     def _constructed(self, found: Declarator) -> c.Expr:
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
         items: list[c.Expr] = []
-        for parameter in _parts(found.arguments):
+        for parameter in parts_of(found.arguments):
             words = self.place.words(parameter.start_byte, parameter.end_byte)
             if len(words) != 1 or words[0].kind != "word" or self.place.is_type(words[0].text):
                 raise c.Unreadable("a function is declared inside a function", self.place.line(parameter))
@@ -235,9 +265,14 @@ class FunctionReader(StatementReader):
     """A function's head: its name, its parameters and those of its template; its body is statements."""
 
     def function(
-        self, node: Node, template: tuple[c.TemplateParameter, ...], words: set[str], text: str
+        self,
+        node: Node,
+        template: tuple[c.TemplateParameter, ...],
+        words: set[str],
+        text: str,
+        operators: bool = False,
     ) -> c.Function | None:
-        """None: an operator, which is used by its sign, so that only the compiler needs it."""
+        """None: an operator, which is used by its sign; with `operators` "operator+"."""
         declarator = node.child_by_field_name("declarator")
         result = self.specifiers(node).type
         while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
@@ -251,16 +286,17 @@ class FunctionReader(StatementReader):
             raise c.Unreadable("its head is not understood", self.place.line(node))
         specialises: tuple[str, ...] = ()
         if name.type == "template_function":
-            specialises = tuple(self.place.short(a) for a in _parts(name.child_by_field_name("arguments")))
+            specialises = tuple(self.place.short(a) for a in parts_of(name.child_by_field_name("arguments")))
             name = name.child_by_field_name("name") or name
-        if name.type == "operator_name":
+        if name.type == "operator_name" and not operators:
             return None
-        if name.type not in ("identifier", "field_identifier"):
+        known = ("operator_name", "qualified_identifier") if operators else ()
+        if name.type not in ("identifier", "field_identifier", *known):
             raise self.place.trouble(name, "", " is a form of function that is not understood")
-        self.pointers, self.variables = set(), set()
+        self.pointers, self.variables = set(), {}
         parameters = self._parameters(declarator.child_by_field_name("parameters"))
         return c.Function(
-            self.place.short(name),
+            self.place.short(name).replace(" ", ""),
             parameters,
             self.block(node.child_by_field_name("body")),
             result,
@@ -270,6 +306,22 @@ class FunctionReader(StatementReader):
             text=text.strip(),
             line=self.place.line(name),
         )
+
+    def headless(
+        self,
+        node: Node,
+        declarator: Node | None,
+        name: str,
+        result: c.Type,
+        template: tuple[c.TemplateParameter, ...],
+    ) -> c.Function:
+        """A constructor or a conversion, which has no type before its name."""
+        if declarator is None:
+            raise c.Unreadable("its head is not understood", self.place.line(node))
+        self.pointers, self.variables = set(), {}
+        parameters = self._parameters(declarator.child_by_field_name("parameters"))
+        body = self.block(node.child_by_field_name("body"))
+        return c.Function(name, parameters, body, result, template=template, line=self.place.line(node))
 
     def function_name(self, node: Node) -> str:
         declarator = node.child_by_field_name("declarator")
@@ -281,20 +333,21 @@ class FunctionReader(StatementReader):
 
     def _parameters(self, node: Node | None) -> tuple[c.Parameter, ...]:
         found: list[c.Parameter] = []
-        for child in _parts(node):
+        for child in parts_of(node):
             if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
                 raise self.place.trouble(child, "the parameter ", " is not understood")
             declared = self.declared(child)
             type_ = replace(declared.type, pointers=declared.type.pointers + len(declared.dims))
             if type_ == c.Type("void") and not declared.name:
                 continue
-            self.declare(declared.name, type_.is_pointer)
-            found.append(c.Parameter(type_, declared.name))
+            self.declare(declared.name, type_)
+            value = child.child_by_field_name("default_value")
+            found.append(c.Parameter(type_, declared.name, None if value is None else self.expr(value)))
         return tuple(found)
 
     def template_parameters(self, node: Node | None) -> tuple[c.TemplateParameter, ...]:
         found: list[c.TemplateParameter] = []
-        for child in _parts(node):
+        for child in parts_of(node):
             match child.type:
                 case "type_parameter_declaration" | "optional_type_parameter_declaration":
                     default = child.child_by_field_name("default_type")
@@ -313,6 +366,6 @@ class FunctionReader(StatementReader):
         return "" if node is None else self.place.short(node)
 
 
-def _parts(node: Node | None) -> list[Node]:
+def parts_of(node: Node | None) -> list[Node]:
     """What stands below a node, without comments."""
     return [child for child in node.named_children if child.type != "comment"] if node is not None else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.conditions import ConditionReader
@@ -16,6 +16,7 @@ _MAX_NESTING = 60
 _PREDEFINED: dict[str, tuple[tuple[str, str], ...]] = {
     "cuda": (
         ("__CUDACC__", "1"), ("__CUDACC_RTC__", "1"), ("__CUDA_ARCH__", "900"), ("__cplusplus", "201703L"),
+        ("__CUDACC_VER_MAJOR__", "13"), ("__CUDACC_VER_MINOR__", "0"), ("__CUDACC_VER_BUILD__", "0"),
     ),
     "hip": (
         ("__HIPCC__", "1"), ("__HIP__", "1"), ("__HIP_DEVICE_COMPILE__", "1"), ("__HIP_PLATFORM_AMD__", "1"),
@@ -26,6 +27,11 @@ _PREDEFINED: dict[str, tuple[tuple[str, str], ...]] = {
         ("CL_VERSION_1_0", "100"), ("CL_VERSION_1_1", "110"), ("CL_VERSION_1_2", "120"),
     ),
 }  # fmt: skip
+
+
+# Any of these may compile what is read here: a condition must mean the same to all of them.
+_OF_HEADERS = frozenset({"CUDART_VERSION", "CUDA_VERSION"})  # which of the toolkit's headers have, not all
+_VERSIONS = ((12, 0), (12, 4), (12, 8), (12, 9), (13, 0), (13, 1), (13, 4), (14, 0))
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,10 @@ class Preprocessed:
 def preprocess(text: str, language: str, defines: Iterable[tuple[str, str]] = ()) -> Preprocessed:
     """Unknown identifiers in an #if count as 0, as the language says."""
     work = _Preprocessor(language != "opencl")  # which includes nothing of the standard
-    for name, value in (*_PREDEFINED.get(language, ()), *defines):
+    for name, value in _PREDEFINED.get(language, ()):
+        work.define(f"{name} {value}", 0)
+    work.note_versions()
+    for name, value in defines:
         work.define(f"{name} {value}", 0)
     for token in lex(text):
         work.take(token)
@@ -97,7 +106,11 @@ class _Preprocessor:
         self.problems: list[str] = []
         self.open_conditions: list[_ConditionalPart] = []
         self._macros: dict[str, Macro] = {}
+        self._own_versions: dict[str, Macro] = {}  # macros that tell the compiler's version
         self._waiting: list[Token] = []  # not yet expanded: a macro's arguments may go over lines
+
+    def note_versions(self) -> None:
+        self._own_versions = {name: macro for name, macro in self._macros.items() if "_VER" in name}
 
     def take(self, token: Token) -> None:
         if token.kind != "directive":
@@ -159,15 +172,34 @@ class _Preprocessor:
             condition.on = condition.taken = word == "else" or self._holds("if", rest, line)
 
     def _holds(self, word: str, rest: str, line: int) -> bool:
+        if self._own_versions:
+            for token in lex(rest, line):
+                if token.text in _OF_HEADERS and token.text not in self._macros:
+                    raise Unreadable(f"#{word} {rest[:60]} depends on what a header defines", line)
         if word != "if":
             return (first_word(rest)[0] in self._macros) == (word == "ifdef")
         tokens = _decided_defined(lex(rest, line), self._macros)
         try:
-            expanded = _Expansion(self._macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)
-            return ConditionReader(expanded).value() != 0
+            found = {self._value(tokens, macros) for macros in self._versions()}
         except Unreadable as trouble:
             self.problems.append(f"line {line}: #if {rest[:60]} was taken as false: {trouble.reason}")
             return False
+        if len(found) > 1:
+            raise Unreadable(f"#if {rest[:60]} depends on which version of the compiler it is", line)
+        return found.pop()
+
+    def _value(self, tokens: list[Token], macros: Mapping[str, Macro]) -> bool:
+        return ConditionReader(_Expansion(macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
+
+    def _versions(self) -> Iterator[Mapping[str, Macro]]:
+        """The macros as each version of the compiler has them, unless the text defines these itself."""
+        if not self._own_versions or any(self._macros.get(n) is not m for n, m in self._own_versions.items()):
+            yield self._macros
+            return
+        for major, minor in _VERSIONS:
+            named = zip(self._own_versions, (major, minor, 0), strict=True)
+            found = {name: read_macro(f"{name} {value}") for name, value in named}
+            yield {**self._macros, **{name: m for name, m in found.items() if isinstance(m, Macro)}}
 
 
 def _pragmas(tokens: list[Token]) -> list[Token]:

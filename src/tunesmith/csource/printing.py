@@ -155,8 +155,13 @@ class _Printer:
         if self._opencl and call.function == "__syncthreads":
             return f"barrier({args or 'CLK_LOCAL_MEM_FENCE'})"
         template = f"<{', '.join(call.template_args)}>" if call.template_args else ""
-        method = "" if call.of is None else f"{self.expr(call.of, _POSTFIX, d)}."
-        return f"{method}{call.function}{template}({args})"
+        if call.of is None:
+            return f"{call.function}{template}({args})"
+        of = self.expr(call.of, _POSTFIX, d)
+        if isinstance(call.of, c.Cast) and not call.of.type.is_pointer:  # Reduce(temp).Sum(x)
+            type_ = print_type(call.of.type, "", self._language)
+            of = f"{type_}({self.expr(call.of.value, _ASSIGN, d)})"
+        return f"{of}.{call.function}{template}({args})"
 
     def _argument(self, arg: c.Expr, d: int) -> str:
         is_parameter = isinstance(arg, c.Name) and arg.name in self._parameters  # commas end it either way

@@ -94,6 +94,11 @@ def _filled(type_: c.Type, types: Mapping[str, c.Type]) -> c.Type:
 def _read(text: str) -> tuple[c.Stmt, ...]:
     source = read_source_tree(_FILE.format(text), "cuda")
     body = source.functions[0].body if len(source.functions) == 1 and not source.unread else ()
-    if not body or any(isinstance(node, c.Opaque | c.Verbatim) for node in walk.nodes_in(body)):
+    if not body or any(_is_unread(node) for node in walk.nodes_in(body)):
         raise ValueError(f"not understood as statements: {text}")
     return body
+
+
+def _is_unread(node: c.Expr | c.Stmt) -> bool:
+    is_method = isinstance(node, c.Call) and node.of is not None
+    return is_method or isinstance(node, c.Opaque | c.Verbatim)

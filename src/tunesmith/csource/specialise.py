@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
@@ -19,6 +19,7 @@ _MAX_TYPE_TEXT = 1000
 _LOCAL_ALIAS = re.compile(
     r"(?:using\s+(?P<new>\w+)\s*=\s*(?P<of>[^;]+?)|typedef\s+(?P<old>[^;]+?)\s+(?P<name>\w+))\s*;?"
 )
+_WORD = re.compile(r"(?<![\w:])[^\W\d]\w*")
 _IS_SAME = re.compile(r"(?:std::)?is_same(?:_v\s*<(?P<v>.*)>|\s*<(?P<value>.*)>::value)")
 _SIZE_OF = re.compile(r"sizeof\s*\(?\s*(\w+(?:\[0\])?)\s*\)?")
 
@@ -90,7 +91,7 @@ def _written(type_: c.Type) -> str:
 def file_meaning(source: c.Source) -> Meaning:
     """The file's typedefs, and its constants as far as they come to one number."""
     language = source.language
-    types = {name: _plain_type(text, language) for name, text in source.aliases}
+    types = {name: plain_type(text, language) for name, text in source.aliases}
     values: dict[str, c.Expr] = {}
     resolved = Meaning(types, {}, language)
     for name, value in source.constants:
@@ -102,7 +103,7 @@ def file_meaning(source: c.Source) -> Meaning:
     return Meaning(types, values, language)
 
 
-def _plain_type(text: str, language: str) -> c.Type:
+def plain_type(text: str, language: str) -> c.Type:
     words = text.replace("*", " * ").split()
     base = " ".join(word for word in words if word not in ("const", "volatile", "*", "typename"))
     return c.Type(canonical(base, language), words.count("*"), "const" in words, volatile="volatile" in words)
@@ -138,7 +139,7 @@ def _local_aliases(body: tuple[c.Stmt, ...], language: str) -> dict[str, c.Type]
         match_ = _LOCAL_ALIAS.fullmatch(node.text.strip()) if isinstance(node, c.Verbatim) else None
         if match_ is not None:
             name, text = match_["new"] or match_["name"], match_["of"] or match_["old"]
-            found[name] = _plain_type(" ".join(text.split()), language)
+            found[name] = plain_type(" ".join(text.split()), language)
     return found
 
 
@@ -158,12 +159,13 @@ def _types_in_text(text: str, meaning: Meaning) -> str:
 
 def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
     match node:
-        case c.Call(function=function, template_args=()) if function in meaning.functions:
+        case c.Call(function=function, template_args=(), of=None) if function in meaning.functions:
             return replace(meaning.functions[function], args=node.args)
         case c.Call(function=function, template_args=texts):
             is_type = "::" in function or "<" in function  # Op::apply, numeric_limits<T>::max
             changed_args = tuple(meaning.type_text(text) for text in texts)
-            return c.Call(meaning.type_text(function) if is_type else function, node.args, changed_args)
+            named = meaning.type_text(function) if is_type else function
+            return c.Call(named, node.args, changed_args, node.of)
         case c.Name(name=name) if "::" in name:
             return c.Name(meaning.type_text(name))
         case c.Opaque(text=text, names=names):
@@ -218,6 +220,7 @@ def _fold_locals(stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
     changed = walk.assigned_in(stmts)
     for stmt in stmts:
         now = fold_statements(substitute((stmt,), values)) if values else (stmt,)
+        now = walk.map_types(now, _in_types(values)) if values else now
         for part in now:
             if isinstance(part, c.Declare):
                 values.pop(part.name, None)
@@ -227,6 +230,20 @@ def _fold_locals(stmts: tuple[c.Stmt, ...], depth: int) -> tuple[c.Stmt, ...]:
                     continue
             done.append(walk.map_blocks(part, lambda body: _fold_locals(body, depth + 1)))
     return tuple(done)
+
+
+def _in_types(values: Mapping[str, c.Expr]) -> Callable[[c.Type], c.Type]:
+    """Local constants in template arguments of types: `vec<float, WIDTH>`."""
+    known = {name: value for name, value in values.items() if isinstance(value, c.Number)}
+
+    def written(match: re.Match[str]) -> str:
+        value = known.get(match.group())
+        return match.group() if value is None else str(value.value)
+
+    def type_(type_: c.Type) -> c.Type:
+        return replace(type_, base=_WORD.sub(written, type_.base)) if "<" in type_.base else type_
+
+    return type_
 
 
 def _local_constant(stmt: c.Declare) -> c.Expr | None:
@@ -252,6 +269,7 @@ class BoundKernel:
 def bind(source: c.Source, entry: str) -> BoundKernel | str:
     """The kernel of `name`, `ns::name<float, 128>`; a sentence where the entry cannot be followed."""
     name, texts = split_entry(entry)
+    texts = tuple(_without_namespaces(text, source) for text in texts)
     kernels = [function for function in source.functions if function.is_kernel and function.name == name]
     if not kernels:
         return _missing(source, name)
@@ -278,6 +296,13 @@ def bind(source: c.Source, entry: str) -> BoundKernel | str:
     return BoundKernel(replace(function, body=(*shared, *function.body)), source, arguments)
 
 
+def _without_namespaces(text: str, source: c.Source) -> str:
+    """A template argument in the words of the file, which is read without its own namespaces."""
+    for name in source.namespaces:
+        text = re.sub(rf"(?<![\w:]){re.escape(name)}::", "", text)
+    return text.removeprefix("::")
+
+
 def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
     """`ns::name<float, 128>` as ("name", ("float", "128"))."""
     head, bracket, rest = entry.strip().partition("<")
@@ -292,6 +317,8 @@ def _missing(source: c.Source, name: str) -> str:
     for reason in source.unread:
         if re.search(rf"\b{re.escape(name)}\b", reason):
             return reason
+    if not source.functions and source.unread:
+        return source.unread[0]
     others = ", ".join(function.name for function in source.functions if function.is_kernel)
     return f"the source has no kernel {name}" + (f"; it has {others}" if others else "")
 

@@ -15,7 +15,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import effects_of, is_pure
 from tunesmith.csource.printing import print_expr
-from tunesmith.csource.types import Types, declared_types, type_of
+from tunesmith.csource.types import INTEGERS, Types, declared_types, type_of
 
 _WORD = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[xyz]\b)?")
 
@@ -87,9 +87,9 @@ def _in_expr(expr: c.Expr, values: Mapping[str, c.Expr]) -> c.Expr:
         match node:
             case c.Name(name=name):
                 return values.get(name, node)
-            case c.Call(function=function, args=args, template_args=texts) if texts:
+            case c.Call(template_args=texts) if texts:
                 changed = tuple([_bare(replace_words(text, values)) for text in texts])
-                return c.Call(function, args, changed)
+                return replace(node, template_args=changed)
             case c.Opaque(text=text, names=names) if any(name in values for name in names):
                 return c.Opaque(replace_words(text, values), _names_after(names, values))
         return node
@@ -188,7 +188,7 @@ class Placer:
         last = function.body[0] if len(function.body) == 1 else None
         if not isinstance(last, c.Return) or last.value is None:
             return None
-        if function.result.base == "auto" or function.result.reference:
+        if function.result.reference:
             return None
         values: dict[str, c.Expr] = {}
         sometimes = any(
@@ -205,7 +205,34 @@ class Placer:
                 return None  # it may then never be evaluated
             values[parameter.name] = self._as_type(arg, parameter.type)
         value = substitute(last.value, values)
-        return self._as_type(value, function.result)
+        return value if function.result.base == "auto" else self._as_type(value, function.result)
+
+    def as_place(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
+        """The call as the place that it names, where the function is no more than `return place;`."""
+        last = function.body[0] if len(function.body) == 1 else None
+        if not isinstance(last, c.Return) or last.value is None or not _is_plain_place(last.value):
+            return None
+        values: dict[str, c.Expr] = {}
+        for parameter, arg in zip(function.parameters, args, strict=True):
+            uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
+            if not _is_plain_place(arg) or (uses != 1 and not is_pure(arg)):
+                return None
+            by_value = not parameter.type.reference
+            values[parameter.name] = self._as_index(arg, parameter.type) if by_value else arg
+        return substitute(last.value, values)
+
+    def _as_index(self, value: c.Expr, type_: c.Type) -> c.Expr:
+        """An index that fits either type is written without a cast."""
+        if isinstance(value, c.Number) and isinstance(value.value, int) and value.value >= 0:
+            return value
+        own = type_of(value, self._types, self._source.functions, self._source.language)
+        integers = own is not None and own.base in INTEGERS and type_.base in INTEGERS
+        if own is not None and integers and not own.pointers:
+            size, signed = INTEGERS[own.base]
+            into, into_signed = INTEGERS[type_.base]
+            if size < into or (size == into and signed == into_signed):
+                return value  # a negative index would be out of the object either way
+        return self._as_type(value, type_)
 
     def _as_type(self, value: c.Expr, type_: c.Type) -> c.Expr:
         own = type_of(value, self._types, self._source.functions, self._source.language)
@@ -232,15 +259,21 @@ class Placer:
             if _goes_in_directly(parameter, arg, function, args, changed, self._types, updated):
                 values[parameter.name] = arg
                 continue
-            fresh = self.fresh(parameter.name)
+            fresh = self.fresh("object" if parameter.name == "this" else parameter.name)
             values[parameter.name] = c.Name(fresh)
             const = parameter.type.const if parameter.type.is_pointer else parameter.name not in changed
             type_ = replace(parameter.type, const=const, reference=False, restrict=False)
             before.append(c.Declare(type_, fresh, arg, line=line))
             self._types[fresh] = type_
-        body, value = self._with_result(substitute(body, values), function, line)
-        self._types.update(declared_types(replace(function, parameters=()), body))
+        alone = replace(function, parameters=())
+        body = substitute(body, values)
+        self._types.update(declared_types(alone, body))
+        body, value = self._with_result(body, function, line)
+        self._types.update(declared_types(alone, body))
         return Placed((*before, *body), value)
+
+    def take(self, name: str) -> None:
+        self._taken.add(name)
 
     def fresh(self, name: str) -> str:
         return walk.fresh_name(name, self._taken)
@@ -268,7 +301,7 @@ class Placer:
     def _home(self, function: c.Function, declare: c.Declare) -> str:
         key = (function.name, declare)
         if key not in self._homes:
-            name = self._homes[key] = self.fresh(f"{function.name}_{declare.name}")
+            name = self._homes[key] = self.fresh(f"{_word(function.name)}_{declare.name}")
             self.shared.append(replace(declare, name=name))
             pointers = declare.type.pointers + (len(declare.dims) or int(declare.is_array))
             self._types[name] = replace(declare.type, pointers=pointers)
@@ -288,9 +321,18 @@ class Placer:
             return self._last_value(body[:-1], last, function, line)
         if is_void:
             return walk.without_exits(body), None
-        name = self.fresh(f"{function.name}_result")
+        name = self.fresh(f"{_word(function.name)}_result")
         result = replace(function.result, const=False, reference=False)
+        if result.base == "auto":
+            result = self._type_of_value(returns[0].value)
         return (c.Declare(result, name, line=line), *walk.without_exits(body, name)), c.Name(name)
+
+    def _type_of_value(self, value: c.Expr | None) -> c.Type:
+        language = self._source.language
+        found = None if value is None else type_of(value, self._types, self._source.functions, language)
+        if found is None:
+            raise c.Unreadable("the type of its value is not written")
+        return replace(found, const=found.const and found.is_pointer, reference=False)
 
     def _last_value(
         self, body: tuple[c.Stmt, ...], last: c.Return, function: c.Function, line: int
@@ -298,6 +340,8 @@ class Placer:
         value = last.value
         if value is None:
             return body, None
+        if function.result.reference and _is_plain_place(value):
+            return body, value
         result = replace(function.result, const=False, reference=False, restrict=False)
         if isinstance(value, c.Name):
             declared = next(
@@ -307,10 +351,16 @@ class Placer:
             if known is not None and (known.base, known.pointers) == (result.base, result.pointers):
                 return body, value
         if result.base == "auto":
-            raise c.Unreadable("the type of its value is not written")
-        name = self.fresh(f"{function.name}_result")
+            result = self._type_of_value(value)
+        name = self.fresh(f"{_word(function.name)}_result")
         const = result if result.is_pointer else replace(result, const=True)
         return (*body, c.Declare(const, name, value, line=last.line or line)), c.Name(name)
+
+
+def _word(name: str) -> str:
+    """The last word of a function's name: `vec<float, 4>::operator+#1` has none but operator."""
+    plain = name.partition("#")[0].rpartition("::")[2]
+    return re.sub(r"\W+", "", plain) or "value"
 
 
 def _goes_in_directly(
@@ -345,7 +395,10 @@ def _goes_in_directly(
     if known is None or (known.base, known.pointers) != (parameter.type.base, parameter.type.pointers):
         return False
     # A name goes in only if nothing the function does can change what it stands for.
-    through_reference = any(p.type.reference and not p.type.const for p in function.parameters)
+    through_reference = any(
+        p.type.reference and not p.type.const and walk.root(a)[0] in (None, arg.name)
+        for p, a in zip(function.parameters, args, strict=True)
+    )
     in_place = any(p.name in changed and a == arg for p, a in zip(function.parameters, args, strict=True))
     return not through_reference and not in_place and arg.name not in walk.assigned_in(c.Braces(args))
 

@@ -287,7 +287,7 @@ def type_of(
             return a if a is not None and b is not None and _value(a) == _value(b) else _joined(a, b)
         case c.Assign(target=target):
             return inner(target)
-        case c.Call():
+        case c.Call(of=None):
             return _call(expr, inner, known, language)
     return None
 

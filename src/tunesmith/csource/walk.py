@@ -183,6 +183,19 @@ def map_expr(expr: c.Expr, fn: Callable[[c.Expr], c.Expr], _depth: int = 0) -> c
     return fn(type(expr)(*parts))
 
 
+def map_below(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
+    """The expression with those directly below it passed through `fn`."""
+    parts: list[Any] = []
+    for name, is_below in _FIELDS[type(expr)]:
+        part = getattr(expr, name)
+        if is_below and isinstance(part, tuple):
+            part = tuple([fn(each) for each in part])
+        elif is_below and part is not None:
+            part = fn(part)
+        parts.append(part)
+    return type(expr)(*parts)
+
+
 def map_statements(
     stmts: Iterable[c.Stmt],
     on_expr: Callable[[c.Expr], c.Expr] | None = None,

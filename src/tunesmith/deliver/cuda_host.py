@@ -342,11 +342,15 @@ class HostProgram:
             body.append(f"    void* {args}[] = {{{listed}}};\n" if listed else "")
             kernel = f"*kernel_{kernels.index(launch.entry)}"
             started = f"start({kernel}, shape_{number}, {args}, device, stream)"
-            if number < len(entry.launches) - 1:
-                body.append(f"    const {self.api.status} error_{number} = {started};\n")
-                body.append(f"    if (error_{number} != {self.api.success}) return error_{number};\n")
-            else:
+            is_last = number == len(entry.launches) - 1
+            if is_last and launch.when is None:
                 body.append(f"    return {started};\n")
+                continue
+            body.append(f"    if (launched_{number}) {{\n" if launch.when is not None else "")
+            body.append(f"    const {self.api.status} error_{number} = {started};\n")
+            body.append(f"    if (error_{number} != {self.api.success}) return error_{number};\n")
+            body.append("    }\n" if launch.when is not None else "")
+            body.append(f"    return {self.api.success};\n" if is_last else "")
         taken = ", ".join(f"{p.type} {p.name}" for p in self.parameters)
         is_ready = f"static bool {name}_ready() {{ return {' && '.join(ready)}; }}\n" if line.may_fail else ""
         return (

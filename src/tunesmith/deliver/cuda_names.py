@@ -35,7 +35,13 @@ def unfit(dispatch_sizes: Iterable[str], entry: DispatchEntry) -> str | None:
     for launch in entry.launches:
         if left := set(PLACEHOLDER.findall(launch.entry)) & names:
             return f"{launch.entry} is another kernel for each {', '.join(sorted(left))}"
-        exprs = (*launch.grid, *launch.block, *(launch.cluster or ()), launch.shared or "0")
+        exprs = (
+            *launch.grid,
+            *launch.block,
+            *(launch.cluster or ()),
+            launch.shared or "0",
+            launch.when or "1",
+        )
         if unknown := sorted({n for text in exprs for n in parse(text).names} - names):
             return f"its launch depends on {unknown[0]}, which the caller does not say"
     return None
@@ -99,8 +105,12 @@ def shape_text(number: int, launch: DispatchLaunch, sizes: Mapping[str, str]) ->
     if launch.cluster:
         fields |= {"cluster": extents(launch.cluster), "clustered": "true"}
     fields |= {name: "true" for name in ("cooperative", "pdl") if getattr(launch, name)}
-    lines = (f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
-    return f"    Shape shape_{number} = {{}};\n{''.join(lines)}"
+    lines = "".join(f"    shape_{number}.{name} = {value};\n" for name, value in fields.items())
+    made = f"    Shape shape_{number} = {{}};\n"
+    if launch.when is None:
+        return f"{made}{lines}"
+    condition = f"    const bool launched_{number} = ({c_code(parse(launch.when), sizes)}) != 0;\n"
+    return f"{made}{condition}    if (launched_{number}) {{\n{lines}    }}\n"
 
 
 def unused_text(names: Iterable[str], body: str) -> str:

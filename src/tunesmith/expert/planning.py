@@ -72,13 +72,12 @@ def next_round(
         return reason
     alone = apart(available)
     available = [move for move in available if move not in alone]
-    ranked = rank(diagnoses, available)
     best = _best(history)
     base = tuple(m for m in best.moves if m not in best.idle) if best is not None else ()
     if (half := _half_of_rejected(history, available)) is not None:
         return _in_order({*half, *base}, available)
     spent = _spent(history)
-    fresh = [move for move in ranked if move not in spent]
+    fresh = list(rank(diagnoses, [move for move in available if move not in spent]))
     if not fresh and not spent.issuperset(alone):
         return alone
     if not fresh:
@@ -93,18 +92,25 @@ def next_round(
 
 
 def rank(diagnoses: Sequence[Diagnosis], available: Sequence[str]) -> tuple[str, ...]:
-    """The moves by how much of the time their remedies may win, then in the fixed order."""
+    """The moves by how much of the time their remedies may win, then in the fixed order.
+
+    What the sharing of work can remedy, as long as that is to be tried, counts for no other move: whether
+    there is anything left to win the next diagnosis shows.
+    """
     worth: dict[Remedy, float] = {}
     for diagnosis in diagnoses:
         for finding in diagnosis.findings:
             for place, remedy in enumerate(finding.remedies):
                 worth[remedy] = worth.get(remedy, 0.0) + finding.score / (1 + place)
-    at_stake = {
-        move: max((worth.get(remedy, 0.0) for remedy in REMEDIES.get(move, ())), default=0.0)
-        for move in available
-    }
+    by_sharing = {remedy for move in available if move in SHARING for remedy in REMEDIES[move]}
     order = {move: at for at, move in enumerate(ORDER)}
-    return tuple(sorted(available, key=lambda move: (-at_stake[move], order.get(move, len(ORDER)), move)))
+
+    def place_of(move: str) -> tuple[float, int, str]:
+        own = (remedy for remedy in REMEDIES.get(move, ()) if move in SHARING or remedy not in by_sharing)
+        at_stake = max((worth.get(remedy, 0.0) for remedy in own), default=0.0)
+        return -at_stake, order.get(move, len(ORDER)), move
+
+    return tuple(sorted(available, key=place_of))
 
 
 def idle_moves(

@@ -42,11 +42,11 @@ class ProfileSubject:
     def name(self) -> str:
         return "original" if self.config is None else str(self.config)
 
-    def variant(self, problem: Problem, workload: Workload) -> Variant:
+    def variant(self, problem: Problem, workload: Workload, device: Device) -> Variant:
         sizes = workload.as_dict()
         if self.template is None or self.config is None:
             return original(problem, sizes)
-        return self.template.render(problem, self.config, sizes)
+        return self.template.on(device).render(problem, self.config, sizes)
 
     def other_blocks(self) -> tuple[Config, ...]:
         """The same with half and twice as many threads in a block, where one parameter decides that and has
@@ -140,7 +140,7 @@ class Profiler:
             work=necessary_work(self._problem, workload),
             ceilings=self.ceilings,
         )
-        variant = subject.variant(self._problem, workload)
+        variant = subject.variant(self._problem, workload, self._device)
         what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
         code = self._builders.build(variant, what, "mend the source, or choose another configuration")
         plan = self._plan(variant, workload, code)
@@ -228,7 +228,7 @@ class Profiler:
     def _blocks(self, subject: ProfileSubject, workload: Workload) -> tuple[f.BlockTime, ...]:
         found: list[f.BlockTime] = []
         for config in subject.other_blocks():
-            variant = replace(subject, config=config).variant(self._problem, workload)
+            variant = replace(subject, config=config).variant(self._problem, workload, self._device)
             code = self._builders.start(variant).result()
             if isinstance(code, Verdict):
                 continue

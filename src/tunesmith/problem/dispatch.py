@@ -53,6 +53,7 @@ class DispatchLaunch:
     cluster: tuple[str, ...] | None
     cooperative: bool
     pdl: bool
+    when: str | None = None  # elsewhere it is left out
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,8 @@ def dispatch_launch(launch: Launch) -> DispatchLaunch:
         tuple(e.text for e in each) for each in (launch.grid, launch.block, launch.cluster)
     )
     shared = launch.shared.text if launch.shared is not None else None
-    how = launch.args, cluster or None, launch.cooperative, launch.pdl
+    when = launch.when.text if launch.when is not None else None
+    how = launch.args, cluster or None, launch.cooperative, launch.pdl, when
     return DispatchLaunch(launch.entry, grid, block, shared, *how)
 
 
@@ -232,6 +234,7 @@ def kernel_for(dispatch: Dispatch, sizes: Mapping[str, int]) -> ReadyKernel:
             launch.pdl,
         )
         for launch in entry.launches
+        if launch.when is None or value_of(launch.when, sizes)
     )
     return ReadyKernel(entry.file, entry.config, entry.flags, launches, entry.workspace)
 
@@ -283,6 +286,7 @@ def _launch(launch: DispatchLaunch, insert: Mapping[str, str]) -> Launch:
         cluster=parsed(launch.cluster or ()),
         cooperative=launch.cooperative,
         pdl=launch.pdl,
+        when=parse(launch.when) if launch.when is not None else None,
     )
 
 

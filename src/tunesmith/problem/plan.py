@@ -160,7 +160,10 @@ def plan_launch(
         return unmet
     try:
         plan = _arguments(problem, variant, sizes, names)
-        blocks = [_block(launch, plan, names) for launch in variant.launches]
+        wanted = [launch for launch in variant.launches if launch.when is None or launch.when.holds(names)]
+        if not wanted:
+            return CannotRun(False, f"no launch is left at {show_sizes(sizes)}")
+        blocks = [_block(launch, plan, names) for launch in wanted]
         if refused := _misfit(plan) or _too_large(plan, blocks, device, built):
             return refused
         held = [
@@ -170,7 +173,7 @@ def plan_launch(
             return unmet
         launches = [
             _geometry(launch, block, own, names)
-            for launch, block, own in zip(variant.launches, blocks, held, strict=True)
+            for launch, block, own in zip(wanted, blocks, held, strict=True)
         ]
     except Undefined as error:
         return CannotRun(False, f"an expression has no value at {show_sizes(sizes)}: {error}")

@@ -186,6 +186,7 @@ class Launch:
     cluster: tuple[Expr, ...] = ()
     cooperative: bool = False
     pdl: bool = False
+    when: Expr | None = None  # elsewhere it is left out
 
 
 @dataclass(frozen=True)

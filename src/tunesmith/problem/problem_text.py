@@ -51,6 +51,7 @@ class LaunchTable(TypedDict, total=False):
     cluster: Sequence[Expression]
     cooperative: bool
     pdl: bool
+    when: Expression
 
 
 class SizeTable(TypedDict, total=False):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from tunesmith.problem.problem import Argument, Contract, Launch, Problem, SizeRule, Workload
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.problem.toml_table import Keys, Table, show
-from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name
+from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name, parse
 from tunesmith.space.grammar import suggestion
 from tunesmith.space.space import Constraint
 
@@ -178,9 +178,13 @@ def launch_places(launches: Sequence[Launch], root: Table) -> Iterator[Place]:
         label = f"[launch] {i + 1}:" if several else "[launch]:"
         for key, exprs in (("grid", launch.grid), ("block", launch.block), ("cluster", launch.cluster)):
             for axis, expr in enumerate(exprs):
-                yield (*keys, key, axis), f"{label} {key}", expr, 1, LIMIT
+                yield (*keys, key, axis), f"{label} {key}", _where_launched(expr, launch), 1, LIMIT
         if launch.shared is not None:
-            yield (*keys, "shared"), f"{label} shared", launch.shared, 0, LIMIT
+            yield (*keys, "shared"), f"{label} shared", _where_launched(launch.shared, launch), 0, LIMIT
+
+
+def _where_launched(expr: Expr, launch: Launch) -> Expr:
+    return parse(f"({expr.text}) if ({launch.when.text}) else 1") if launch.when is not None else expr
 
 
 def try_places(places: Sequence[Place], values: Mapping[str, int], root: Table, at: str) -> list[Place]:
@@ -212,7 +216,7 @@ def _nonsense(expr: Expr, values: Mapping[str, int], low: int, high: int) -> str
     return f"is {value}, allowed is {bound},"
 
 
-_KEYS = ("grid", "block", "shared", "cluster", "cooperative", "pdl", "entry", "args")
+_KEYS = ("grid", "block", "shared", "cluster", "cooperative", "pdl", "when", "entry", "args")
 _LAUNCH_EXAMPLE = 'e.g. grid = ["ceildiv(d, 128)"] and block = ["128"]'
 
 
@@ -250,9 +254,14 @@ def read_launches(
                 cluster=table.exprs("cluster", names, most=3),
                 cooperative=table.flag("cooperative"),
                 pdl=table.flag("pdl"),
+                when=table.expr("when", None if names is None else _before_build(names)),
             )
         )
     return tuple(launches)
+
+
+def _before_build(names: Collection[str]) -> list[str]:
+    return [name for name in names if not name.startswith("resources.")]
 
 
 def check_placeholders(table: Table, key: str | None, what: str, text: str, known: Collection[str]) -> None:

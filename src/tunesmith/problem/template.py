@@ -13,7 +13,7 @@ import numpy as np
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
-from tunesmith.problem.device import Device, Limits
+from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
 from tunesmith.space import vector
 from tunesmith.space.configset import ConfigSet
@@ -108,7 +108,9 @@ class Variant:
     @cached_property
     def digest(self) -> str:
         headers = (repr(self.headers),) if self.headers else ()
-        return digest_of(self.source, self.language, repr(self.flags), encode(self.launches), *headers)
+        # Without what is not said: every kernel known so far keeps its digest.
+        launches = encode(self.launches).replace(b',"when":null', b"")
+        return digest_of(self.source, self.language, repr(self.flags), launches, *headers)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -152,6 +154,7 @@ class Template:
     headers: tuple[tuple[str, str], ...] = ()  # its own, beside the problem's
     answers: tuple[tuple[Remedy, Expr], ...] = ()  # configurations that have what a diagnosis may ask for
     is_foreign: bool = False  # neither the user nor this program wrote it: what is built of it is vetted
+    device: tuple[tuple[str, int], ...] = ()  # numbers of the one it is built for
     # From which preferences and answers follow beside its own.
     shape: Shape | None = field(default=None, hash=False)
 
@@ -169,15 +172,29 @@ class Template:
         own = replace(self.default, candidate=candidate)
         return replace(self, space=replace(self.space, candidate=candidate), default=own)
 
+    def on(self, device: Device) -> Template:
+        """The same for builds on this device: its defines may ask for the device's numbers."""
+        asked = any(expr.names & {*DEVICE_NAMES} for _, expr in self.defines)
+        return replace(self, device=tuple(device.limits.names().items())) if asked else self
+
+    @cached_property
+    def entry_sizes(self) -> tuple[str, ...]:
+        """Sizes that an entry inserts: one build for each of their values."""
+        own = {*(param.name for param in self.space.params), *(name for name, _ in self.defines)}
+        named = (name for launch in self.launches for name in PLACEHOLDER.findall(launch.entry))
+        return tuple(dict.fromkeys(name for name in named if name not in own and not name.isdigit()))
+
     @property
     def baking(self) -> tuple[str, ...]:
-        """The defines that may put sizes into a build, as they are written."""
-        own = {param.name for param in self.space.params}
-        return tuple(e.text for _, e in self.defines if not e.names <= own)
+        """What may put sizes into a build, as it is written."""
+        own = {*(param.name for param in self.space.params), *DEVICE_NAMES}
+        return (*(e.text for _, e in self.defines if not e.names <= own), *self.entry_sizes)
 
     def bakes_sizes(self, config: Config) -> bool:
         """Whether a build of this configuration serves one size only."""
-        return any(e.bind(config.as_dict()).names for _, e in self.defines)
+        values = config.as_dict()
+        baked = any(e.bind(values).names - {*DEVICE_NAMES} for _, e in self.defines)
+        return baked or bool(self.entry_sizes)
 
     def render(self, problem: Problem, config: Config, sizes: Mapping[str, int] | None = None) -> Variant:
         """The kernel for `config`; `sizes` are needed where the template bakes sizes into the build."""
@@ -185,7 +202,7 @@ class Template:
         macros: dict[str, int] = dict(values)
         domain = [c.expr.bind(values) for c in self.space.constraints if c.kind == "require"]
         for name, expr in self.defines:
-            bound = expr.bind(values)
+            bound = expr.bind({**dict(self.device), **values})
             try:
                 macros[name] = bound.evaluate(sizes or {})
             except Undefined:
@@ -195,7 +212,11 @@ class Template:
                 continue
             if bound.names:
                 domain.append(parse(f"({bound.text}) == {macros[name]}"))
-        insert = {name: str(value) for name, value in macros.items()}
+        inserts = dict(macros)
+        for name in self.entry_sizes:
+            inserts[name] = parse(name).evaluate(sizes or {})
+            domain.append(parse(f"{name} == {inserts[name]}"))
+        insert = {name: str(value) for name, value in inserts.items()}
         workspace = [replace(a, shape=tuple(e.bind(values) for e in a.shape)) for a in self.workspace]
         flags = (*problem.kernel.flags, *(inserted(flag, insert) for flag in self.flags))
         launches = tuple(bind_launch(launch, values, insert) for launch in self.launches)
@@ -276,8 +297,9 @@ def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, 
     axes = (launch.grid, launch.block, launch.cluster)
     grid, block, cluster = (tuple(e.bind(values) for e in each) for each in axes)
     shared = launch.shared.bind(values) if launch.shared is not None else None
+    when = launch.when.bind(values) if launch.when is not None else None
     entry = inserted(launch.entry, insert)
-    return replace(launch, entry=entry, grid=grid, block=block, cluster=cluster, shared=shared)
+    return replace(launch, entry=entry, grid=grid, block=block, cluster=cluster, shared=shared, when=when)
 
 
 def plain_name(path: str) -> str:
@@ -294,7 +316,8 @@ def describe_launch(launch: Launch) -> str:
     cluster = f", clusters of ({own})" if launch.cluster else ""
     cooperative = ", cooperative" if launch.cooperative else ""
     pdl = ", programmatic dependent launch" if launch.pdl else ""
-    how = f"grid ({grid}), block ({block}){shared}{cluster}{cooperative}{pdl}"
+    when = f", where {launch.when.text}" if launch.when is not None else ""
+    how = f"grid ({grid}), block ({block}){shared}{cluster}{cooperative}{pdl}{when}"
     return f"{launch.entry}: {how}; arguments {', '.join(launch.args)}"
 
 
@@ -329,6 +352,8 @@ def hardware_constraints(template: Template, limits: Limits) -> tuple[Constraint
         suffix = f" of launch {number}" if several else ""
         for what, expr in _limits(launch, limits):
             bound = expr.bind(limits.names())
+            if launch.when is not None:
+                bound = parse(f"not ({launch.when.bind(limits.names()).text}) or ({bound.text})")
             if bound.names <= params.keys() and _can_break(bound, params):
                 found.setdefault(bound.tree, Constraint(f"device: {what}{suffix}", bound))
     return tuple(found.values())

@@ -87,7 +87,7 @@ def parse_template(
             entry=problem.launches[0].entry,
             default_args=arguments,
             known_args=[*arguments, *root.names("workspace")],
-            insertable=names.macros,
+            insertable=(*names.macros, *names.sizes),
         ),
         flags=_read_flags(root, names),
         defines=_read_defines(root, names, problem),
@@ -267,7 +267,7 @@ def _read_defines(root: Table, names: _KnownNames, problem: Problem) -> tuple[tu
         if name in names.params:
             table.fault(name, f"{show(name)} is a parameter too", "rename one of the two")
         _check_macro_name(table, name, "a define", problem)
-        expr = table.expr(name, (*names.params, *names.sizes))
+        expr = table.expr(name, names.before_build)
         if expr is not None:
             found.append((name, expr))
     return tuple(found)

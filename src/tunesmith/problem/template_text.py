@@ -170,6 +170,7 @@ def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) ->
         lines += listed("cluster", [e.text for e in launch.cluster]) if launch.cluster else []
         lines += shared_line(launch.shared.text) if launch.shared is not None else []
         lines += [f"{word} = true" for word in ("cooperative", "pdl") if getattr(launch, word)]
+        lines += [f"when = {toml_string(launch.when.text)}"] if launch.when is not None else []
     return lines
 
 

@@ -23,11 +23,11 @@ from tunesmith.space.space import Constraint
 USUAL: Mapping[str, int] = {
     "BESIDE": 0, "LANES": 1, "TASKS": 1, "VEC": 1, "ITEMS": 1, "SPLIT": 0, "KEEP": 0, "CONVERT": 0,
     "RECIP": 0, "FAST": 0, "DIVIDE": 0, "LOAD": 0, "STORE": 0, "PERSIST": 0, "BLOCKED": 1, "STAGES": 0,
-    "BAKE": 0, "UNROLL": 0, "BOUNDS": 0, "REGS": 255, "LEVEL": 5, "BLOCK": 1, "RESTRICT": 0,
+    "BAKE": 0, "UNROLL": 0, "BOUNDS": 0, "REGS": 255, "LEVEL": 5, "BLOCK": 1, "RESTRICT": 0, "BULK": 0,
 }  # fmt: skip
 # Expressions, which others may name: shape.row
 FACTS = ("row", "beside", "rows", "elements", "tasks", "blocks", "block")
-BYTES = ("element", "loaded", "own", "alike", "kept", "copied")
+BYTES = ("element", "loaded", "own", "alike", "kept", "copied", "piece")
 _NAMED = re.compile(r"\bshape\.(\w+)")
 _TOUCHES = (
     "CONVERT",
@@ -90,6 +90,8 @@ _PREFER = (
         "STAGES == 0 or 2 * LANES * VEC * ITEMS * PERSIST * device.sms < {elements}",
     ),
     ("room_for_rings", "STAGES", "STAGES * VEC * ITEMS * {copied} <= {shared} // 1024"),
+    # Below 512 bytes a bulk copy costs more than it brings.
+    ("long_runs", "BULK", "BULK == 0 or LANES * VEC * ITEMS * {piece} >= 512"),
     ("copied_or_hinted", "STAGES LOAD", "STAGES == 0 or LOAD == 0"),
     ("bake_or_divide", "BAKE DIVIDE", "BAKE == 0 or DIVIDE == 0"),
     ("bounds_fit", "BOUNDS", "BOUNDS == {BOUNDS} or BOUNDS * {block} <= {threads}"),

@@ -47,7 +47,10 @@ class Templates:
         under no name, that neither the user nor the expert did."""
         self.problem = problem
         self.authors = dict(authors or {})
-        self.given = replace(given, is_foreign=True) if given is not None and self.authors.get("") else given
+        self.given = None
+        if given is not None:
+            given = replace(given, is_foreign=True) if self.authors.get("") else given
+            self.given = given.on(device)
         self.beside = dict(beside or {})
         self._device = device
         self._texts = texts
@@ -83,7 +86,7 @@ class Templates:
     def parse(self, text: str, candidate: str) -> Template:
         """Headers are the problem's own: an author has no others."""
         path = draft_name(self.problem, candidate)
-        return parse_template(text, path=path, problem=self.problem).of_candidate(candidate)
+        return parse_template(text, path=path, problem=self.problem).of_candidate(candidate).on(self._device)
 
     def configs(self, candidate: Candidate) -> ConfigSet:
         key = (candidate.id, candidate.template)

@@ -217,7 +217,8 @@ def _settle(
 
 
 def _of_builds(launch: Launch) -> list[str]:
-    exprs = (*launch.grid, *launch.block, *launch.cluster, *((launch.shared,) if launch.shared else ()))
+    exprs = [*launch.grid, *launch.block, *launch.cluster]
+    exprs += [expr for expr in (launch.shared, launch.when) if expr is not None]
     return sorted({n for expr in exprs for n in expr.names if "." in n})
 
 
@@ -265,7 +266,9 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
     """Beyond the workloads a grid may grow past what the device launches: there the original serves."""
     limits = device.limits.names()
     return [
-        f"({bound.text}) <= {limit}"
+        f"(not ({launch.when.text}) or ({bound.text}) <= {limit})"
+        if launch.when
+        else f"({bound.text}) <= {limit}"
         for launch in variant.launches
         for expr, limit in zip(launch.grid, device.limits.max_grid, strict=False)
         if limit < NO_LIMIT

@@ -203,7 +203,7 @@ def _probes(problem: Problem, template: Template | None, device: Device) -> list
         config = template.default if template.default in configs else configs[0]
         allowed = [
             build.variant
-            for build in builds_of(problem, template, config)
+            for build in builds_of(problem, template.on(device), config)
             if any(build.variant.allows({**w.as_dict(), **device.limits.names()}) for w in build.workloads)
         ]
         found += allowed[:1]

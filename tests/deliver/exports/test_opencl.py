@@ -188,6 +188,26 @@ def test_commands_keep_their_order_where_the_queue_does_not(start: Start) -> Non
 @needs_opencl
 @needs_cc
 @pytest.mark.slow
+def test_a_launch_is_left_out_where_its_condition_does_not_hold(start: Start) -> None:
+    small, *others = DISPATCH.entries
+    part, whole = small.launches
+    spoils = replace(
+        part, args=("out", "x", "alpha"), when="rows > 16"
+    )  # the first half again, into the result
+    entries = (replace(small, launches=(part, whole, spoils)), *others)
+    for in_order in (True, False):
+        operator = start(replace(DISPATCH, entries=entries), in_order=in_order)
+        right, error, served = operator.result(**SMALL)
+        assert (error, served, right.all()) == (0, "scale-small.cl", True)
+    never = replace(small, launches=(replace(part, when="rows == 16"), replace(whole, when="rows > 16")))
+    right, error, _ = start(replace(DISPATCH, entries=(never, *others))).result(**SMALL)
+    assert error == 0
+    assert not right.any()
+
+
+@needs_opencl
+@needs_cc
+@pytest.mark.slow
 def test_what_was_not_tuned_for_is_served_by_the_original(start: Start) -> None:
     operator = start()
     right, error, served = operator.result(**SMALL, alpha=4.0)

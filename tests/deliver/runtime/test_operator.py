@@ -60,6 +60,14 @@ def test_it_is_the_entry_that_tunesmith_names(tokens, d):
     ]
 
 
+def test_a_launch_is_left_out_where_its_condition_does_not_hold():
+    launches = (launch(when="d % 16 != 0", grid="d % 16"), launch("rest"))
+    made = dispatch(entries=(entry("1", "original.cu", None, launches=launches),))
+    assert [one.entry for one in decided(operator(made), arrays(16, 72)).launches] == ["silu", "rest"]
+    assert [one.entry for one in decided(operator(made), arrays(16, 64)).launches] == ["rest"]
+    assert [one.entry for one in kernel_for(made, {"tokens": 16, "d": 64}).launches] == ["rest"]
+
+
 @pytest.mark.parametrize(
     ("changed", "why"),
     [

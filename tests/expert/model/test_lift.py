@@ -82,6 +82,12 @@ READINGS = {
     "zoo/stencil2d": ("grid", "y<height | each 0..width"),
     "zoo/stencil5_rows": ("block", "row<rows | each 0..cols"),
     "zoo/jacobi3d": ("grid", "z<nz, y<ny | each 0..nx"),
+    "zoo/transpose_tiled": ("grid", "y<cols | each 0..rows"),
+    "zoo/heat_tile": ("grid", "y<height | each 0..width"),
+    "zoo/conv3x3_tile": ("grid", "at_z<channels, y<height | each 0..width"),
+    "zoo/matmul_tile": ("grid", "row<m | each 0..n"),
+    "zoo/cl_blur_tile": ("grid", "row<rows | each 0..cols"),
+    "bad_cuda/healthy_transpose": ("grid", "to_row<cols // 32 * 32 | each 0..rows / 32 * 32"),
     "zoo/swiglu_interleaved": ("grid", "| each 0..n"),
     "bad_cuda/serial_thread": ("block", "block<rows | let found; each 1..cols maxfound_2; each 0..cols"),
     "bad_cuda/tail_wave": ("block", "block<rows | each 0..cols / 4 maxlargest; each 0..cols / 4"),
@@ -89,9 +95,7 @@ READINGS = {
 }  # fmt: skip
 REFUSALS = {
     "zoo/argmax": "line 19: 'at' is carried from one element to the next",
-    "zoo/transpose_tiled": "threads cooperate other than by totals",
     "bad_cuda/bank_conflicts": "__syncthreads inside a loop over elements",
-    "bad_cuda/healthy_transpose": "threads cooperate other than by totals",
 }
 
 

@@ -62,17 +62,20 @@ REFUSED = {
         ("rows",), "an unsigned number below zero"),
     "inline assembly": (
         _FLAT + "if (i < rows * d) { float v;\n"
-        'asm("ld.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i)); out[i] = v; }',
+        'asm("ld.volatile.global.f32 %0, [%1];" : "=f"(v) : "l"(x + i)); out[i] = v; }',
         _ALL, "not understood"),
     "a number in assembly": (
         _FLAT + 'unsigned l; asm("mov.u32 %0, %%laneid;" : "=r"(l)); if (i < rows * d) out[i] = x[i] * l;',
         _ALL, "line 4: 'asm"),
     "a lambda that asks for its thread": (
-        _FLAT + "auto f = [&](float a) { return a * threadIdx.x; }; if (i < rows * d) out[i] = f(x[i]);",
-        _ALL, "it uses threadIdx"),
+        _FLAT + "auto f = [&](float a) { return a * clock(); }; if (i < rows * d) out[i] = f(x[i]);",
+        _ALL, "clock is called, which depends on the time"),
     "a lambda": (
-        _FLAT + "auto f = [=](float a) { return a * 2.0f; }; if (i < rows * d) out[i] = f(x[i]);",
+        _FLAT + "auto f = [k = 2.0f](float a) { return a * k; }; if (i < rows * d) out[i] = f(x[i]);",
         _ALL, "f, a variable, is called"),
+    "a lambda that keeps an earlier value": (
+        _FLAT + "float s = 1; auto f = [=](float a) { return a * s; }; s = 2; if (i < rows * d) out[i] = f(x[i]);",
+        _ALL, "a lambda keeps an earlier value of s"),
     "a variable of the file": (
         _FLAT + "if (i < rows * d) { seen = i; out[i] = x[i]; }", _ALL, "'seen', a variable of the file"),
     "a value carried over the whole grid": (
@@ -91,7 +94,7 @@ OUT_OF_SIGHT = {
     "a method": (
         "struct R { __device__ float go(float a) const { return a + __shfl_xor_sync(~0u, a, 1); } };\n"
         "__device__ R made() { return R(); }",
-        "made().go(x[i])", "a structure of the file uses __shfl_xor_sync"),
+        "made().go(x[i])", "a branch depends on the thread"),
     "a function that could not be read": (
         "template <typename T> struct Add { __device__ T operator()(T a, T b) const { return a + b; } };\n"
         "template <typename T, template <typename> class Op> __device__ T joined(T a) {\n"
@@ -110,8 +113,8 @@ OUT_OF_SIGHT = {
         "__device__ float sum(float a) { V v; v.a = a; return v + v; }",
         "sum(x[i])", "an operator of the file uses clock"),
     "a conversion": (
-        "struct V { float a; __device__ operator float() const { return a * threadIdx.x; } };",
-        "(float)V{x[i]}", "a structure of the file uses threadIdx"),
+        "struct V { float a; __device__ operator float() const { return a * clock(); } };",
+        "(float)V{x[i]}", "clock is called, which depends on the time"),
     "a parameter's default": (
         "__device__ float scaled(float a, int k = threadIdx.x) { return a * k; }",
         "scaled(x[i])", "its head uses threadIdx"),
@@ -485,3 +488,17 @@ def test_a_sum_that_starts_at_zero_is_still_cut_at_zero() -> None:
     once = lifted(row_problem(body, grid=("ceildiv(rows, 64)",), block=("64",))).steps[-1]
     assert isinstance(once, Once)
     assert "fmaxf(s, 0.0f)" in print_statements(once.body)
+
+
+def test_a_thread_beside_the_elements_it_takes_is_counted_once() -> None:
+    body = (
+        "const int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
+        "for (int n = 0; n < 4; n++) if (first + n < rows * d) out[first + n] = x[first + n] + threadIdx.x;"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows * d, 1024)",)))
+    assert not kernel.tasks
+    plane = (
+        "const int i = blockIdx.x * 256 + threadIdx.y * 16 + threadIdx.x;\n"
+        "if (i < rows * d) out[i] = x[i] + threadIdx.x;"
+    )
+    assert "both say which of the same threads" in refusal(row_problem(plane, grid=_ALL, block=("16", "16")))

@@ -49,6 +49,26 @@ def test_rows_that_are_only_read_are_copied_ahead(given: KernelModel, device: De
     assert dict(searched(draft).answers)["stage_in_shared"] == "STAGES > 0"
 
 
+def test_bulk_copies_are_a_choice_on_hopper() -> None:
+    assert "bulk" not in applied(NORM, *SHARED, "ring", device=AMPERE).schedule
+    draft = applied(NORM, *SHARED, "ring", device=GPU)
+    assert draft.schedule["bulk"].values == (0, 1)
+    assert dict(searched(draft).prefer)["long_runs"] == "BULK == 0 or LANES * VEC * ITEMS * 2 >= 512"
+    rules = dict(structural_rules(draft, problem(SIGNATURE)))
+    assert rules["bulk_copies"] == "BULK == 0 or STAGES > 0 and device.capability >= 90"
+    assert rules["bulk_by_warps"] == "BULK == 0 or LANES % 32 == 0"
+    assert rules["bulk_pieces"] == "BULK == 0 or VEC * 2 % 16 == 0"
+
+
+def test_bulk_copies_need_chunks_in_one_piece_and_16_bytes() -> None:
+    """Rows of 64 with gaps: neighbours within a vector, not within a chunk."""
+    gaps = kernel(ROWS, each("out[row * d + i] = x[row * d + i % 64];"))
+    draft = applied(gaps, *SHARED, "ring")
+    assert "ring" in draft.moves
+    assert "bulk" not in draft.schedule
+    assert "bulk" not in applied(MAP, *SHARED, "ring", problem=problem(SIGNATURE, align=8)).schedule
+
+
 def test_it_answers_what_no_other_move_does() -> None:
     assert [move for move, remedies in REMEDIES.items() if Remedy.STAGE_IN_SHARED in remedies] == ["ring"]
 

@@ -61,11 +61,13 @@ def _batch(seeds: tuple[int, ...], configs: int, shorten: bool) -> tuple[Tally, 
     tally, failures = run_seeds(seeds, folder, configs)
     texts = []
     for failure in failures:
-        texts.append((f"{failure.program.name}.cu", failure.text()))
+        texts.append((f"{failure.program.name}.{failure.program.suffix}", failure.text()))
         texts.append((f"{failure.program.name}.toml", failure.program.toml()))
-        texts.append((f"{failure.program.name}.template.cu", failure.attempt.template))
+        texts.append((f"{failure.program.name}.template.{failure.program.suffix}", failure.attempt.template))
         if shorten:
-            texts.append((f"{failure.program.name}.reduced.cu", _shorter(failure, folder)))
+            texts.append(
+                (f"{failure.program.name}.reduced.{failure.program.suffix}", _shorter(failure, folder))
+            )
     return tally, texts
 
 

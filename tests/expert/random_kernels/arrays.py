@@ -60,9 +60,13 @@ def drawn(rng: random.Random, aligned: bool) -> list[Reached]:
     return found
 
 
+def bound_of(operand: Operand) -> float:
+    return float(max(map(abs, _RANGES[operand.type])))
+
+
 def loaded(operand: Operand, place: str, base: str = "") -> Value:
     """An element as a float or an int, whatever its type."""
-    bound = float(max(map(abs, _RANGES[operand.type])))
+    bound = bound_of(operand)
     text = f"{base or operand.name}[{place}]"
     if operand.type == "float16":
         return Value(f"__half2float({text})", "float", bound)

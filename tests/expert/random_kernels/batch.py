@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.expert.random_kernels import opencl
+from tests.expert.random_kernels.program import Case, Outcome, Trial
 from tests.expert.writing.emulator import HEADER, INCLUDE, c_type, host_text
-from tunesmith.problem.plan import Geometry, Plan
+from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import element_type
-from tunesmith.problem.template import Variant
 
 Array = NDArray[Any]
 HARNESS = Path(__file__).with_name("harness.h")
@@ -40,42 +41,14 @@ class DoesNotCompile(Exception):
     """The host's compiler refuses a kernel."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One kernel at one size: which variant, how it is launched, and the order of its threads."""
-
-    variant: Variant
-    plan: Plan
-    seed: int
-    label: str = ""
-
-    @property
-    def launch(self) -> Geometry:
-        (launch,) = self.plan.launches
-        return launch
-
-
-@dataclass(frozen=True)
-class Case:
-    """The first trial is the original; the others must leave what it leaves."""
-
-    name: str
-    trials: tuple[Trial, ...]
-    inputs: Mapping[str, Array] = field(hash=False)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    case: Case
-    trial: Trial
-    verdict: str  # ok, differs, stray, crash, timeout, build
-    detail: str
-
-
 def run(cases: Sequence[Case], folder: Path, seconds: int = 5) -> list[Outcome]:
     """Of every trial, in order. What does not compile is compiled piece by piece, to find out which."""
+    on_driver = [case for case in cases if case.trials[0].variant.path.endswith(".cl")]
+    cases = [case for case in cases if case not in on_driver]
     if not cases:
-        return []
+        return opencl.run(on_driver)
+    if on_driver:
+        return run(cases, folder, seconds) + opencl.run(on_driver)
     try:
         program, numbers = _built(cases, folder)
     except DoesNotCompile as error:

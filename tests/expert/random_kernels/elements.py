@@ -51,8 +51,8 @@ class Scope:
 class Elements:
     """Draws expressions and statements; names are never used twice."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self.rng = rng
+    def __init__(self, rng: random.Random, language: str = "cuda") -> None:
+        self.rng, self.language = rng, language
         self.count = 0
         self.tags: set[str] = set()
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tests.expert.random_kernels import quirks
+from tests.expert.random_kernels import quirks, vectors
 from tests.expert.random_kernels.arrays import ELEMENT_TYPES, Reached, Reaching, declared, drawn, stored
 from tests.expert.random_kernels.elements import Elements, Scope, Value
+from tests.expert.random_kernels.opencl import translated
 from tests.expert.random_kernels.program import Operand, Program
 from tests.expert.random_kernels.teams import Team, flat_team, row_team
 
@@ -38,6 +39,7 @@ class Drawing:
     uniform: list[Value] = field(default_factory=list)  # the same for all threads of a team
     staged: str = ""  # a row in shared memory
     wild: bool = True  # loads beside the element
+    width: int = 1  # elements that are taken at once
 
     def element_scope(self, col: str) -> Scope:
         scope = Scope(helpers=self.helpers, col=col)
@@ -61,10 +63,14 @@ class Drawing:
 
 def generate(seed: int) -> Program:
     rng = random.Random(f"kernel {seed}")
-    elements = Elements(rng)
+    language = "opencl" if random.Random(f"language {seed}").random() < 0.12 else "cuda"
+    elements = Elements(rng, language)
     promise = rng.choice(("any", "any", "multiple", "few"))
     aligned = rng.random() < 0.8
-    team = flat_team(rng, elements) if rng.random() < 0.4 else row_team(rng, elements)
+    width = rng.choice((1, 1, 1, 2, 4)) if aligned and promise != "any" else 1
+    columns = "d" if width == 1 else f"(d / {width})"
+    team = flat_team(rng, elements, columns) if rng.random() < 0.4 else row_team(rng, elements)
+    team.columns = columns
     outputs = [
         Reached(
             Operand(
@@ -77,27 +83,61 @@ def generate(seed: int) -> Program:
     row_output = (
         Operand("per_row", rng.choice(("float32", "int32")), ("rows",), "output") if team.cooperates else None
     )
-    drawing = Drawing(rng, elements, team, drawn(rng, aligned), outputs, row_output)
+    inputs = drawn(rng, aligned)
+    if language == "opencl":  # PoCL has no halves
+        inputs, outputs = ([_widened(one) for one in some] for some in (inputs, outputs))
+    drawing = Drawing(rng, elements, team, inputs, outputs, row_output, width=width)
     drawing.wild = rng.random() < 0.6
     for _ in range(rng.choice((0, 0, 1, 2))):
         name = elements.name("g")
         inline = rng.choice(("__forceinline__ ", "", "static "))
-        drawing.top.append(rng.choice(_HELPERS).format(name=name, inline=inline))
+        helpers = _HELPERS if language == "cuda" else [h for h in _HELPERS if "template" not in h]
+        drawing.top.append(rng.choice(helpers).format(name=name, inline=inline))
         drawing.helpers.append(name)
     extra: list[Operand] = []
     body = _flat_body(drawing, extra) if team.is_flat else _row_body(drawing, extra)
     return _program(seed, drawing, body, extra, promise)
 
 
+def _widened(reached: Reached) -> Reached:
+    halves = reached.operand.type in ("float16", "bfloat16")
+    return replace(reached, operand=replace(reached.operand, type="float32")) if halves else reached
+
+
 def _flat_body(drawing: Drawing, extra: list[Operand]) -> list[str]:
-    rng, scope = drawing.rng, drawing.element_scope("i")
-    lines = _row_pointers(drawing)
+    rng, lines = drawing.rng, _row_pointers(drawing)
+    if drawing.width > 1:
+        return drawing.team.around_element([*lines, *_several(drawing, "i", drawing.outputs, extra)])
+    scope = drawing.element_scope("i")
     lines += drawing.elements.statements(scope, rng.choice((0, 1, 2, 3)))
     lines += quirks.in_element(drawing.rng, drawing.elements, drawing.team, scope, extra)
     for reached in drawing.outputs:
         store = drawing.store(reached, "i", scope)
         lines += quirks.guarded_store(rng, drawing.elements, reached, store, scope)
     return drawing.team.around_element(lines)
+
+
+def _several(drawing: Drawing, col: str, outputs: list[Reached], extra: list[Operand]) -> list[str]:
+    """What is done to elements that are taken at once."""
+    rng, elements, row, width = drawing.rng, drawing.elements, drawing.team.row, drawing.width
+    lines, parts = vectors.loaded(elements, drawing.inputs, row, col, width)
+    values: list[list[Value]] = [[] for _ in outputs]
+    for part, known in enumerate(parts):
+        scope = drawing.element_scope(f"({col} * {width} + {part})")
+        scope.values += known * 2
+        lines += elements.statements(scope, rng.choice((0, 0, 1)))
+        if part == 0:
+            lines += quirks.in_element(rng, elements, drawing.team, scope, extra)
+        for reached, own in zip(outputs, values, strict=True):
+            is_float = reached.operand.type in ("float32", "float16", "bfloat16")
+            own.append(elements.expression(scope, "float" if is_float else "int", 2))
+    for reached, own in zip(outputs, values, strict=True):
+        whole = vectors.stored(elements, reached.operand, row, col, width, own)
+        lines += [whole] if whole else [
+            stored(reached.operand, f"{row} * d + {col} * {width} + {part}", value)
+            for part, value in enumerate(own)
+        ]  # fmt: skip
+    return lines
 
 
 def _row_pointers(drawing: Drawing) -> list[str]:
@@ -143,6 +183,8 @@ def _row_body(drawing: Drawing, extra: list[Operand]) -> list[str]:
 
 def _map(drawing: Drawing, outputs: list[Reached], extra: list[Operand]) -> list[str]:
     col = drawing.elements.name("i")
+    if drawing.width > 1:
+        return drawing.team.loop(col, _several(drawing, col, outputs, extra))
     scope = drawing.element_scope(col)
     lines = drawing.elements.statements(scope, drawing.rng.choice((0, 1, 1, 2)))
     lines += quirks.in_element(drawing.rng, drawing.elements, drawing.team, scope, extra)
@@ -161,8 +203,14 @@ def _totals(drawing: Drawing, extra: list[Operand]) -> list[str]:
     """A loop with one or two totals, and what makes them known to the whole team."""
     rng, elements = drawing.rng, drawing.elements
     col = elements.name("i")
-    scope = drawing.element_scope(col)
-    body = elements.statements(scope, rng.choice((0, 0, 1, 2)))
+    width = drawing.width
+    body, parts = vectors.loaded(elements, drawing.inputs, drawing.team.row, col, width)
+    places = [f"({col} * {width} + {part})" for part in range(width)] if width > 1 else [col]
+    scopes = [drawing.element_scope(place) for place in places]
+    for one, known in zip(scopes, parts, strict=True):
+        one.values += known * 2
+    scope = scopes[0]
+    body += elements.statements(scope, rng.choice((0, 0, 1, 2)))
     if rng.random() < 0.3:
         body += quirks.in_element(rng, elements, drawing.team, scope, extra)
     lines: list[str] = []
@@ -172,17 +220,19 @@ def _totals(drawing: Drawing, extra: list[Operand]) -> list[str]:
         operator = rng.choice(("+", "+", "max", "min", "*", "count", "int+", "intmax"))
         elements.tags.add(f"total {operator}")
         name = elements.name("s")
-        kind, start, add, grown = _total(drawing, operator, name, scope)
-        lines.append(f"{kind} {name} = {start};")
-        if rng.random() < 0.2:
-            add = f"if ({elements.condition(scope)}) {{ {add} }}"
-        body.append(add)
+        for place, own in enumerate(scopes):
+            kind, start, add, grown = _total(drawing, operator, name, own)
+            if place == 0:
+                lines.append(f"{kind} {name} = {start};")
+            if rng.random() < 0.2:
+                add = f"if ({elements.condition(own)}) {{ {add} }}"
+            body.append(add)
         joins += drawing.team.joined(
             name, kind, operator.replace("int", "").replace("count", "+"), drawing.top
         )
         known = name if grown[0] < 1e30 else f"fminf(fmaxf({name}, -64.0f), 64.0f)"
         found.append(Value(known, kind, min(grown[0], 64 if known != name else grown[0]), grown[1]))
-    if drawing.team.can_stage and not drawing.staged and rng.random() < 0.3:
+    if width == 1 and drawing.team.can_stage and not drawing.staged and rng.random() < 0.3:
         elements.tags.add("staged row")
         value = elements.expression(scope, "float", 1).small()
         staged = "kept_row"
@@ -247,10 +297,13 @@ def _program(seed: int, drawing: Drawing, body: list[str], extra: list[Operand],
     header = ", ".join(declared(operand, restrict) for operand in operands)
     shared = [f"__shared__ float kept_row[{team.most_columns}];"] if drawing.staged else []
     dynamic = ""
-    if drawing.staged and rng.random() < 0.5:
+    is_cuda = drawing.elements.language == "cuda"
+    if drawing.staged and is_cuda and rng.random() < 0.5:
         shared, dynamic = ["extern __shared__ float kept_row[];"], "4 * d"
     whole = [*team.shared_lines(), *shared, *body]
     prefix, entry = rng.choice((('extern "C" ', "k"), ("", "k"), ("template <int B> ", f"k<{team.threads}>")))
+    if not is_cuda:
+        prefix, entry = "", "k"
     source = "\n".join(
         ["#include <cuda_fp16.h>", "#include <cuda_bf16.h>", "#include <cfloat>", *drawing.top,
          f"{prefix}__global__ void k({header})", "{", *_indented(whole), "}", ""]
@@ -263,7 +316,8 @@ def _program(seed: int, drawing: Drawing, body: list[str], extra: list[Operand],
         promise, (64, 256, 32, 96)
     )
     where = tuple({"rows": rng.choice((3, 5, 9, 14)), "d": length} for length in lengths)
-    tags = (team.name, promise, *sorted(drawing.elements.tags))
+    tags = (team.name, promise, drawing.elements.language, *sorted(drawing.elements.tags))
     return Program(
-        f"random_{seed}", source, operands, team.grid, team.block, contract, where, dynamic, entry, tags
-    )
+        f"random_{seed}", source if is_cuda else translated(source), operands, team.grid, team.block,
+        contract, where, dynamic, entry, tags, drawing.elements.language,
+    )  # fmt: skip

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.problem.plan import Plan
+from tunesmith.problem.plan import Geometry, Plan
 from tunesmith.problem.problem import Problem, element_type
 from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Variant
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,14 @@ class Program:
     shared: str = ""
     entry: str = "k"
     tags: tuple[str, ...] = ()  # what of the grammar it has
+    language: str = "cuda"
 
     def with_source(self, source: str) -> Program:
         return replace(self, source=source)
+
+    @property
+    def suffix(self) -> str:
+        return "cl" if self.language == "opencl" else "cu"
 
     def toml(self) -> str:
         grid, block = (", ".join(f'"{part}"' for part in parts) for parts in (self.grid, self.block))
@@ -72,8 +78,8 @@ class Program:
         )
         operands = "\n".join(operand.toml() for operand in self.operands)
         return (
-            f'name = "{self.name}"\n[kernel]\nsource = "kernel.cu"\n'
-            f'entry = "{self.entry}"\nlanguage = "cuda"\n'
+            f'name = "{self.name}"\n[kernel]\nsource = "kernel.{self.suffix}"\n'
+            f'entry = "{self.entry}"\nlanguage = "{self.language}"\n'
             f"{operands}\n[launch]\ngrid = [{grid}]\nblock = [{block}]\n{shared}[contract]\n{promises}\n"
             f"[workloads]\n{workloads}\n[accuracy]\nrtol = 1e-3\natol = 1e-3\n"
         )
@@ -98,3 +104,35 @@ class Program:
                 values = draws.integers(operand.low, high + 1, buffer.extent)
             found[operand.name] = values.astype(element_type(operand.type).numpy)
         return found
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One kernel at one size: which variant, how it is launched, and the order of its threads."""
+
+    variant: Variant
+    plan: Plan
+    seed: int
+    label: str = ""
+
+    @property
+    def launch(self) -> Geometry:
+        (launch,) = self.plan.launches
+        return launch
+
+
+@dataclass(frozen=True)
+class Case:
+    """The first trial is the original; the others must leave what it leaves."""
+
+    name: str
+    trials: tuple[Trial, ...]
+    inputs: Mapping[str, NDArray[Any]] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    case: Case
+    trial: Trial
+    verdict: str  # ok, differs, stray, crash, timeout, build
+    detail: str

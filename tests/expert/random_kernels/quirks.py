@@ -20,6 +20,8 @@ def in_element(
     if rng.random() > 0.12:
         return []
     quirk = rng.choice(("thread", "block size", "atomic", "atomic max", "clock", "lane", "in place", "file"))
+    if elements.language == "opencl" and quirk in ("clock", "lane"):
+        return []
     elements.tags.add(f"quirk {quirk}")
     name = elements.name("z")
     match quirk:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.expert.random_kernels.batch import Outcome, run
+from tests.expert.random_kernels.batch import run
 from tests.expert.random_kernels.generator import generate
-from tests.expert.random_kernels.program import Program
+from tests.expert.random_kernels.program import Outcome, Program
 from tests.expert.random_kernels.trying import Attempt, attempt, original_alone, racy
 
 

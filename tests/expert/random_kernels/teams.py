@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 
 from tests.expert.random_kernels.elements import Elements
@@ -34,6 +35,7 @@ class Team:
     opening: tuple[str, ...] = ()  # before the work
     wrapped: tuple[str, ...] = ()  # what opens a block around it, that the same number of braces closes
     most_columns: int = MOST_COLUMNS
+    columns: str = "d"  # how many there are of what is taken at once
     shared: list[str] = field(default_factory=list)
     helpers: dict[str, str] = field(default_factory=dict)
 
@@ -92,9 +94,9 @@ class Team:
         if not self.is_serial and way < 0.15:
             base = self.elements.name("b")
             return [
-                f"for (int {base} = 0; {base} < d; {base} += {step}) {{",
+                f"for (int {base} = 0; {base} < {self.columns}; {base} += {step}) {{",
                 f"    const int {col} = {base} + {start};",
-                f"    if ({col} < d) {{",
+                f"    if ({col} < {self.columns}) {{",
                 *_indented(_indented(lines)),
                 "    }",
                 "}",
@@ -105,16 +107,23 @@ class Team:
             self.elements.tags.add("unsigned index")
             inner = self.elements.name("i")
             return [
-                f"for (unsigned {inner} = 0; {inner} < (unsigned)d; {inner}++) {{",
+                f"for (unsigned {inner} = 0; {inner} < (unsigned)({self.columns}); {inner}++) {{",
                 *_indented([f"const int {col} = (int){inner};", *lines]),
                 "}",
             ]
-        return [*pragma, f"for ({kind} {col} = {start}; {col} < d; {increment}) {{", *_indented(lines), "}"]
+        return [
+            *pragma,
+            f"for ({kind} {col} = {start}; {col} < {self.columns}; {increment}) {{",
+            *_indented(lines),
+            "}",
+        ]
 
     def joined(self, name: str, kind: str, operator: str, top: list[str]) -> list[str]:
         """The total of all lanes in `name`, known to each of them."""
         if self.is_serial:
             return []
+        if self.elements.language == "opencl":
+            return self._tree(name, kind, operator)
         if not self.is_block or self.threads == 32:
             return self._by_shuffles(name, kind, operator, top)
         way = self.rng.choice(("tree", "warps", "warps", "shared by all"))
@@ -191,7 +200,7 @@ class Team:
         ]
 
 
-def flat_team(rng: random.Random, elements: Elements) -> Team:
+def flat_team(rng: random.Random, elements: Elements, columns: str = "d") -> Team:
     threads = rng.choice((64, 128, 96))
     kind = rng.choice(("int", "int", "unsigned", "long long"))
     at = elements.name("at")
@@ -239,6 +248,9 @@ def flat_team(rng: random.Random, elements: Elements) -> Team:
                 f"    if ({at} >= rows * d) {'continue' if apart else 'break'};",
                 *(f"    {part}" for part in parts),
             )
+    if columns != "d":
+        team.opening = tuple(re.sub(r"\bd\b", columns, line) for line in team.opening)
+        team.wrapped = tuple(re.sub(r"\bd\b", columns, line) for line in team.wrapped)
     return _closed(team)
 
 
@@ -260,8 +272,10 @@ def row_team(rng: random.Random, elements: Elements) -> Team:
     name = rng.choice(
         ("block", "block", "block", "warp", "warp", "part of a warp", "thread", "thread", "block of rows")
     )
+    if elements.language == "opencl" and "warp" in name:
+        name = "block"
     if name in ("block", "block of rows"):
-        threads = rng.choice((32, 64, 64, 128, 96))
+        threads = rng.choice((32, 64, 64, 128, 96 if elements.language == "cuda" else 16))
         team = Team(name, rng, elements, ("rows",), (str(threads),), threads, threads)
         team.opening = (rng.choice(("const int row = blockIdx.x;", "int row = (int)blockIdx.x;")),)
         if name == "block of rows":

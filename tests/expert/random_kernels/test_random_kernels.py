@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.expert.random_kernels.batch import Case, Outcome, run
+from tests.expert.random_kernels.batch import run
 from tests.expert.random_kernels.generator import generate
-from tests.expert.random_kernels.program import Operand, Program
+from tests.expert.random_kernels.opencl import translated
+from tests.expert.random_kernels.program import Case, Operand, Outcome, Program
 from tests.expert.random_kernels.running import Failure, Tally, judged, reduced, run_seeds, verdict_of
 from tests.expert.random_kernels.traps import KNOWN_HOLES, TRAPS
 from tests.expert.random_kernels.trying import PROVED_MOVES, Attempt, attempt, original_alone, racy
 from tests.expert.writing.emulator import needs_emulator
+from tests.opencl_here import needs_opencl
 from tunesmith.problem.template import original
 
 LONG_RUN = 5000
@@ -40,6 +42,15 @@ def test_generated_kernels_keep_what_they_compute(folder: Path) -> None:
     assert not failures, told(failures)
     assert tally.lifted >= 3, tally.table()
     assert not tally.racy, tally.reasons
+
+
+@needs_opencl
+@pytest.mark.timeout(300)
+def test_kernels_of_opencl_keep_what_they_compute(folder: Path) -> None:
+    seeds = [seed for seed in range(40) if generate(seed).language == "opencl"]
+    tally, failures = run_seeds(seeds[:2], folder, configs=1, sizes=1)
+    assert not failures, told(failures)
+    assert (tally.lifted, tally.racy) == (2, 0), tally.table()
 
 
 @needs_emulator
@@ -142,7 +153,23 @@ def test_the_grammar_reaches_everything_it_names() -> None:
         "uniform branch",
         "break",
     }
-    assert teams | ways | work | totals | odd <= seen
+    wide = {"float4", "float4 stored", "__half2", "__half2 stored", "uchar4", "int4 stored", "opencl"}
+    assert teams | ways | work | totals | odd | wide <= seen
+
+
+def test_a_kernel_as_opencl() -> None:
+    text = translated(
+        "#include <cfloat>\n__device__ float g(float a) { return fmaxf(a, 1.0f); }\n"
+        'extern "C" __global__ void k(const unsigned char *__restrict__ x, float *out)\n{\n'
+        "    __shared__ float room[4];\n    __syncthreads();\n"
+        "    ((float4 *)out)[threadIdx.x] = make_float4(g(x[0]), 0, 0, 0);\n}\n"
+    )
+    assert text == (
+        "static float g(float a) { return fmax(a, 1.0f); }\n"
+        "__kernel void k(__global const unsigned char *restrict x, __global float *out)\n{\n"
+        "    __local float room[4];\n    barrier(CLK_LOCAL_MEM_FENCE);\n"
+        "    ((__global float4 *)out)[(int)get_local_id(0)] = (float4)(g(x[0]), 0, 0, 0);\n}\n"
+    )
 
 
 # -- the judge itself: each of these must be told, or a wrong template would pass

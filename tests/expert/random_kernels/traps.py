@@ -302,6 +302,18 @@ _MEMORY: Mapping[str, Trap] = {
         "out[i] = x[i] * steps[i & 3];", "__constant__ float steps[4] = {1, 2, 4, 8};"
     ),
     "the grid in a value": _flat("out[i] = x[i] + gridDim.x;"),
+    "the thread beside its four elements": Trap(
+        "const int first = (blockIdx.x * blockDim.x + threadIdx.x) * 4;\n"
+        "for (int n = 0; n < 4; n++)\n"
+        "    if (first + n < rows * d) out[first + n] = x[first + n] + (threadIdx.x & 3);",
+        ("ceildiv(rows * d, 256)",),
+    ),
+    "the thread beside its number in a plane": Trap(
+        "const int i = blockIdx.x * 64 + threadIdx.y * 16 + threadIdx.x;\n"
+        "if (i < rows * d) out[i] = x[i] + (threadIdx.x & 3);",
+        _ALL,
+        ("16", "4"),
+    ),
     "the thread in a value": _block(_LOOP + "out[i] = x[i] + (threadIdx.x & 1);"),
     "names of the template": _block(
         "const int lane = threadIdx.x, LANES = 64, task = 3, base = 1, VEC = 2;\n"

@@ -6,12 +6,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.expert.random_kernels.batch import Case, Outcome, Trial
-from tests.expert.random_kernels.program import Program
+from tests.expert.passes.kernels import CPU
+from tests.expert.random_kernels.program import Case, Outcome, Program, Trial
 from tests.expert.writing.building import DEVICE, read
 from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.author import read as read_kernel
 from tunesmith.expert.passes import PARAMETERS
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, original
@@ -40,6 +41,10 @@ class Attempt:
         return sum(len(case.trials) - 2 for case in self.cases)
 
 
+def device_for(problem: Problem) -> Device:
+    return CPU if problem.kernel.language == "opencl" else DEVICE
+
+
 def attempt(
     program: Program, seed: int, configs: int = 3, sizes: int = 2, moves: Sequence[str] = ()
 ) -> Attempt:
@@ -49,7 +54,7 @@ def attempt(
     chosen = tuple(moves) or _some_moves(rng)
     try:
         reading = read_kernel(problem)
-        written = ExpertAuthor().write(Refactoring(chosen), problem, DEVICE)
+        written = ExpertAuthor().write(Refactoring(chosen), problem, device_for(problem))
         beyond = reading if isinstance(reading, str) else ""
         if isinstance(written, Declined):
             return Attempt(program, beyond or written.reason, (), "", ())
@@ -119,7 +124,7 @@ def _trials(
         if len(seen) >= configs:
             break
         config = template.default if turn == 0 and rng.random() < 0.3 else _config(template, rng)
-        names = {**sizes, **config.as_dict(), **DEVICE.limits.names()}
+        names = {**sizes, **config.as_dict(), **device_for(problem).limits.names()}
         rules = [
             c for c in template.space.constraints if c.kind == "require" and c.expr.names <= names.keys()
         ]
@@ -148,5 +153,5 @@ def _config(template: Template, rng: random.Random) -> Config:
 
 
 def _planned(problem: Problem, made: Variant, sizes: dict[str, int]) -> Plan | None:
-    found = plan_launch(problem, made, sizes, DEVICE, None)
+    found = plan_launch(problem, made, sizes, device_for(problem), None)
     return found if isinstance(found, Plan) else None

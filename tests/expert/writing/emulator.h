@@ -1,5 +1,5 @@
 // Runs a CUDA kernel on the host, for tests: the threads of a block are fibers that take turns between barriers
-// and warp operations, in an order drawn from a seed so that races show. A thread that waits where another does
+// and warp operations, in an order drawn from a seed, and warps overtake each other, so that races show. A thread that waits where another does
 // not is told; shared memory is poisoned before every block.
 #include <algorithm>
 #include <cfloat>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <link.h>
+#include <map>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <ucontext.h>
@@ -44,7 +45,7 @@ static unsigned char emulated_dynamic[1 << 20] __attribute__((aligned(256)));
 static unsigned char *emulated_shared = emulated_dynamic;  // or where whoever launches put it
 
 namespace emulated {
-enum State { READY, AT_BARRIER, AT_WARP, DONE };
+enum State { READY, AT_BARRIER, AT_WARP, AT_ARRIVAL, DONE };
 struct Copy { void *to; const void *from; size_t bytes, zeros; };
 struct Fiber {
     ucontext_t context;
@@ -53,9 +54,13 @@ struct Fiber {
     State state = READY;
     unsigned mask = 0;  // of the warp operation it is at
     int leader = 0;     // whose copy of the warp's values it reads afterwards
+    unsigned at = 0, phase = 0;  // of the arrival it waits for
+    bool fenced = false;         // since it last met others: bulk copies may overwrite what was read
     unsigned char slot[16];
     std::vector<std::vector<Copy>> groups;  // of asynchronous copies, the last one open
 };
+struct Arrival { unsigned count, left, phase; long long bytes; std::vector<Copy> copies; };
+static std::map<unsigned, Arrival> arrivals;  // by their place in shared memory
 static const int MOST = 1024;
 static const size_t STACK = 64 << 10;
 static std::vector<Fiber> fibers;
@@ -88,6 +93,7 @@ __attribute__((noinline)) static void wait(State state, unsigned mask = 0)
 {
     fibers[current].state = state;
     fibers[current].mask = mask;
+    fibers[current].fenced = false;
     if (!_setjmp(fibers[current].jump))
         _longjmp(scheduler, 1);
 }
@@ -144,13 +150,42 @@ static bool release_warp(int first, int threads)
     return any;
 }
 
+// Bulk copies land when nobody can go on without them.
+static bool release_arrivals(int threads)
+{
+    bool any = false;
+    for (int t = 0; t < threads; t++) {
+        if (fibers[t].state != AT_ARRIVAL)
+            continue;
+        Arrival &own = arrivals.at(fibers[t].at);
+        if (own.phase == fibers[t].phase && own.left == 0) {
+            for (const Copy &copy : own.copies) {
+                memcpy(copy.to, copy.from, copy.bytes);
+                own.bytes -= copy.bytes;
+            }
+            own.copies.clear();
+            if (own.bytes)
+                fail("a barrier was told of other bytes than come");
+            own.phase ^= 1;
+            own.left = own.count;
+        }
+        if (own.phase != fibers[t].phase) {
+            fibers[t].state = READY;
+            any = true;
+        }
+    }
+    return any;
+}
+
 // Lets go on whoever may: a warp's threads once all of a mask have come, a block's once all that live have.
 static bool release()
 {
     const int threads = blockDim.x * blockDim.y * blockDim.z;
-    bool any = false, all = true;
-    for (int t = 0; t < threads; t++)
+    bool any = false, all = true, ready = false;
+    for (int t = 0; t < threads; t++) {
+        ready = ready || fibers[t].state == READY;
         all = all && (fibers[t].state == AT_BARRIER || fibers[t].state == DONE);
+    }
     for (int t = 0; t < threads; t++)
         if (fibers[t].state == AT_BARRIER && all) {
             fibers[t].state = READY;
@@ -158,13 +193,14 @@ static bool release()
         }
     for (int first = 0; first < threads; first += 32)
         any = release_warp(first, threads) || any;
-    return any;
+    return any || ready || release_arrivals(threads);
 }
 
 static void run_block()
 {
     const int threads = blockDim.x * blockDim.y * blockDim.z;
     std::vector<int> order(threads);
+    arrivals.clear();
     for (int t = 0; t < threads; t++) {
         fibers[t].state = READY;
         fibers[t].groups.assign(1, {});
@@ -174,8 +210,9 @@ static void run_block()
         for (int t = threads - 1; seed && t > 0; t--)
             std::swap(order[t], order[drawn(t + 1)]);
         bool live = false;
+        const unsigned lag = seed ? drawn(1u << 31) & drawn(1u << 31) : 0;  // warps that others overtake
         for (int t : order) {
-            if (fibers[t].state == READY)
+            if (fibers[t].state == READY && !(lag >> t / 32 & 1))
                 resume(t);
             live = live || fibers[t].state != DONE;
         }
@@ -396,6 +433,40 @@ static void emulated_copy(unsigned at, const void *from, size_t bytes)
         emulated::fail("an asynchronous copy is misaligned, or reaches beyond shared memory");
     __pipeline_memcpy_async(emulated_shared + at, from, bytes);
 }
+static emulated::Arrival &emulated_arrival(unsigned at)
+{
+    if (!emulated::arrivals.count(at))
+        emulated::fail("a barrier is used that nobody has made");
+    return emulated::arrivals.at(at);
+}
+static void emulated_make_arrival(unsigned at, unsigned count) { emulated::arrivals[at] = {count, count, 0, 0, {}}; }
+static void emulated_fence_copies() { emulated::fibers[emulated::current].fenced = true; }
+static void emulated_expect(unsigned at, int bytes)
+{
+    emulated::Arrival &own = emulated_arrival(at);
+    if (own.left == 0)
+        emulated::fail("a barrier is told of bytes before those of its last turn have come");
+    own.left--;
+    own.bytes += bytes;
+}
+static void emulated_bulk_copy(unsigned to, const void *from, int bytes, unsigned at)
+{
+    if ((size_t)from % 16 || to % 16 || bytes % 16 || bytes <= 0 || to + bytes > emulated::shared_bytes)
+        emulated::fail("a bulk copy is misaligned, of no length, or reaches beyond shared memory");
+    if (!emulated::fibers[emulated::current].fenced)
+        emulated::fail("a bulk copy may overtake what was read before it");
+    memset(emulated_shared + to, 0xff, bytes);
+    emulated_arrival(at).copies.push_back({emulated_shared + to, from, (size_t)bytes, 0});
+}
+static unsigned emulated_arrived(unsigned at, unsigned phase)
+{
+    if (emulated_arrival(at).phase == phase) {
+        emulated::fibers[emulated::current].at = at;
+        emulated::fibers[emulated::current].phase = phase;
+        emulated::wait(emulated::AT_ARRIVAL);
+    }
+    return 1;
+}
 static void __pipeline_commit() { emulated::fibers[emulated::current].groups.emplace_back(); }
 static void __pipeline_wait_prior(int left) { emulated::finish_copies(left); }
 
@@ -452,6 +523,7 @@ EMULATED_ATOMIC(atomicAnd, (T)(old & value))
 EMULATED_ATOMIC(atomicOr, (T)(old | value))
 EMULATED_ATOMIC(atomicXor, (T)(old ^ value))
 EMULATED_ATOMIC(atomicExch, value)
+EMULATED_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
 template <typename T> static T atomicCAS(T *to, T expected, T value)
 {
     return emulated_update(to, [=](T old) { return old == expected ? value : old; });

@@ -36,9 +36,11 @@ class Stray(AssertionError):
     """The kernel wrote outside its arrays."""
 
 
-def run(made: Variant, plan: Plan, inputs: Mapping[str, Array], folder: Path) -> dict[str, Array]:
+def run(
+    made: Variant, plan: Plan, inputs: Mapping[str, Array], folder: Path, seed: int = 0
+) -> dict[str, Array]:
     """What the kernel leaves in the arrays it writes; poisoned before, guarded on both sides. What `folder`
-    has compiled already is not compiled again."""
+    has compiled already is not compiled again. `seed`: an order of threads; 0: one after the other."""
     (launch,) = plan.launches
     library = ctypes.CDLL(str(_compiled(made, plan, folder)))
     memory = {buffer.name: _laid_out(buffer, inputs.get(buffer.name)) for buffer in plan.buffers}
@@ -55,7 +57,7 @@ def run(made: Variant, plan: Plan, inputs: Mapping[str, Array], folder: Path) ->
             arguments.append(ctypes.c_void_p(value.ctypes.data))
     pointers = (ctypes.c_void_p * len(arguments))(*arguments)
     three = ctypes.c_uint * 3
-    library.run(three(*launch.grid), three(*launch.block), pointers)
+    library.run(three(*launch.grid), three(*launch.block), pointers, ctypes.c_ulonglong(seed))
     found: dict[str, Array] = {}
     for buffer in plan.buffers:
         whole = memory[buffer.name]
@@ -80,6 +82,22 @@ _COPY = re.compile(
 )
 _COMMIT = re.compile(r'asm volatile\("cp\.async\.commit_group;"\s*:::\s*"memory"\);')
 _WAIT = re.compile(r'asm volatile\("cp\.async\.wait_group (\d+);"\s*:::\s*"memory"\);')
+_ASSEMBLY = re.compile(r'asm volatile\(((?:"[^"]*"|[^";])*)\);')
+_OPERAND = re.compile(r'"=?[rl]"\((\w+)\)')
+_BARRIERS = (  # an instruction -> what it is here, of its operands in turn
+    ("mbarrier.init.", "emulated_make_arrival({0}, 1)"),
+    ("fence.proxy.async.", "emulated_fence_copies()"),
+    ("mbarrier.arrive.expect_tx.", "emulated_expect({0}, {1})"),
+    ("cp.async.bulk.", "emulated_bulk_copy({0}, {1}, {2}, {3})"),
+    ("{ .reg .pred p; mbarrier.try_wait.parity.", "{0} = emulated_arrived({1}, {2})"),
+)
+
+
+def _call(found: re.Match[str]) -> str:
+    for word, call in _BARRIERS:
+        if found[1].startswith(f'"{word}'):
+            return f"{call.format(*_OPERAND.findall(found[0]))};"
+    return found[0]
 
 
 def host_text(source: str) -> str:
@@ -89,6 +107,7 @@ def host_text(source: str) -> str:
         r"\1 *\2 = (\1 *)emulated_shared;",
         source,
     )
+    text = _ASSEMBLY.sub(_call, text)
     text = _COPY.sub(r"emulated_copy(\2, \3, \1);", text)
     return _WAIT.sub(r"__pipeline_wait_prior(\1);", _COMMIT.sub("__pipeline_commit();", text))
 
@@ -107,8 +126,8 @@ def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
 struct pass {{ void *p; template <typename T> operator T *() const {{ return (T *)p; }} }};
 static void **arguments;
 static void call() {{ {launch.entry}({", ".join(call)}); }}
-extern "C" void run(const unsigned *grid, const unsigned *block, void **given)
-{{ arguments = given; emulated::launch(grid, block, call); }}
+extern "C" void run(const unsigned *grid, const unsigned *block, void **given, unsigned long long seed)
+{{ arguments = given; emulated::seed = seed; emulated::launch(grid, block, call); }}
 """
     whole = f'#include "{HEADER.name}"\n{text}\n{wrapper}'
     source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"

@@ -61,7 +61,9 @@ def compare(
     child = os.fork()
     if child == 0:
         try:
-            want, got = (run(v, plan, inputs, folder) for v, plan in zip((first, made), plans, strict=True))
+            want, got = (
+                run(v, plan, inputs, folder, 7) for v, plan in zip((first, made), plans, strict=True)
+            )
             np.savez(
                 folder / "found.npz",
                 **{f"want {n}": want[n] for n in want},

@@ -29,7 +29,9 @@ PAIR = Schedule.of(
     beside=choice("BESIDE", 0, 1),
     divide=choice("DIVIDE", 0, 1, 2),
 )
-AHEAD = ROW.without("keep").having(tasks=choice("TASKS", 1, 4), ring=choice("STAGES", 0, 2, 4))
+AHEAD = ROW.without("keep").having(
+    tasks=choice("TASKS", 1, 4), ring=choice("STAGES", 0, 2, 4), bulk=choice("BULK", 0, 1)
+)
 CASES = {
     "rmsnorm.cu": (rmsnorm, ROW),
     "rmsnorm_ahead.cu": (rmsnorm, AHEAD),

@@ -301,6 +301,8 @@ def unlaunchable(launches: Sequence[Launch]) -> str:
         return "has no launches in clusters"
     if launch.cooperative:
         return "has no cooperative launches"
+    if launch.when is not None:
+        return "has no launches that sizes decide on"
     if any(name.startswith("resources.") for e in (*launch.grid, *launch.block) for name in e.names):
         return "does not know what a build uses when it launches one, and this launch asks for it"
     return ""

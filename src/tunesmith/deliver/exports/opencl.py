@@ -171,7 +171,8 @@ class _OperatorTables:
             _table(f"static const struct ts_argument ts_arguments_{label}", args or [_argument("TS_BUFFER")])
         )
         grid, block = (self.three(each) for each in (launch.grid, launch.block))
-        return f"{{{literal(launch.entry)}, {grid}, {block}, ts_arguments_{label}, {len(args)}}}"
+        when = self.expression(parse(launch.when)) if launch.when is not None else "NULL"
+        return f"{{{literal(launch.entry)}, {grid}, {block}, ts_arguments_{label}, {len(args)}, {when}}}"
 
     def argument(self, entry: DispatchEntry, argument: DispatchArgument) -> str:
         if argument.role == "local":

@@ -18,6 +18,7 @@ struct ts_launch {
     ts_expression grid[3], block[3];
     const struct ts_argument *arguments;
     cl_uint count;
+    ts_expression when;  /* NULL: always */
 };
 
 struct ts_workspace {

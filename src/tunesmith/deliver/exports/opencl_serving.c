@@ -304,20 +304,24 @@ static cl_int ts_serve(struct TS_OPERATOR *self, const struct ts_entry *entry, c
                        struct ts_commands commands, int *started) {
     cl_kernel kernels[TS_LAUNCHES];
     struct ts_geometry geometry[TS_LAUNCHES];
+    int launched[TS_LAUNCHES] = {0};
     cl_event made = NULL;
-    size_t i;
+    size_t i, wanted = 0;
     cl_uint index;
     cl_int error = ts_build(self, entry->program);
     if (error == CL_SUCCESS) error = ts_make_workspaces(self, entry, call, commands.in_order);
     for (i = 0; error == CL_SUCCESS && i < entry->count; ++i) {
         const struct ts_launch *launch = &entry->launches[i];
+        launched[i] = launch->when == NULL || ts_holds(launch->when, call->size);
+        if (!launched[i]) continue;
+        wanted += 1;
         error = ts_kernel_of(self, entry, i, call->size, &kernels[i]);
         if (error == CL_SUCCESS) error = ts_geometry_of(self, kernels[i], launch, call->size, &geometry[i]);
         for (index = 0; error == CL_SUCCESS && index < launch->count; ++index)
             error = ts_set(self, kernels[i], index, &launch->arguments[index], call);
     }
     if (error != CL_SUCCESS) return error;
-    commands.left = entry->count;
+    commands.left = wanted;
     for (i = 0; i < entry->workspace_count; ++i) commands.left += entry->workspaces[i].filled != 0;
     for (i = 0; error == CL_SUCCESS && i < entry->workspace_count; ++i) {
         const struct ts_workspace *workspace = &entry->workspaces[i];
@@ -331,6 +335,7 @@ static cl_int ts_serve(struct TS_OPERATOR *self, const struct ts_entry *entry, c
         }
     }
     for (i = 0; error == CL_SUCCESS && i < entry->count; ++i) {
+        if (!launched[i]) continue;
         error = clEnqueueNDRangeKernel(call->queue, kernels[i], geometry[i].dimensions, NULL, geometry[i].global,
                                        geometry[i].local, commands.waits, commands.wait_list,
                                        ts_event_of(&commands, &made));

@@ -81,6 +81,7 @@ class ManifestLaunch:
         self.entry: str = given["entry"]
         self.grid, self.block, self.cluster = read("grid"), read("block"), read("cluster")
         self.shared = Expression(given["shared"], sizes) if given.get("shared") is not None else None
+        self.when = Expression(given["when"], sizes) if given.get("when") is not None else None
         self.args: tuple[str, ...] = tuple(given["args"])
         self.cooperative, self.pdl = bool(given.get("cooperative")), bool(given.get("pdl"))
 

@@ -262,7 +262,8 @@ class Operator:
                     argument.name, argument.type, count, argument.align, argument.fill
                 )
         order = list(scratch)
-        launches = tuple(self._launch(launch, arguments, order, sizes) for launch in entry.launches)
+        wanted = [one for one in entry.launches if one.when is None or self._number(one.when, sizes)]
+        launches = tuple(self._launch(launch, arguments, order, sizes) for launch in wanted)
         return Decision(delivered, entry, launches, tuple(scratch.values()), why)
 
     def _launch(

@@ -28,6 +28,17 @@ from tunesmith.expert.model.affine import affine, number, same_value, terms
 
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
 _STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})
+_ZERO = number(0)
+
+
+@dataclass(frozen=True)
+class ArrayPlace:
+    """A canonical access taken apart. `as_type` is None where the array is read in its own type."""
+
+    array: str
+    index: c.Expr
+    offset: c.Expr | None = None  # in elements of the array's own type
+    as_type: c.Type | None = None
 
 
 def folded(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
@@ -38,85 +49,66 @@ def folded(expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
 def _fold(node: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
     match node:
         case c.Call(function=function, args=(pointer,)) if function in _LOADS:
-            return _fold(c.Index(pointer, number(0)), types)
+            return _access(pointer, number(0), types)
         case c.Call(function=function, args=(pointer, value)) if function in _STORES:
-            return c.Assign("=", _fold(c.Index(pointer, number(0)), types), value)
+            return c.Assign("=", _access(pointer, number(0), types), value)
         case c.Unary(op="*", operand=operand):
-            return _fold(c.Index(operand, number(0)), types)
+            return _access(operand, number(0), types)
         case c.Member(base=base, field=field, arrow=True):
-            return c.Member(_fold(c.Index(base, number(0)), types), field)
-        case c.Index(base=c.Binary() | c.Cast() | c.Unary() | c.Name() as base, index=index):
-            return _indexed(base, index, types)
+            return c.Member(_access(base, number(0), types), field)
+        case c.Index(base=base, index=index):
+            return _access(base, index, types)
     return node
 
 
-def _indexed(base: c.Expr, index: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
-    while True:
-        match base:
-            case c.Binary(op="+", left=left, right=right) if is_pointer(left, types):
-                base, index = left, _sum(right, index)
-            case c.Binary(op="+", left=left, right=right) if is_pointer(right, types):
-                base, index = right, _sum(left, index)
-            case c.Binary(op="-", left=left, right=right) if is_pointer(left, types):
-                base, index = left, _difference(index, right)
-            case c.Unary(op="&", operand=c.Index(base=inner, index=at)) if _address(inner, types) is not None:
-                base, index = inner, _sum(at, index)
-            case c.Cast(type=type_, value=value) if type_.is_pointer:
-                address = _address(value, types)
-                if address is None:
-                    return c.Index(base, index)
-                own = address.type
-                if own is not None and own.base == type_.base and own.pointers == type_.pointers:
-                    base = _pointer(address)
-                    continue
-                return c.Index(c.Cast(replace(type_, restrict=False), _pointer(address)), index)
-            case _:
-                return c.Index(base, index)
+def _access(pointer: c.Expr, index: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+    place = pointed_at(pointer, types, index)
+    if place is None:
+        return c.Index(pointer, index)
+    array: c.Expr = c.Name(place.array)
+    if place.as_type is None:
+        return c.Index(array, place.index)
+    array = array if place.offset is None else c.Binary("+", array, place.offset)
+    space, pointers = types[place.array].space, place.as_type.pointers + 1
+    return c.Index(c.Cast(replace(place.as_type, pointers=pointers, space=space), array), place.index)
 
 
-@dataclass(frozen=True)
-class _Address:
-    array: str
-    offset: c.Expr | None  # in elements of the array's own type
-    type: c.Type | None  # of the pointer
-
-
-def _address(expr: c.Expr, types: Mapping[str, c.Type]) -> _Address | None:
-    """An array's name and the offset into it; None where the pointer is to something else."""
-    match expr:
-        case c.Name(name=name) if name in types and types[name].is_pointer:
-            return _Address(name, None, types[name])
-        case c.Binary(op="+" | "-" as op, left=left, right=right):
-            if op == "+" and not is_pointer(left, types):
-                left, right = right, left
-            inner = _address(left, types)
-            scale = None if inner is None else _scale(left, inner, types)
-            if inner is None or scale is None:
-                return None
-            moved = right if scale == 1 else c.Binary("*", right, number(scale))
-            joined = (_sum if op == "+" else _difference)(inner.offset or number(0), moved)
-            return _Address(inner.array, joined, inner.type)
-        case c.Unary(op="&", operand=c.Index(base=base, index=index)):
-            return _address(c.Binary("+", base, index), types)
+def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZERO) -> ArrayPlace | None:
+    """The element `index` behind that which `a + i`, `(T *)(a + i)` or `&a[i]` points at; None for others."""
+    match pointer:
+        case c.Name(name=name) if is_pointer(pointer, types):
+            return ArrayPlace(name, index)
+        case c.Binary(op="+", left=left, right=right) if is_pointer(left, types):
+            return pointed_at(left, types, _sum(right, index))
+        case c.Binary(op="+", left=left, right=right) if is_pointer(right, types):
+            return pointed_at(right, types, _sum(left, index))
+        case c.Binary(op="-", left=left, right=right) if is_pointer(left, types):
+            return pointed_at(
+                left, types, c.Unary("-", right) if index == _ZERO else c.Binary("-", index, right)
+            )
+        case c.Unary(op="&", operand=c.Index(base=base, index=at)):
+            return pointed_at(base, types, _sum(at, index))
         case c.Cast(type=type_, value=value) if type_.is_pointer:
-            return _address(value, types)
+            inner = pointed_at(value, types)
+            offset = None if inner is None else _in_own_elements(inner, types)
+            if inner is None or offset is None:
+                return None
+            own = types[inner.array]
+            if (own.base, own.pointers) == (type_.base, type_.pointers):
+                return ArrayPlace(inner.array, _sum(offset, index))
+            return ArrayPlace(inner.array, index, None if offset == _ZERO else offset, _pointee(type_))
     return None
 
 
-def _scale(pointer: c.Expr, address: _Address, types: Mapping[str, c.Type]) -> int | None:
-    """How many elements of the array one step of the pointer is; None where it is no whole number."""
-    while isinstance(pointer, c.Binary):
-        pointer = pointer.left if is_pointer(pointer.left, types) else pointer.right
-    if not isinstance(pointer, c.Cast) or address.type is None or pointer.type.base == address.type.base:
-        return 1
-    step, own = byte_size(pointer.type.base), byte_size(address.type.base)
-    return step // own if step and own and step % own == 0 else None
-
-
-def _pointer(address: _Address) -> c.Expr:
-    if address.offset is None or address.offset == number(0):
-        return c.Name(address.array)
-    return c.Binary("+", c.Name(address.array), address.offset)
+def _in_own_elements(place: ArrayPlace, types: Mapping[str, c.Type]) -> c.Expr | None:
+    """How far into its array a place is, in elements of the array; None where that is no whole number."""
+    if place.as_type is None or place.index == _ZERO:
+        return place.index if place.as_type is None else place.offset or _ZERO
+    wide, own = byte_size(place.as_type.base), byte_size(types[place.array].base)
+    if not wide or not own or wide % own:
+        return None
+    moved = place.index if wide == own else c.Binary("*", place.index, number(wide // own))
+    return _sum(place.offset or _ZERO, moved)
 
 
 def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
@@ -133,28 +125,12 @@ def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
 
 
 def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
-    if left == number(0):
+    if left == _ZERO:
         return right
-    if right == number(0):
-        return left
-    return c.Binary("+", left, right)
-
-
-def _difference(left: c.Expr, right: c.Expr) -> c.Expr:
-    return c.Unary("-", right) if left == number(0) else c.Binary("-", left, right)
+    return left if right == _ZERO else c.Binary("+", left, right)
 
 
 # -- reading canonical accesses ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ArrayPlace:
-    """A canonical access taken apart. `as_type` is None where the array is read in its own type."""
-
-    array: str
-    index: c.Expr
-    offset: c.Expr | None = None  # in elements of the array's own type
-    as_type: c.Type | None = None
 
 
 def without_members(expr: c.Expr) -> c.Expr:
@@ -165,7 +141,7 @@ def without_members(expr: c.Expr) -> c.Expr:
 
 
 def place_of(expr: c.Expr) -> ArrayPlace | None:
-    """The place of an `Index` in canonical form; of `a[y][x]` too, with the outer index in `offset`."""
+    """The place of an `Index` in canonical form; None for anything else."""
     if not isinstance(expr, c.Index):
         return None
     match expr.base:
@@ -213,12 +189,12 @@ def touches(body: Part, arrays: Mapping[str, c.Type]) -> tuple[Touch, ...]:
             if isinstance(first, c.Unary) and first.op == "&":
                 written[id(first.operand)] = True
                 atomic.add(id(first.operand))
-            elif (place := pointed_at(first)) is not None and place.array in arrays:
+            elif (place := pointed_at(first, arrays)) is not None:
                 element = c.Index(c.Name(place.array), place.index)
                 found.append(Touch(place, element, writes=True, reads=True, atomic=True))
         elif isinstance(node, c.Call):
-            moved = _vector_access(node)
-            found += [moved] if moved is not None and moved.place.array in arrays else []
+            moved = _vector_access(node, arrays)
+            found += [] if moved is None else [moved]
     for node in nodes_in(body):
         if isinstance(node, c.Index):
             place, key = place_of(node), id(node)
@@ -232,33 +208,13 @@ def is_atomic(function: str) -> bool:
     return is_function(function) and bool(function_effects(function) & Effects.ATOMIC)
 
 
-def pointed_at(pointer: c.Expr) -> ArrayPlace | None:
-    """The element that `a + i`, `(T *)(a + i)` or `&a[i]` points at; None for any other pointer."""
-    match pointer:
-        case c.Name(name=name):
-            return ArrayPlace(name, number(0))
-        case c.Binary(op="+", left=c.Name(name=name), right=offset):
-            return ArrayPlace(name, offset)
-        case c.Binary(op="+" | "-" as op, left=left, right=right):
-            inner = pointed_at(left)
-            return None if inner is None else replace(inner, index=c.Binary(op, inner.index, right))
-        case c.Unary(op="&", operand=operand):
-            return place_of(without_members(operand))
-        case c.Cast(type=type_, value=value) if type_.is_pointer:
-            inner = pointed_at(value)
-            if inner is None or inner.as_type is not None:
-                return None
-            return ArrayPlace(inner.array, number(0), inner.index, _pointee(type_))
-    return None
-
-
-def _vector_access(call: c.Call) -> Touch | None:
+def _vector_access(call: c.Call, arrays: Mapping[str, c.Type]) -> Touch | None:
     """`vload4(i, p)` and `vstore4(v, i, p)` of OpenCL as the accesses they are."""
     if not is_function(call.function) or not call.function.startswith(("vload", "vstore")):
         return None
     writes = call.function.startswith("vstore")
     args = call.args[1:] if writes else call.args
-    place = pointed_at(args[1]) if len(args) > 1 else None
+    place = pointed_at(args[1], arrays) if len(args) > 1 else None
     if place is None:
         return None
     digits = "".join(sign for sign in call.function if sign.isdigit())

@@ -7,7 +7,7 @@ remainder round as for non-negative numbers, which indices are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
@@ -297,24 +297,37 @@ def head_of(loop: c.For) -> Head | None:
     declare = loop.init[0]
     if not isinstance(declare, c.Declare) or declare.init is None or not is_integer(declare.type):
         return None
-    stop = _stop(loop.condition, declare.name)
+    index = c.Name(declare.name)
+    bounds = bounds_in(loop.condition, lambda expr: without_casts(expr) == index)
     step = _step(loop.step[0], declare.name)
-    if stop is None or step is None or declare.name in names_in(step) | names_in(stop):
+    if bounds is None or len(bounds) != 1 or step is None:
+        return None
+    stop = bounds[0][1]
+    if declare.name in names_in(step) | names_in(stop):
         return None
     if {declare.name, *names_in(step), *names_in(stop)} & assigned_in(loop.body):
         return None
     return Head(declare.name, declare.type.base, declare.init, stop, step)
 
 
-def _stop(condition: c.Expr, index: str) -> c.Expr | None:
-    if not isinstance(condition, c.Binary):
-        return None
-    op, left, right = condition.op, condition.left, condition.right
-    if without_casts(right) == c.Name(index) and op in MIRROR:
-        op, left, right = MIRROR[op], right, left
-    if without_casts(left) != c.Name(index) or op not in ("<", "<="):
-        return None
-    return right if op == "<" else c.Binary("+", right, number(1))
+def bounds_in(
+    condition: c.Expr, is_index: Callable[[c.Expr], bool], holds: bool = True
+) -> list[tuple[c.Expr, c.Expr]] | None:
+    """(index, stop) of each `index < stop` that a condition comes to where it holds, or does not; None where
+    it tests anything else."""
+    match condition:
+        case c.Unary(op="!", operand=operand):
+            return bounds_in(operand, is_index, not holds)
+        case c.Binary(op="&&" | "||" as op, left=left, right=right) if (op == "&&") == holds:
+            first, second = bounds_in(left, is_index, holds), bounds_in(right, is_index, holds)
+            return None if first is None or second is None else first + second
+        case c.Binary(op=op, left=left, right=right) if op in MIRROR:
+            op = op if holds else OPPOSITE[op]
+            if is_index(right) and not is_index(left):
+                op, left, right = MIRROR[op], right, left
+            if is_index(left) and op in ("<", "<="):
+                return [(left, right if op == "<" else c.Binary("+", right, number(1)))]
+    return None
 
 
 def _step(step: c.Expr, index: str) -> c.Expr | None:

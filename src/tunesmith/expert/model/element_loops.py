@@ -140,10 +140,10 @@ def _known(
 
 def _held(team: Expressions, node: Expr, active: tv.Threads) -> Expr:
     """What the whole team knows it to be before the loop."""
-    held = team.eval(node, active)
-    expr = tv.expr_of(tv.one_value(held, active))
+    expr = tv.expr_of(team.shared(node, active))
     if expr is None:
-        raise team.memory.refusal(f"the loop reads '{print_expr(node)}': {tv.blame(held, active)}")
+        why = tv.blame(team.eval(node, active), active)
+        raise team.memory.refusal(f"the loop reads '{print_expr(node)}': {why}")
     return expr
 
 

@@ -16,7 +16,7 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.accesses import Touch, same_place, touches
-from tunesmith.expert.model.affine import affine, number, same_value, simplified, stride
+from tunesmith.expert.model.affine import affine, from_terms, number, same_value, simplified, stride, terms
 from tunesmith.expert.model.kernel import (
     ArrayAccess,
     Each,
@@ -100,13 +100,16 @@ def _range(
     place = touch.place
     own = byte_size(arrays[place.array].base)
     wide = byte_size(place.as_type.base) if place.as_type is not None else own
-    found = affine(place.index, step.index)
-    if own is None or wide is None or wide % own or found is None or found[0] != number(1):
+    if own is None or wide is None or wide % own:
         return None
     ratio = number(wide // own)
-    base = c.Binary("*", found[1], ratio)
+    whole: c.Expr = c.Binary("*", place.index, ratio)
     if place.offset is not None:
-        base = c.Binary("+", base, place.offset)
+        whole = c.Binary("+", whole, place.offset)
+    found = affine(simplified(whole), step.index)
+    if found is None or found[0] != ratio:
+        return None
+    base = found[1]
     first = simplified(c.Binary("*", step.start, ratio))
     last = c.Binary("*", step.stop, ratio)
     return place.array, simplified(base), first, _whole(last, multiples)
@@ -124,7 +127,21 @@ def _holds(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, 
     """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
     array, base, first, end = outer
     same = array == inner[0] and same_value(base, inner[1]) and same_value(end, inner[3])
-    return same and first == number(0)
+    return (same and first == number(0)) or (array == inner[0] and _ends_alike(outer, inner))
+
+
+def _ends_alike(
+    outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]
+) -> bool:
+    """Whether both end at the same place, and the later starts `n - n % m` behind the earlier."""
+    (_, base, first, end), (_, other, start, stop) = outer, inner
+    if not same_value(c.Binary("+", base, end), c.Binary("+", other, stop)):
+        return False
+    behind = terms(c.Binary("-", c.Binary("+", other, start), c.Binary("+", base, first)))
+    rest = [key[0] for key, count in behind.items() if count == -1 and len(key) == 1]
+    if len(behind) != 2 or len(rest) != 1 or not isinstance(rest[0], c.Binary) or rest[0].op != "%":
+        return False
+    return same_value(from_terms(behind), c.Binary("-", rest[0].left, rest[0]))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import fold, int_value
@@ -25,7 +26,7 @@ from tunesmith.csource.walk import (
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import (
     BUILTINS,
-    MIRROR,
+    bounds_in,
     head_of,
     number,
     same_value,
@@ -36,9 +37,10 @@ from tunesmith.expert.model.affine import (
 from tunesmith.expert.model.geometry import (
     BLOCK,
     THREAD,
-    Form,
+    CountedIndex,
     LaunchedKernel,
-    Scenario,
+    Layout,
+    counted,
     form_of,
     is_straight,
 )
@@ -46,54 +48,18 @@ from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
 from tunesmith.expert.model.tidy import check_no_return, structured
 from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
 
-
-@dataclass(frozen=True)
-class FlatIndex:
-    """What a variable counts. `kind`: "flat" (all threads of the grid), "both" (of one axis), "thread" or
-    "block"; `times`: how far apart neighbours are."""
-
-    kind: str
-    axis: int
-    times: int = 1
+RANK = {"flat": 0, "both": 0, "team": 1, "block": 1}
 
 
-RANK = {"flat": 0, "both": 0, "thread": 1, "block": 1}
-
-
-def says(known: FlatIndex, other: FlatIndex) -> bool:
+def says(known: CountedIndex, other: CountedIndex) -> bool:
     """Whether `other` follows from `known`."""
     if known.kind == other.kind and known.axis == other.axis:
         return other.times % known.times == 0
-    if known.times != 1 or other.times != 1:
+    if other.times != 1:
         return False
     if known.kind == "both":
-        return other.kind in ("thread", "block") and other.axis == known.axis
+        return other.kind in ("team", "block") and other.axis == known.axis
     return known.kind == "flat" and other.kind == "block" and other.axis == known.axis
-
-
-def kinds_of(form: Form, scenario: Scenario) -> set[FlatIndex]:
-    """Everything the values fit; in small launches several."""
-    found: set[FlatIndex] = set()
-    places = [scenario.thread(thread) for thread in range(scenario.threads)]
-    moving = [axis for axis in range(3) if form.per_block[axis]]
-    if len(moving) > 1:
-        return found
-    for axis in moving or range(3):
-        step = form.per_block[axis]
-        if step and step % scenario.threads == 0:
-            times = step // scenario.threads
-            if all(value == times * thread for thread, value in enumerate(form.base)) and times > 0:
-                found.add(FlatIndex("flat", axis, times))
-        if step and step % scenario.block[axis] == 0:
-            times = step // scenario.block[axis]
-            on_axis = zip(form.base, places, strict=True)
-            if times > 0 and all(v == times * place[axis] for v, place in on_axis):
-                found.add(FlatIndex("both", axis, times))
-        if step == 1 and not any(form.base):
-            found.add(FlatIndex("block", axis))
-        if step == 0 and all(v == place[axis] for v, place in zip(form.base, places, strict=True)):
-            found.add(FlatIndex("thread", axis))
-    return found
 
 
 @dataclass(frozen=True)
@@ -110,6 +76,7 @@ class FlatReader:
     def __init__(self, kernel: LaunchedKernel) -> None:
         self._kernel = kernel
         self._normal, self._scenarios, self._launch = kernel.normal, kernel.scenarios, kernel.launch
+        self._layouts = [Layout(scenario, 1) for scenario in kernel.scenarios]
         self._reach: list[Reach] = []
         self._taken = self._normal.names
 
@@ -123,49 +90,28 @@ class FlatReader:
         definitions = {**self._normal.definitions, **peeled.loops}
         known = set(definitions) | THREAD | BLOCK
         used = sorted((names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
-        indices: dict[str, FlatIndex] = {}
-        values: dict[str, c.Expr] = {}
-        for name in used:
-            found = self._index(definitions.get(name, c.Name(name)))
-            if found is not None:
-                indices[name] = found
-            else:
-                values[name] = self._normal.ids[name].short if name in self._normal.ids else definitions[name]
-                body = self._guarded_again(name, body, peeled)
-        pending = dict(values)
+        indices: dict[str, CountedIndex] = {}
         for _ in range(20):
-            if not pending:
-                break
-            body = substitute(body, pending)
-            pending = {}
-            for name in names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices):
+            values: dict[str, c.Expr] = {}
+            for name in used:
                 found = self._index(definitions.get(name, c.Name(name)))
                 if found is not None:
                     indices[name] = found
-                else:
-                    pending[name] = self._normal.ids[name].short
+                    continue
+                values[name] = self._normal.ids[name].short if name in self._normal.ids else definitions[name]
+                body = self._guarded_again(name, body, peeled)
+            if not values:
+                break
+            body = substitute(body, values)
+            used = sorted(names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices))
         indices, body = self._reconciled(indices, body, peeled)
         return self._flat(indices, body, peeled)
 
     # -- indices ------------------------------------------------------------------------------------
 
-    def _index(self, expr: c.Expr) -> FlatIndex | None:
+    def _index(self, expr: c.Expr) -> CountedIndex | None:
         """What the variable counts, the same in every scenario."""
-        plain = self._put_together(expr)
-        if not is_straight(plain):
-            return None
-        found: set[FlatIndex] = set()
-        for at, scenario in enumerate(self._scenarios):
-            form = form_of(expr, scenario)
-            kinds = set() if form is None else kinds_of(form, scenario)
-            found = kinds if at == 0 else found & kinds
-            if not found:
-                return None
-        # A variable that is 0 in every thread fits an axis of one thread; only the axis itself is meant.
-        widest = [max(scenario.block[axis] for scenario in self._scenarios) for axis in range(3)]
-        found = {i for i in found if i.kind != "thread" or widest[i.axis] > 1 or names_in(expr) <= THREAD}
-        order = ["block", "thread", "both", "flat"]
-        return min(found, key=lambda i: (order.index(i.kind), i.axis), default=None)
+        return counted(expr, self._layouts, by_axis=True) if is_straight(self._put_together(expr)) else None
 
     def _guarded_again(self, name: str, body: tuple[c.Stmt, ...], peeled: Peeled) -> tuple[c.Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""
@@ -197,10 +143,10 @@ class FlatReader:
         return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
 
     def _reconciled(
-        self, indices: dict[str, FlatIndex], body: tuple[c.Stmt, ...], peeled: Peeled
-    ) -> tuple[dict[str, FlatIndex], tuple[c.Stmt, ...]]:
+        self, indices: dict[str, CountedIndex], body: tuple[c.Stmt, ...], peeled: Peeled
+    ) -> tuple[dict[str, CountedIndex], tuple[c.Stmt, ...]]:
         """One name for each thing counted: others are said in its terms."""
-        chosen: dict[str, FlatIndex] = {}
+        chosen: dict[str, CountedIndex] = {}
         values: dict[str, c.Expr] = {}
         ranked = sorted(indices, key=lambda n: (RANK[indices[n].kind], indices[n].times, n in BUILTINS, n))
         for name in ranked:
@@ -222,17 +168,18 @@ class FlatReader:
                 body = self._guarded_again(name, body, peeled)
         return chosen, substitute(body, values) if values else body
 
-    def _in_terms(self, name: str, index: FlatIndex, other: str, known: FlatIndex) -> c.Expr:
+    def _in_terms(self, name: str, index: CountedIndex, other: str, known: CountedIndex) -> c.Expr:
         type_ = self._normal.ids[name].type if name in self._normal.ids else self._normal.types[name]
         base: c.Expr = c.Name(other)
         if index.kind == known.kind:
             base = product(base, number(index.times // known.times))
         else:
+            base = base if known.times == 1 else c.Binary("/", base, number(known.times))
             count = block_threads() if known.kind == "flat" else launch_name("blockDim", index.axis)
-            base = c.Binary("%" if index.kind == "thread" else "/", base, self._launch.replaced(count))
+            base = c.Binary("%" if index.kind == "team" else "/", base, self._launch.replaced(count))
         return c.Cast(c.Type(type_.base), base)
 
-    def _flat(self, indices: dict[str, FlatIndex], body: tuple[c.Stmt, ...], peeled: Peeled) -> Flat:
+    def _flat(self, indices: dict[str, CountedIndex], body: tuple[c.Stmt, ...], peeled: Peeled) -> Flat:
         self._check_cover(indices)
         element, notes = self._side_by_side(self._element(indices), indices, body)
         tasks: list[tuple[tuple[int, int], Task]] = []
@@ -250,7 +197,7 @@ class FlatReader:
             if name == element:
                 whole = Each(fresh, number(0), extent, (), (), type_, line=peeled.line)
             else:
-                order = (index.kind == "thread", -index.axis)
+                order = (index.kind == "team", -index.axis)
                 tasks.append((order, Task(fresh, extent, type_, self._launch.size_text(extent))))
         assert whole is not None
         whole = replace(whole, body=substitute(body, self._launch.values))
@@ -258,7 +205,7 @@ class FlatReader:
         return Flat(tuple(task for _, task in tasks), whole, tuple(notes), tuple(self._reach))
 
     def _side_by_side(
-        self, element: str, indices: Mapping[str, FlatIndex], body: tuple[c.Stmt, ...]
+        self, element: str, indices: Mapping[str, CountedIndex], body: tuple[c.Stmt, ...]
     ) -> tuple[str, list[str]]:
         """Another index to loop over, where elements lie side by side along that one and not along this."""
 
@@ -278,9 +225,9 @@ class FlatReader:
             return peeled.types[name]
         return self._normal.ids[name].type.base if name in self._normal.ids else self._normal.types[name].base
 
-    def _element(self, indices: Mapping[str, FlatIndex]) -> str:
+    def _element(self, indices: Mapping[str, CountedIndex]) -> str:
         """The index that differs between neighbouring threads."""
-        for wanted in (("flat", 0), ("flat", 1), ("flat", 2), ("both", 0), ("thread", 0), ("both", 1)):
+        for wanted in (("flat", 0), ("flat", 1), ("flat", 2), ("both", 0), ("team", 0), ("both", 1)):
             for name, index in indices.items():
                 if (index.kind, index.axis) == wanted:
                     return name
@@ -290,13 +237,16 @@ class FlatReader:
                     return name
         raise OutOfReach("what a thread does does not depend on which thread it is")
 
-    def _check_cover(self, indices: Mapping[str, FlatIndex]) -> None:
-        """Blocks or threads that no index tells apart would all do the same."""
+    def _check_cover(self, indices: Mapping[str, CountedIndex]) -> None:
+        """What no index tells apart would all do the same; what two do would be counted twice."""
+        for (name, one), (other, two) in combinations(indices.items(), 2):
+            if self._told(one) & self._told(two):
+                raise OutOfReach(f"'{name}' and '{other}' both say which of the same threads it is")
         for scenario in self._scenarios:
             for axis in range(3):
                 block = any(i.axis == axis and i.kind in ("block", "both", "flat") for i in indices.values())
                 thread = any(
-                    i.kind == "flat" or (i.axis == axis and i.kind in ("thread", "both"))
+                    i.kind == "flat" or (i.axis == axis and i.kind in ("team", "both"))
                     for i in indices.values()
                 )
                 if scenario.grid[axis] > 1 and not block:
@@ -304,7 +254,14 @@ class FlatReader:
                 if scenario.block[axis] > 1 and not thread:
                     raise OutOfReach(f"the threads along {'xyz'[axis]} of a block all do the same work")
 
-    def _extent(self, name: str, index: FlatIndex, peeled: Peeled) -> c.Expr:
+    def _told(self, index: CountedIndex) -> set[tuple[str, int]]:
+        """The axes of blocks and threads, longer than one, that an index tells apart."""
+        axes = {"flat": range(3), "block": range(0)}.get(index.kind, [index.axis])
+        told = {*(("thread", axis) for axis in axes), *([("block", index.axis)] * (index.kind != "team"))}
+        ways = [{"block": scenario.grid, "thread": scenario.block} for scenario in self._scenarios]
+        return {(kind, axis) for kind, axis in told if any(way[kind][axis] > 1 for way in ways)}
+
+    def _extent(self, name: str, index: CountedIndex, peeled: Peeled) -> c.Expr:
         bound = peeled.bounds.get(name)
         if bound is not None:
             self._reach.append(Reach(name, bound, self._count(index), goes_on=name in peeled.loops))
@@ -312,15 +269,15 @@ class FlatReader:
             if index.times == 1:
                 return whole
             return fold(c.Binary("/", c.Binary("+", whole, number(index.times - 1)), number(index.times)))
-        extent = self._count(FlatIndex(index.kind, index.axis))
+        extent = self._count(CountedIndex(index.kind, index.axis))
         replaced = self._launch.replaced(extent)
         return replaced if not names_in(replaced) & set(BUILTINS) else extent
 
-    def _count(self, index: FlatIndex) -> c.Expr:
+    def _count(self, index: CountedIndex) -> c.Expr:
         """How many values the launch comes to."""
         blocks = launch_name("gridDim", index.axis)
         threads = block_threads() if index.kind == "flat" else launch_name("blockDim", index.axis)
-        extent = {"block": blocks, "thread": threads}.get(index.kind, product(blocks, threads))
+        extent = {"block": blocks, "team": threads}.get(index.kind, product(blocks, threads))
         return extent if index.times == 1 else product(number(index.times), extent)
 
 
@@ -351,17 +308,11 @@ class Guards:
         rest = list(found.body)
         while rest:
             stmt = rest[0]
-            only = stmt.then[0] if isinstance(stmt, c.If) and len(stmt.then) == 1 else None
-            if isinstance(stmt, c.If) and isinstance(only, c.Return | c.Jump) and not stmt.otherwise:
-                guards = self._guards(stmt.condition, "||", (">=", ">"))
+            if isinstance(stmt, c.If) and not stmt.otherwise:
+                leaves = len(stmt.then) == 1 and isinstance(stmt.then[0], c.Return | c.Jump)
+                guards = self._guards(stmt.condition, not leaves) if leaves or len(rest) == 1 else None
                 if guards is not None and self._bound(found, guards):
-                    rest.pop(0)
-                    found.line = found.line or stmt.line
-                    continue
-            if len(rest) == 1 and isinstance(stmt, c.If) and not stmt.otherwise:
-                guards = self._guards(stmt.condition, "&&", ("<", "<="))
-                if guards is not None and self._bound(found, guards):
-                    rest = list(stmt.then)
+                    rest = rest[1:] if leaves else list(stmt.then)
                     found.line = found.line or stmt.line
                     continue
             if len(rest) == 1 and isinstance(stmt, c.For):
@@ -385,27 +336,15 @@ class Guards:
         found.line = found.line or next((s.line for s in rest if getattr(s, "line", 0)), 0)
         return found
 
-    def _guards(self, condition: c.Expr, joint: str, ops: tuple[str, str]) -> list[tuple[str, c.Expr]] | None:
+    def _guards(self, condition: c.Expr, holds: bool) -> list[tuple[str, c.Expr]] | None:
         """(index, extent) of every comparison in the condition; None where it tests anything else."""
-        if isinstance(condition, c.Binary) and condition.op == joint:
-            first = self._guards(condition.left, joint, ops)
-            second = self._guards(condition.right, joint, ops)
-            return None if first is None or second is None else first + second
-        if isinstance(condition, c.Unary) and condition.op == "!":
-            opposite = ("<", "<=") if ops[0] == ">=" else (">=", ">")
-            return self._guards(condition.operand, "&&" if joint == "||" else "||", opposite)
-        if not isinstance(condition, c.Binary):
-            return None
-        op, left, right = condition.op, condition.left, condition.right
-        if self._name(right) is not None and self._name(left) is None and op in MIRROR:
-            op, left, right = MIRROR[op], right, left
-        name = self._name(left)
-        if name is None or op not in ops or names_in(right) & (set(self._normal.ids) | THREAD | BLOCK):
-            return None
+        bounds = bounds_in(condition, lambda expr: self._name(expr) is not None, holds)
         # What the body itself computes is not known where the loop ends.
-        if not names_in(right) <= (set(self._normal.types) | set(BUILTINS)) - self._computed:
+        known = (set(self._normal.types) | set(BUILTINS)) - self._computed
+        known -= set(self._normal.ids) | THREAD | BLOCK
+        if bounds is None or not all(names_in(stop) <= known for _, stop in bounds):
             return None
-        return [(name, right if op in ("<", ">=") else c.Binary("+", right, number(1)))]
+        return [(self._name(index) or "", stop) for index, stop in bounds]
 
     def _name(self, expr: c.Expr) -> str | None:
         plain = without_casts(expr)

@@ -324,32 +324,71 @@ def team_lanes(loops: Mapping[str, Strided], normal: Normal, scenario: Scenario)
 
 
 @dataclass(frozen=True)
-class Axis:
-    """What one task index counts: blocks of one axis of the grid, teams within a block, or both."""
+class CountedIndex:
+    """What an index counts: "block" and "team", those of one axis; "both", the teams of one axis of the whole
+    grid; "flat", all teams of the grid. `times`: how far apart neighbours are.
 
-    grid: int | None
-    teams: bool
+    The teams of a block stand in one row. Where a team is a thread, there are rows along each axis as well.
+    """
+
+    kind: Literal["block", "team", "both", "flat"]
+    axis: int
+    times: int = 1
+
+    @property
+    def grid(self) -> int | None:
+        """The axis of the grid that it runs along."""
+        return None if self.kind == "team" else self.axis
+
+    @property
+    def teams(self) -> bool:
+        return self.kind != "block"
 
 
-def axis_of(expr: Expr, layout: Layout) -> Axis | None:
-    """The axis a variable runs along; None where its values differ in a team or follow another rule."""
-    form = form_of(expr, layout.scenario) if is_straight(expr) else None
-    if form is None:
-        return None
-    teams = [form.base[layout.members(team)[0]] for team in range(layout.teams)]
-    if any(form.base[t] != teams[t // layout.lanes] for t in range(layout.scenario.threads)):
-        return None
+def counted(expr: Expr, layouts: Sequence[Layout], by_axis: bool = False) -> CountedIndex | None:
+    """What an index counts, the same in every launch; None where its values follow no such rule.
+
+    `by_axis`: teams are single threads, which may be counted along one axis of the block.
+    """
+    found: set[CountedIndex] = set()
+    for at, layout in enumerate(layouts):
+        form = form_of(expr, layout.scenario)
+        kinds = set() if form is None else set(_kinds(form, layout, by_axis))
+        found = kinds if at == 0 else found & kinds
+        if not found:
+            return None
+    # An index that is 0 in every thread fits an axis of one thread; only the axis itself is meant.
+    wide = [not by_axis or any(lay.scenario.block[axis] > 1 for lay in layouts) for axis in range(3)]
+    found = {one for one in found if one.kind != "team" or wide[one.axis] or names_in(expr) <= THREAD}
+    order = ["block", "team", "both", "flat"]
+    return min(found, key=lambda one: (order.index(one.kind), one.axis), default=None)
+
+
+def _kinds(form: Form, layout: Layout, by_axis: bool) -> Iterator[CountedIndex]:
+    """Everything the values fit; in small launches several."""
+    values = [form.base[layout.members(team)[0]] for team in range(layout.teams)]
     moving = [axis for axis in range(3) if form.per_block[axis]]
-    counts_teams = teams == list(range(layout.teams))
-    if len(moving) == 1:
-        step = form.per_block[moving[0]]
-        if step == layout.teams and counts_teams:
-            return Axis(moving[0], layout.teams > 1)
-        if step == 1 and not any(teams):
-            return Axis(moving[0], False)
-    if not moving and counts_teams and layout.teams > 1:
-        return Axis(None, True)
-    return None
+    if len(moving) > 1 or any(form.base[t] != values[t // layout.lanes] for t in range(len(form.base))):
+        return
+    row = list(range(layout.teams))
+    if not moving and not by_axis and len(row) > 1 and values == row:
+        yield CountedIndex("team", 0)
+    for axis in moving or range(3):
+        step = form.per_block[axis]
+        along = [layout.scenario.thread(thread)[axis] for thread in row] if by_axis else []
+        if step == 1 and not any(values):
+            yield CountedIndex("block", axis)
+        if step == 0 and values == along:
+            yield CountedIndex("team", axis)
+        if step > 0 and step % len(row) == 0 and values == [step // len(row) * place for place in row]:
+            yield CountedIndex("flat", axis, step // len(row))
+        times = step // layout.scenario.block[axis]
+        if (
+            times > 0
+            and step == times * layout.scenario.block[axis]
+            and values == [times * at for at in along]
+        ):
+            yield CountedIndex("both", axis, times)
 
 
 def check_lanes(start: Expr, unit: int, layout: Layout) -> bool:

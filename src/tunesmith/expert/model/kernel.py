@@ -199,6 +199,7 @@ class KernelModel:
     # over the whole grid each has its own.
     reach: tuple[tuple[Reach, ...], ...] = ()
     facts: tuple[Fact, ...] = ()  # what the reading rests on
+    waits: bool = False  # for the launch ahead of it, before all else
 
 
 @dataclass(frozen=True)
@@ -297,6 +298,7 @@ class KernelReading:
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
     apart: tuple[tuple[Reach, ...], ...] = ()  # `reach` by loop, where each is over the whole grid
+    facts: tuple[Fact, ...] = ()  # besides those of its loops
 
 
 # -- ways through steps ------------------------------------------------------------------------------

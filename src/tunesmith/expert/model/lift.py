@@ -15,6 +15,8 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
+from tunesmith.expert.model.boxes import read_boxes
+from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
@@ -37,7 +39,7 @@ from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import check_in_sight
 from tunesmith.expert.model.team_reader import read_rows, read_teams
-from tunesmith.expert.model.tidy import tidy
+from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.problem.problem import Problem
@@ -161,9 +163,12 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     function = bound.function
     try:
         inlined = inline(function, source)
-        function = inlined.function
+        function, source = inlined.function, inlined.source
+        function, waits = without_waits(function, problem.launches[0].pdl)
+        inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
-        return _Lifting(problem, source, function, bound.arguments).kernel()
+        model = _Lifting(problem, source, function, bound.arguments).kernel()
+        return replace(model, waits=waits)
     except c.Unreadable as stop:
         return NotReadable(source, function, stop.reason, stop.line)
     except RecursionError:
@@ -185,12 +190,19 @@ class _Lifting:
         tried = geometry.scenarios(self._problem, launch.parameters)
         if not tried:
             raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
+        plain = normal
         normal, reach = with_element_loops(normal, tried)
         loops = geometry.strided_loops(normal, tried[-1])
         aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
         launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
-        reading = self._read(launched)
-        reading = replace(reading, reach=(*reading.reach, *reach))
+        try:
+            reading = self._read(launched)
+            reading = replace(reading, reach=(*reading.reach, *reach))
+        except OutOfReach as stop:
+            if not any(declare.is_array for declare in normal.shared.values()):
+                raise
+            launched = replace(launched, normal=plain)
+            reading = self._with_tiles(launched, stop)
         check_reach(reading, geometry.every_scenario(self._problem, launch.parameters))
         kernel = self._model(reading, launched)
         return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
@@ -218,7 +230,8 @@ class _Lifting:
             reading.barriers,
             (*reading.notes, *notes),
             reading.apart or (reading.reach,),
-            facts_of(
+            reading.facts
+            + facts_of(
                 [step for step in all_steps(steps) if isinstance(step, Each)],
                 self._source,
                 launched.aliases,
@@ -229,7 +242,7 @@ class _Lifting:
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
         names = tuple(p.name for p in function.parameters)
-        body = tidy(function.body, self._source, names)
+        body = with_versions(tidy(function.body, self._source, names))
         in_shared = frozenset(
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )
@@ -241,6 +254,15 @@ class _Lifting:
         check_pointers(normal, self._source)
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
+
+    def _with_tiles(self, kernel: geometry.LaunchedKernel, before: OutOfReach) -> KernelReading:
+        """Threads that fill tiles for each other; `before`: why they were not read otherwise."""
+        try:
+            flat, facts = read_boxes(kernel, self._source)
+            reading = flat_reading(flat, kernel.normal, kernel.aliases, "")
+        except OutOfReach as stop:
+            raise OutOfReach(f"{before.reason}; as tiles: {stop.reason}", before.line or stop.line) from None
+        return replace(reading, facts=facts)
 
     def _read(self, kernel: geometry.LaunchedKernel) -> KernelReading:
         normal, loops, aliases = kernel.normal, kernel.loops, kernel.aliases

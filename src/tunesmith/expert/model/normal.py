@@ -25,7 +25,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.effects import function_effects
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, integer_type, is_integer
-from tunesmith.expert.model.accesses import folded, is_pointer, place_of
+from tunesmith.expert.model.accesses import folded, place_of, pointed_at
 from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms
 from tunesmith.expert.model.kernel import OutOfReach
 
@@ -166,7 +166,7 @@ class _Normaliser:
         once = stmt.type.const or stmt.name not in self._changing
         if stmt.type.is_pointer:
             pointer, hoisted = self.without_loads(init, stmt)
-            if self._root(pointer) is not None:
+            if self._is_followed(pointer):
                 env[stmt.name] = pointer
                 return hoisted
             if self._is_local_address(init):
@@ -196,21 +196,13 @@ class _Normaliser:
             return expr
         return c.Cast(c.Type(type_.base), expr)
 
-    def _root(self, pointer: c.Expr) -> str | None:
-        while True:
-            match pointer:
-                case c.Name(name=name):
-                    return name if name in self._pointers else None
-                case c.Cast(value=value):
-                    pointer = value
-                case c.Unary(op="&", operand=c.Index(base=base)):
-                    pointer = base
-                case c.Binary(op="+" | "-", left=left, right=right):
-                    pointer = left if is_pointer(left, self._pointers) else right
-                case c.Index(base=c.Name(name=name)) if name in self._shared:
-                    return name  # a row of a 2-D array
-                case _:
-                    return None
+    def _is_followed(self, pointer: c.Expr) -> bool:
+        """Whether it points into an array, or to a row of a 2-D one in shared memory."""
+        row = pointer
+        while isinstance(row, c.Cast):
+            row = row.value
+        is_row = isinstance(row, c.Index) and isinstance(row.base, c.Name) and row.base.name in self._shared
+        return is_row or pointed_at(pointer, self._pointers) is not None
 
     def _is_local_address(self, init: c.Expr) -> bool:
         while isinstance(init, c.Cast):
@@ -222,8 +214,7 @@ class _Normaliser:
     def without_loads(self, pointer: c.Expr, stmt: c.Declare) -> tuple[c.Expr, list[c.Stmt]]:
         """Loads in the arithmetic of a pointer get a variable of their own."""
         hoisted: list[c.Stmt] = []
-        root = self._root(pointer)
-        if root is None:
+        if not self._is_followed(pointer):
             return pointer, hoisted
 
         def named(node: c.Expr) -> c.Expr:
@@ -246,27 +237,26 @@ class _Normaliser:
         return walk.map_expr(pointer, named), hoisted
 
     def is_index_arithmetic(self, expr: c.Expr) -> bool:
-        match expr:
+        return all(self._is_index_part(node) for node in walk.expressions_in(expr))
+
+    def _is_index_part(self, node: c.Expr) -> bool:
+        match node:
             case c.Number(value=value):
                 return isinstance(value, int)
-            case c.SizeOf():
-                return True
             case c.Name(name=name):
                 known = self._types.get(name)
                 return name in BUILTINS or (
                     known is not None and is_integer(known) and name not in self._changing
                 )
-            case c.Unary(op="-" | "+" | "!" | "~", operand=operand):
-                return self.is_index_arithmetic(operand)
-            case c.Binary(op=op, left=left, right=right) if op != ",":
-                return self.is_index_arithmetic(left) and self.is_index_arithmetic(right)
-            case c.Ternary(condition=condition, yes=yes, no=no):
-                return all(self.is_index_arithmetic(part) for part in (condition, yes, no))
-            case c.Cast(type=type_, value=value):
-                return is_integer(type_) and self.is_index_arithmetic(value)
-            case c.Call(function=function, args=args):
-                return function in _INTEGER_CALLS and all(self.is_index_arithmetic(arg) for arg in args)
-        return False
+            case c.Unary(op=op):
+                return op in ("-", "+", "!", "~")
+            case c.Binary(op=op):
+                return op != ","
+            case c.Cast(type=type_):
+                return is_integer(type_)
+            case c.Call(function=function):
+                return function in _INTEGER_CALLS
+        return isinstance(node, c.SizeOf | c.Ternary)
 
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
         for name in walk.assigned_in(expr) & {*env, *self._pointers}:

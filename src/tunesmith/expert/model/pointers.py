@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
@@ -34,7 +35,9 @@ class _Uses:
     def __init__(self, normal: Normal, source: c.Source) -> None:
         self._arrays: Mapping[str, c.Type] = normal.arrays
         staged = {name for name, declare in normal.shared.items() if declare.is_array}
-        self._all = {*normal.arrays, *staged}
+        self._pointers = {name: replace(normal.shared[name].type, pointers=1) for name in staged}
+        self._pointers |= normal.arrays
+        self._all = set(self._pointers)
         self._own = {*normal.types, *normal.shared, *walk.declared_in(normal.body)}
         self._types: Mapping[str, c.Type] = normal.types
         declared = (n for n in walk.nodes_in(normal.body) if isinstance(n, c.Declare))
@@ -112,8 +115,8 @@ class _Uses:
         effects = function_effects(call.function) if is_function(call.function) else Effects.NONE
         takes = effects & Effects.ATOMIC or call.function.startswith(("vload", "vstore"))
         for arg in call.args:
-            place = pointed_at(arg) if takes else None
-            if place is not None and place.array in self._all:
+            place = pointed_at(arg, self._pointers) if takes else None
+            if place is not None:
                 parts = (place.index, place.offset)
                 yield from (reason for part in parts if part is not None for reason in self.of(part))
                 continue

@@ -205,19 +205,17 @@ def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody |
     if not isinstance(first, c.If) or first.otherwise:
         return None
     exits = (c.Jump, c.Return) if last else c.Jump
-    if len(first.then) == 1 and isinstance(first.then[0], exits):
-        found = _bound(_inverse(first.condition), index)
-        return None if found is None else _GuardedBody(*found, body[1:])
-    if len(body) != 1:
+    leaves = len(first.then) == 1 and isinstance(first.then[0], exits)
+    if not leaves and len(body) != 1:
         return None
-    conditions = _operands(first.condition, "&&")
-    found = _bound(conditions[0], index)
-    if found is None:
+    test, *more = [first.condition] if leaves else _operands(first.condition, "&&")
+    bounds = affine.bounds_in(test, lambda expr: index in walk.names_in(expr), not leaves)
+    if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
         return None
-    then = first.then
-    for condition in reversed(conditions[1:]):
-        then = (c.If(condition, then, line=first.line),)
-    return _GuardedBody(*found, then)
+    rest = body[1:] if leaves else first.then
+    for condition in reversed(more):
+        rest = (c.If(condition, rest, line=first.line),)
+    return _GuardedBody(*bounds[0], rest)
 
 
 def _operands(expr: c.Expr, op: str) -> list[c.Expr]:
@@ -225,27 +223,6 @@ def _operands(expr: c.Expr, op: str) -> list[c.Expr]:
     if isinstance(expr, c.Binary) and expr.op == op:
         return [*_operands(expr.left, op), *_operands(expr.right, op)]
     return [expr]
-
-
-def _inverse(condition: c.Expr) -> c.Expr:
-    match condition:
-        case c.Unary(op="!", operand=operand):
-            return operand
-        case c.Binary(op=op, left=left, right=right) if op in affine.MIRROR:
-            return c.Binary(affine.OPPOSITE[op], left, right)
-    return condition
-
-
-def _bound(condition: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
-    """(element, stop) of `element < stop`."""
-    if not isinstance(condition, c.Binary) or condition.op not in affine.MIRROR:
-        return None
-    op, left, right = condition.op, condition.left, condition.right
-    if index in walk.names_in(right):
-        op, left, right = affine.MIRROR[op], right, left
-    if index not in walk.names_in(left) or index in walk.names_in(right) or op not in ("<", "<="):
-        return None
-    return left, right if op == "<" else c.Binary("+", right, affine.number(1))
 
 
 def loops_apart(normal: Normal, loops: Mapping[str, Strided]) -> tuple[Normal, ...]:

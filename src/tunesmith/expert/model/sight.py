@@ -104,21 +104,12 @@ class _Volatile:
         return ""
 
     def _is_shared(self, pointer: c.Expr, depth: int) -> bool:
-        if isinstance(pointer, c.Unary) and pointer.op == "&":
-            pointer = pointer.operand
-        while isinstance(pointer, c.Cast | c.Binary):
-            pointer = pointer.value if isinstance(pointer, c.Cast) else pointer.left
-        name = walk.root(pointer)[0]
-        if name is None or depth > 20:
-            return False
+        name = walk.root(c.Index(pointer, c.Number("0", 0)))[0] or ""
         declare = self._declared.get(name)
         if declare is None:
             return name in self._local
-        if "shared" in declare.storage:
-            return True
-        return (
-            declare.type.is_pointer and declare.init is not None and self._is_shared(declare.init, depth + 1)
-        )
+        init = declare.init if declare.type.is_pointer and depth < 20 else None
+        return "shared" in declare.storage or (init is not None and self._is_shared(init, depth + 1))
 
 
 class _Look:

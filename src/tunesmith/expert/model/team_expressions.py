@@ -228,6 +228,10 @@ class Expressions:
             total = self.combine("+", scaled, self.eval(index, active), active)
         return total
 
+    def shared(self, expr: c.Expr, active: tv.Threads) -> tv.Value | None:
+        """What an expression is for all these threads; None where it differs."""
+        return tv.one_value(self.eval(expr, active), active)
+
     def eval(self, expr: c.Expr, active: tv.Threads) -> tv.Vec:
         match expr:
             case c.Number(value=value):
@@ -258,16 +262,14 @@ class Expressions:
                 op="<", left=left, right=c.Binary(op="/", left=all_, right=c.Number(value=float(by)))
             ):
                 # `lane < blockDim.x / 32.f`: how often whole warps fit, in floating point.
-                count = tv.one_value(self.eval(all_, active), active)
+                count = self.shared(all_, active)
                 of_launch = isinstance(count, tv.Int) and count.launch and not count.sized
                 if isinstance(count, tv.Int) and of_launch and by > 0 and by == int(by):
                     up = tv.Vec(tv.Int(-(-count.value // int(by)), None, launch=True))
                     return self.combine("<", self.eval(left, active), up, active)
-                return self.combine("<", self.eval(left, active), self.eval(expr.right, active), active)
-            case c.Binary(op=op, left=left, right=right):
-                sides = self.eval(left, active), self.eval(right, active)
-                refuse_below_zero(expr, sides, active, self.memory)
-                return self.combine(op, *sides, active)
+                return self.operation(expr, active)
+            case c.Binary():
+                return self.operation(expr, active)
             case c.Ternary():
                 return self.ternary(expr, active)
             case c.Call():
@@ -282,6 +284,11 @@ class Expressions:
             case c.Assign():
                 raise self.memory.refusal(f"'{print_expr(expr)}' assigns inside an expression")
         raise self.memory.refusal(f"'{print_expr(expr)}' is not understood")
+
+    def operation(self, expr: c.Binary, active: tv.Threads) -> tv.Vec:
+        sides = self.eval(expr.left, active), self.eval(expr.right, active)
+        refuse_below_zero(expr, sides, active, self.memory)
+        return self.combine(expr.op, *sides, active)
 
     def logic(self, op: str, left: c.Expr, right: c.Expr, active: tv.Threads) -> tv.Vec:
         first = self.eval(left, active)

@@ -62,9 +62,10 @@ class TeamState:
         return [*found, {"alive": self.alive, "depth": self.depth}]
 
     def put_back(self, known: Sequence[Mapping[str, object]]) -> None:
-        parts = (self.memory, self.record, self.bounds, self.elements, self)
+        parts, work = (self.memory, self.record, self.bounds, self.elements, self), self.memory.work
         for part, values in zip(parts, known, strict=True):
             vars(part).update(values)
+        self.memory.work = work  # was done all the same
 
 
 class LoopReader:
@@ -95,7 +96,7 @@ class LoopReader:
     def is_structural(self, head: Head, active: tv.Threads) -> bool:
         """Whether the loop's turns are settled by the shape of the launch and constants of the source."""
         for part in (head.start, head.stop, head.step):
-            value = tv.one_value(self.eval(part, active), active)
+            value = self.expressions.shared(part, active)
             if value is None:
                 return True  # differs from thread to thread: about threads
             if not isinstance(value, tv.Int) or not self.memory.is_settled(value):
@@ -105,7 +106,7 @@ class LoopReader:
     def task_loop(self, stmt: For, head: Head, active: tv.Threads) -> tv.Threads:
         if self.team.depth > 0 or head.index in self.bounds.limits:
             raise self.refusal("a loop over tasks inside another loop or branch")
-        extent = tv.expr_of(tv.one_value(self.eval(head.stop, active), active))
+        extent = tv.expr_of(self.expressions.shared(head.stop, active))
         if extent is None:
             raise self.refusal(f"the end of the loop over '{head.index}' differs between threads")
         first = self.eval(head.start, active)
@@ -197,7 +198,7 @@ class LoopReader:
     def repeat(self, stmt: For, head: Head, active: tv.Threads) -> None:
         if len(active) != len(self.team.alive):
             raise self.refusal("a loop with cooperation inside that not all threads reach")
-        parts = [tv.one_value(self.eval(part, active), active) for part in (head.start, head.stop, head.step)]
+        parts = [self.expressions.shared(part, active) for part in (head.start, head.stop, head.step)]
         exprs = [tv.expr_of(part) for part in parts]
         if any(expr is None for expr in exprs):
             raise self.refusal(f"the range of the loop over '{head.index}' differs between threads")
@@ -209,19 +210,13 @@ class LoopReader:
         before, named = dict(self.memory.variables), dict(self.record.named)
         self.team.depth += 1
         # A first turn finds the cells that turns leave behind: a later turn must not live on them.
-        remembered = (
-            dict(self.memory.totals),
-            dict(self.record.let_types),
-            list(self.record.effects),
-            self.record.barriers,
-        )
-        cells = copied_cells(self.memory.cells)
         self.record.steps = []
+        known, cells = self.team.copied(), copied_cells(self.memory.cells)
         self.run(stmt.body, active)
         self.memory.without_changed(cells, "an earlier turn of a loop has set it")
-        self.memory.totals, self.record.let_types, self.record.effects, self.record.barriers = remembered
-        self.memory.variables, self.record.named, self.record.steps = dict(before), dict(named), []
-        self.memory.epoch += 1
+        left, epoch = self.memory.cells, self.memory.epoch
+        self.team.put_back(known)
+        self.memory.cells, self.memory.epoch = left, epoch + 1
         self.run(stmt.body, active)
         self.team.depth -= 1
         body, self.record.steps, self.memory.fixed = tuple(self.record.steps), outer_steps, outer_fixed
@@ -248,7 +243,7 @@ class LoopReader:
     def each(
         self, stmt: For, head: Head, first: Expr, unit: Expr, active: tv.Threads, *, shared_by_team: bool
     ) -> None:
-        ends = [tv.one_value(self.eval(part, active), active) for part in (first, head.stop)]
+        ends = [self.expressions.shared(part, active) for part in (first, head.stop)]
         start, stop = (tv.expr_of(end) for end in ends)
         if start is None or stop is None:
             why = next((f": {end.reason}" for end in ends if isinstance(end, tv.Poison)), "")

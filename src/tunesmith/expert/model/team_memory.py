@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -82,8 +83,10 @@ class Vec:
 
 _IDENTITY: dict[Operator, tuple[float, ...]] = {
     "+": (0,), "*": (1,), "|": (0,), "^": (0,), "&": (-1, 0xFFFFFFFF),
+    "max": (-math.inf,), "min": (math.inf,),
 }  # fmt: skip
 INFINITIES = ("INFINITY", "CUDART_INF_F", "CUDART_INF", "HUGE_VALF", "HUGE_VAL")
+_EXACT = range(-256, 257)
 
 
 def expr_of(value: Value | None) -> Expr | None:
@@ -95,42 +98,51 @@ def is_neutral(operator: Operator, value: Value, start: Expr | None) -> bool:
     """Whether the value changes nothing: an identity, or for maxima and minima what they start from."""
     expr = expr_of(value)
     if expr is None:
-        return isinstance(value, Int) and value.value in _IDENTITY.get(operator, ())
-    if operator in ("max", "min"):
-        return expr == start or is_identity(operator, expr)
-    return is_identity(operator, expr)
+        return isinstance(value, Int) and value.value in _IDENTITY[operator]
+    return (operator in ("max", "min") and expr == start) or is_identity(operator, expr)
 
 
 def is_identity(operator: Operator, expr: Expr) -> bool:
     """Whether an expression is plainly the operator's identity."""
-    while isinstance(expr, Cast):
-        expr = expr.value
-    if operator in ("max", "min"):
-        return _infinity(expr) == (-1 if operator == "max" else 1)
-    if isinstance(expr, Unary) and expr.op == "-" and isinstance(expr.operand, Number):
-        return expr.operand.value in (0, 0.0) and operator == "+"
-    if isinstance(expr, Call) and expr.function in ("__float2half", "__float2bfloat16", "__int2half_rn"):
-        return len(expr.args) == 1 and is_identity(operator, expr.args[0])
-    return isinstance(expr, Number) and expr.value in _IDENTITY.get(operator, ())
+    return constant(expr, 0) in _IDENTITY[operator]
 
 
-def _infinity(expr: Expr) -> int:
-    """1 and -1 for the infinities, as kernels write them; 0 for anything else."""
+def constant(expr: Expr, depth: int) -> float | None:
+    """The number that an expression is, as kernels write those that change no total; None for any other."""
+    if depth > 50:
+        return None
     match expr:
-        case Unary(op="-", operand=operand):
-            return -_infinity(operand)
+        case Number(value=value):
+            return float(value)
         case Name(name=name) if name in INFINITIES:
-            return 1
+            return math.inf
         case Call(function="__int_as_float" | "__uint_as_float" | "as_float", args=(Number(value=bits),)):
-            return {0x7F800000: 1, 0xFF800000: -1}.get(int(bits), 0)
-        case Number(value=value) if isinstance(value, float) and value in (float("inf"), float("-inf")):
-            return 1 if value > 0 else -1
-        case Binary(op="/", left=left, right=Number(value=0.0)):
-            if isinstance(left, Number):
-                return 1 if left.value > 0 else -1
-            if isinstance(left, Unary) and left.op == "-":
-                return -1
-    return 0
+            return {0x7F800000: math.inf, 0xFF800000: -math.inf}.get(int(bits))
+        case (
+            Call(function="__float2half" | "__float2bfloat16" | "__int2half_rn", args=(value,))
+            | Cast(value=value)
+        ):
+            return constant(value, depth + 1)
+        case Unary(op="-", operand=operand):
+            inner = constant(operand, depth + 1)
+            return None if inner is None else -inner
+        case Binary(op=op, left=left, right=right):
+            return _calculated(op, constant(left, depth + 1), constant(right, depth + 1))
+    return None
+
+
+def _calculated(op: str, left: float | None, right: float | None) -> float | None:
+    """Arithmetic on small whole numbers, which is exact in any type: 0.f * 0.f; and 1 / 0.f, an infinity."""
+    if left is None or right is None or not all(value in _EXACT for value in (left, right)):
+        return None
+    match op:
+        case "/" if left and not right:
+            return math.copysign(math.inf, left)
+        case "+" | "-":
+            return left + right if op == "+" else left - right
+        case "*":
+            return left * right
+    return None
 
 
 def joined(operator: Operator, left: PartialTotal, right: PartialTotal) -> PartialTotal | Poison:
@@ -189,7 +201,6 @@ def array_and_indices(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
 _UNSET = Poison("it is not set in every thread")
 MOST_WORK = 150_000  # evaluations for one scenario
 Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
-Key = tuple[str, int | None, int]  # a variable (None) or a cell of shared memory, as one thread sees it
 
 
 @dataclass
@@ -253,7 +264,6 @@ class BlockMemory:
         self.epoch = 0
         self.line = 0
         self.work = 0
-        self.log: list[tuple[str, int | None, int, Value | None]] | None = None
 
     def refusal(self, reason: str) -> OutOfReach:
         return OutOfReach.at(self.line, reason)
@@ -299,9 +309,6 @@ class BlockMemory:
 
     def write(self, name: str, values: Vec, active: Threads) -> None:
         old = self.variables.get(name)
-        if self.log is not None:
-            before = old or Vec(Poison(f"'{name}' is read before it is set", self.line))
-            self.log += [(name, None, thread, before.at(thread)) for thread in active]
         if values.one is not None and len(active) == self.threads:
             self.variables[name] = values
             return
@@ -340,8 +347,6 @@ class BlockMemory:
                 raise self.refusal(f"shared memory '{name}' is written at places that only the data tell")
             value = self.sent(values.at(thread), thread)
             old = cells.get(at.value)
-            if self.log is not None:
-                self.log.append((name, at.value, thread, old.value if old else None))
             clash = old is not None and old.epoch == self.epoch and old.writer not in (thread, -1)
             if clash and old is not None and old.value != value:
                 value = Poison(f"several threads write '{name}[{at.value}]'", self.line)
@@ -403,20 +408,12 @@ class BlockMemory:
         name, _ = array_and_indices(target)
         return name if name in self.shared else None
 
-    def now(self, key: Key) -> Value:
-        name, cell, thread = key
-        return self.variables[name].at(thread) if cell is None else self.cells[name][cell].value
+    def held(self) -> tuple[dict[str, Vec], Cells]:
+        """All that threads hold now, for `put_back`."""
+        return dict(self.variables), copied_cells(self.cells)
 
-    def restore(self, key: Key, old: Value | None) -> None:
-        name, cell, thread = key
-        log, self.log = self.log, None
-        if cell is None:
-            self.write(name, Vec(old or Poison(f"'{name}' is read before it is set", self.line)), (thread,))
-        elif old is None:
-            self.cells[name].pop(cell, None)
-        else:
-            self.cells[name][cell] = SharedCell(old, thread, self.epoch)
-        self.log = log
+    def put_back(self, held: tuple[Mapping[str, Vec], Cells]) -> None:
+        self.variables, self.cells = dict(held[0]), copied_cells(held[1])
 
     def check_mask(self, masks: Vec, active: Threads) -> None:
         """All of a warp that are here, and nobody else, take part in what one of them joins."""

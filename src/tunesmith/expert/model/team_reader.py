@@ -54,12 +54,9 @@ class TeamReader:
         # Variables (and built-in indices) that run along an axis of the tasks, in every scenario.
         self._axes = {name: axis for name, expr in names.items() if (axis := self._axis(expr)) is not None}
 
-    def _axis(self, expr: Expr) -> geometry.Axis | None:
-        found = [geometry.axis_of(expr, layout) for layout in self._layouts]
-        first = found[-1]
-        if first is None or any(axis is None or axis.grid != first.grid for axis in found):
-            return None
-        return geometry.Axis(first.grid, any(axis is not None and axis.teams for axis in found))
+    def _axis(self, expr: Expr) -> geometry.CountedIndex | None:
+        found = geometry.counted(expr, self._layouts) if geometry.is_straight(expr) else None
+        return found if found is not None and found.times == 1 else None
 
     def read(self) -> KernelReading:
         played = [self._play(layout) for layout in reversed(self._layouts)]
@@ -224,10 +221,10 @@ class TeamReader:
         return self._loops[name].head.type if name in self._loops else self._normal.types[name].base
 
     def _one_name_each(
-        self, used: dict[str, geometry.Axis], team: TeamState
-    ) -> tuple[dict[str, geometry.Axis], dict[str, Expr]]:
+        self, used: dict[str, geometry.CountedIndex], team: TeamState
+    ) -> tuple[dict[str, geometry.CountedIndex], dict[str, Expr]]:
         """One name for every axis; other names for the same are replaced by it."""
-        chosen: dict[str, geometry.Axis] = {}
+        chosen: dict[str, geometry.CountedIndex] = {}
         aliases: dict[str, Expr] = {}
         ranked = sorted(used, key=lambda n: (n not in team.bounds.limits, n in BUILTINS, n))
         for name in ranked:
@@ -241,7 +238,7 @@ class TeamReader:
             chosen[name] = axis
         return chosen, aliases
 
-    def _check_cover(self, used: Mapping[str, geometry.Axis]) -> None:
+    def _check_cover(self, used: Mapping[str, geometry.CountedIndex]) -> None:
         for layout in self._layouts:
             for axis in range(3):
                 if layout.scenario.grid[axis] > 1 and not any(a.grid == axis for a in used.values()):
@@ -249,7 +246,7 @@ class TeamReader:
             if layout.teams > 1 and not any(a.teams for a in used.values()):
                 raise OutOfReach(f"the {layout.teams} teams of a block all do the same work")
 
-    def _check_step(self, index: str, axis: geometry.Axis) -> None:
+    def _check_step(self, index: str, axis: geometry.CountedIndex) -> None:
         """A loop over tasks must step by as many as start together."""
         loop = self._loops[index]
         step = substitute(loop.head.step, self._normal.definitions)
@@ -263,7 +260,7 @@ class TeamReader:
                     loop.line, f"the loop over '{index}' steps by {said}, but {together} start together"
                 )
 
-    def _extent(self, name: str, axis: geometry.Axis, team: TeamState) -> Expr:
+    def _extent(self, name: str, axis: geometry.CountedIndex, team: TeamState) -> Expr:
         bound = team.bounds.limits.get(name)
         if bound is not None:
             goes_on = name in self._loops
@@ -275,7 +272,7 @@ class TeamReader:
         whole = self._launch.replaced(extent)
         return fold(extent) if names_in(whole) & set(BUILTINS) else whole
 
-    def _count(self, axis: geometry.Axis) -> Expr:
+    def _count(self, axis: geometry.CountedIndex) -> Expr:
         """How many tasks the launch comes to along the axis."""
         count: Expr = number(1) if axis.grid is None else launch_name("gridDim", axis.grid)
         return product(count, self._teams()) if axis.teams or self._by_rows() else count

@@ -36,6 +36,7 @@ from tunesmith.expert.model.facts import order_free
 from tunesmith.expert.model.kernel import Each, Let, Operator, Step, Total
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.team_memory import BlockMemory
+from tunesmith.expert.model.totals import EXPONENTIALS
 
 _LARGEST = 300
 
@@ -151,6 +152,11 @@ class TeamRecord:
         self.steps.append(Let((declare,), self.memory.line))
         return c.Name(name)
 
+    def store(self, assign: c.Assign, bounded: frozenset[str]) -> c.Stmt:
+        """A store, noted as an effect."""
+        self.effects.append(Effect(self.memory.line, bounded))
+        return c.Evaluate(assign, self.memory.line)
+
     def fresh(self, hint: str) -> str:
         # A variable's own name is free until something was named by it.
         if hint not in self.let_types and hint not in self.memory.totals:
@@ -262,7 +268,7 @@ class ElementTotals:
                 )
             if operator in ("max", "min"):
                 start = filled
-            elif not _adds_nothing(operator, filled):
+            elif not tv.is_identity(operator, filled) and not (operator == "+" and _vanishes(filled)):
                 raise self.memory.refusal(f"threads beyond the last element add '{print_expr(filled)}'")
         elif operator in ("max", "min") and filled != expr and not self.memory.is_of_element(filled):
             start = filled
@@ -315,33 +321,11 @@ class ElementTotals:
         return Each(index, number(0), stop, body, totals, self.element_type, line=line, order=order)
 
 
-def _adds_nothing(operator: Operator, filled: c.Expr) -> bool:
-    value = _computed(filled, 0)
-    if value is not None:
-        return tv.is_identity(operator, c.Number(str(value), value))
-    return tv.is_identity(operator, filled) or (operator == "+" and _vanishes(filled))
-
-
-def _computed(expr: c.Expr, depth: int) -> float | None:
-    """The value of plain arithmetic on numbers: 0.f * 0.f."""
-    match expr:
-        case c.Number(value=value):
-            return float(value)
-        case c.Cast(value=inner) if depth < 50:
-            return _computed(inner, depth + 1)
-        case c.Binary(op="+" | "-" | "*" as op, left=left, right=right) if depth < 50:
-            a, b = _computed(left, depth + 1), _computed(right, depth + 1)
-            if a is None or b is None:
-                return None
-            return a + b if op == "+" else a - b if op == "-" else a * b
-    return None
-
-
 def _vanishes(expr: c.Expr) -> bool:
     """exp(-infinity - m), as threads without an element add it to a sum of exponentials."""
     while isinstance(expr, c.Cast):
         expr = expr.value
-    if not isinstance(expr, c.Call) or expr.function not in ("expf", "__expf", "exp", "exp2f", "native_exp"):
+    if not isinstance(expr, c.Call) or expr.function not in EXPONENTIALS:
         return False
     arg = expr.args[0]
     while isinstance(arg, c.Binary) and arg.op == "-":

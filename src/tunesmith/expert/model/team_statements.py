@@ -19,7 +19,6 @@ from tunesmith.expert.model.accesses import place_of, without_members
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.kernel import Each, Let, Once, Operator, Step, When
 from tunesmith.expert.model.team_loops import Groups, LoopReader, TeamState
-from tunesmith.expert.model.team_record import Effect
 
 _BARRIERS = frozenset({"__syncthreads", "barrier", "work_group_barrier"})
 _WARP_BARRIERS = frozenset({"__syncwarp", "sub_group_barrier"})
@@ -76,18 +75,13 @@ class BlockInterpreter(LoopReader):
 
     def branch(self, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads) -> tuple[bool, tv.Threads]:
         """Whether `rest` was gone through as well, and who is still there."""
-        if not self.memory.own_index:
-            return self._branch(stmt, rest, active)
-        outer, self.memory.log = self.memory.log, []
-        try:
-            result = self._branch(stmt, rest, active)
-            for name, cell, thread, old in self.memory.log or []:
-                if cell is None and old is not None and name in self.memory.variables:
-                    self.memory.fill(tv.expr_of(self.memory.variables[name].at(thread)), tv.expr_of(old))
-        finally:
-            if outer is not None:
-                outer += self.memory.log or []
-            self.memory.log = outer
+        before = dict(self.memory.variables) if self.memory.own_index else {}
+        result = self._branch(stmt, rest, active)
+        # Threads beyond the last element hold what they held before.
+        for name, old in before.items():
+            vec = self.memory.variables[name]
+            for thread in active if vec is not old else ():
+                self.memory.fill(tv.expr_of(vec.at(thread)), tv.expr_of(old.at(thread)))
         return result
 
     def _branch(self, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads) -> tuple[bool, tv.Threads]:
@@ -116,41 +110,41 @@ class BlockInterpreter(LoopReader):
 
     def choose_between(self, condition: tv.Vec, stmt: c.If, active: tv.Threads) -> None:
         """A branch by data: both sides are computed, and what they set is chosen."""
-        outer = self.memory.log
-        sides: list[dict[tv.Key, tv.Value]] = []
-        first: dict[tv.Key, tv.Value | None] = {}
+        variables, cells = before = self.memory.held()
         steps = len(self.record.steps)
+        sides: list[tuple[dict[str, tv.Vec], tv.Cells]] = []
         for body in (stmt.then, stmt.otherwise):
-            self.memory.log = []
             self.record.speculative += 1
             left = self.statements(body, active)
             self.record.speculative -= 1
             if len(left) != len(active):
                 raise self.refusal("threads leave in a branch that depends on the data")
-            changed: dict[tv.Key, tv.Value] = {}
-            for name, cell, thread, old in self.memory.log:
-                key = (name, cell, thread)
-                first.setdefault(key, old)
-                changed[key] = self.memory.now(key)
-            for key in changed:
-                self.memory.restore(key, first[key])
-            sides.append(changed)
-        self.memory.log = outer
+            sides.append((self.memory.variables, self.memory.cells))
+            self.memory.put_back(before)
         if any(not isinstance(step, Let) for step in self.record.steps[steps:]):
             raise self.refusal("a branch that depends on the data stores or loops over elements")
-        for key, old in first.items():
-            unset = tv.Poison("it is set in one branch only", self.memory.line) if old is None else old
-            yes, no = (side.get(key, unset) for side in sides)
-            name, cell, thread = key
-            value = self.expressions.select(condition.at(thread), yes, no, thread)
-            if cell is None:
-                hint = name.partition("[")[0]
-                type_ = self.memory.types.get(hint, c.Type("float"))
-                value = self.record.as_variable(type_, hint, value)
+        for name in dict.fromkeys(name for side, _ in sides for name in side):
+            unset = tv.Vec(tv.Poison(f"'{name}' is read before it is set", self.memory.line))
+            old = variables.get(name, unset)
+            yes, no = (side.get(name, old) for side, _ in sides)
+            type_ = self.memory.types.get(name.partition("[")[0], c.Type("float"))
+            for thread in active if yes is not old or no is not old else ():
+                chosen = condition.at(thread), yes.at(thread), no.at(thread)
+                value = self.record.as_variable(
+                    type_, name.partition("[")[0], self.expressions.select(*chosen, thread)
+                )
                 self.memory.write(name, tv.Vec(value), (thread,))
-            else:
-                value = self.record.as_variable(self.memory.shared[name].type, name, value)
-                self.memory.write_cells(name, tv.Vec(tv.Int(cell)), tv.Vec(value), (thread,))
+        for name, shared in self.memory.shared.items():
+            unset_cell = tv.SharedCell(tv.Poison("it is set in one branch only", self.memory.line), -1, -1)
+            for at in dict.fromkeys(at for _, side in sides for at in side[name]):
+                old_cell = cells[name].get(at, unset_cell)
+                first, second = (side[name].get(at, old_cell) for _, side in sides)
+                if first == second == old_cell:
+                    continue
+                thread = (first if first != old_cell else second).writer
+                chosen = condition.at(thread), first.value, second.value
+                value = self.record.as_variable(shared.type, name, self.expressions.select(*chosen, thread))
+                self.memory.write_cells(name, tv.Vec(tv.Int(at)), tv.Vec(value), (thread,))
 
     def when(
         self, condition: c.Expr, stmt: c.If, rest: Sequence[c.Stmt], active: tv.Threads
@@ -169,13 +163,12 @@ class BlockInterpreter(LoopReader):
         outer, line, alive = self.record.steps, self.memory.line, self.team.alive
         sides: list[tuple[Step, ...]] = []
         second = (*stmt.otherwise, *rest) if is_exit else stmt.otherwise
-        snapshot, cells = dict(self.memory.variables), tv.copied_cells(self.memory.cells)
+        snapshot, cells = before = self.memory.held()
         named = dict(self.record.named)
         self.team.depth += 0 if is_exit else 1
         for body in (stmt.then, second):
             self.record.steps = []
-            self.memory.variables = dict(snapshot)
-            self.memory.cells = tv.copied_cells(cells)
+            self.memory.put_back(before)
             self.record.named = dict(named)
             self.team.alive = alive
             self.statements(body, active)
@@ -321,11 +314,11 @@ class BlockInterpreter(LoopReader):
     def store_global(
         self, op: str, target: c.Expr, value: c.Expr, values: tv.Vec, active: tv.Threads
     ) -> None:
-        if self.memory.own_index:
-            where_expr = tv.expr_of(tv.one_value(self.eval(target, active), active))
-            if where_expr is not None and self.memory.is_of_element(where_expr):
-                self.store_element(op, target, where_expr, value, active)
-                return
+        where = self.expressions.shared(target, active)
+        where_expr = tv.expr_of(where)
+        if where_expr is not None and self.memory.is_of_element(where_expr):
+            self.store_element(op, target, where_expr, value, active)
+            return
         place = place_of(without_members(target))
         if place is None or place.array not in self.memory.arrays:
             raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
@@ -334,11 +327,8 @@ class BlockInterpreter(LoopReader):
             {self.memory.team(t) for t in self.team.alive}
         ):
             raise self.refusal(f"only some of a block's teams store to '{place.array}'")
-        several = any(sum(1 for t in active if self.memory.team(t) == team) > 1 for team in teams)
-        if op != "=" and several:
+        if op != "=" and len(active) > len(teams):
             raise self.refusal(f"several threads update the same element of '{place.array}'")
-        where = tv.one_value(self.eval(target, active), active)
-        where_expr = tv.expr_of(where)
         if where_expr is None:
             why = f" ({where.reason})" if isinstance(where, tv.Poison) else ""
             raise self.refusal(
@@ -347,24 +337,23 @@ class BlockInterpreter(LoopReader):
             )
         if op != "=":
             values = self.eval(value, active)
-        what = tv.one_value(values, active)
-        what_expr = tv.expr_of(what)
+        what_expr = tv.expr_of(tv.one_value(values, active))
         if what_expr is None:
             why = tv.blame(values, active)
             raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
-        self.record.effects.append(Effect(self.memory.line, self.bounds.in_force))
-        body = (c.Evaluate(c.Assign(op, where_expr, what_expr), self.memory.line),)
-        if self.record.steps and isinstance(self.record.steps[-1], Once):
-            self.record.steps[-1] = replace(self.record.steps[-1], body=(*self.record.steps[-1].body, *body))
+        stored = self.record.store(c.Assign(op, where_expr, what_expr), self.bounds.in_force)
+        last = self.record.steps[-1] if self.record.steps else None
+        if isinstance(last, Once):
+            self.record.steps[-1] = replace(last, body=(*last.body, stored))
         else:
-            self.record.steps.append(Once(body, self.memory.line))
+            self.record.steps.append(Once((stored,), self.memory.line))
 
     def store_element(
         self, op: str, target: c.Expr, where: c.Expr, value: c.Expr, active: tv.Threads
     ) -> None:
         if len(active) % self.memory.lanes:
             raise self.refusal("an element is stored by some threads of a team only")
-        what = tv.one_value(self.eval(value, active), active)
+        what = self.expressions.shared(value, active)
         what_expr = tv.expr_of(what)
         if what_expr is None:
             why = what.reason if isinstance(what, tv.Poison) else "it differs from thread to thread"
@@ -372,15 +361,14 @@ class BlockInterpreter(LoopReader):
         place = place_of(without_members(where))
         if place is None:
             raise self.refusal(f"what '{print_expr(target)}' stores to is not followed")
-        self.record.effects.append(Effect(self.memory.line, self.bounds.in_force))
+        stored = self.record.store(c.Assign(op, where, what_expr), self.bounds.in_force)
         self.team.elements.stored(place.array)
-        stmt = c.Evaluate(c.Assign(op, where, what_expr), self.memory.line)
-        last: Step | None = self.record.steps[-1] if self.record.steps else None
+        last = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Each) and not last.totals:
-            more = substitute((stmt,), {self.memory.own_index: c.Name(last.index)})
+            more = substitute((stored,), {self.memory.own_index: c.Name(last.index)})
             self.record.steps[-1] = replace(last, body=(*last.body, *more))
         else:
-            self.record.steps.append(self.team.elements.loop_over((stmt,)))
+            self.record.steps.append(self.team.elements.loop_over((stored,)))
 
 
 def leaves(body: Sequence[c.Stmt]) -> bool:

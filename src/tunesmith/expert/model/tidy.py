@@ -17,6 +17,7 @@ from dataclasses import replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute, with_unique_names
+from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.kernel import OutOfReach
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
@@ -219,8 +220,16 @@ def check_no_return(body: Sequence[c.Stmt]) -> None:
             raise OutOfReach.at(stmt.line, "a thread returns from inside a loop that is shared out")
 
 
+def _row(node: c.Expr) -> c.Expr:
+    """`&s[g][0]` is the row s[g]."""
+    match node:
+        case c.Unary(op="&", operand=c.Index(base=c.Index(base=c.Name()) as row, index=c.Number(value=0))):
+            return row
+    return node
+
+
 def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:
-    shaped = _with_loops(_joined(with_unique_names(body, set(parameters))))
+    shaped = _with_loops(_joined(with_unique_names(walk.map_nodes(body, _row), set(parameters))))
     return without_structures(shaped, structures(source))
 
 
@@ -320,3 +329,45 @@ def _is_reset(name: str, later: Sequence[c.Stmt]) -> bool:
         if name in walk.names_in(stmt):
             return False
     return True
+
+
+def with_versions(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+    """`x = a; ... x = b; ...` of an integer at the top level of a kernel with barriers: two variables."""
+    if not any(call.function == "__syncthreads" for call in walk.calls_in(body)):
+        return body
+    writes = Counter(
+        node.target.name
+        for node in walk.nodes_in(body)
+        if isinstance(node, c.Assign) and isinstance(node.target, c.Name)
+    )
+    others = Counter(
+        node.operand.name
+        for node in walk.nodes_in(body)
+        if isinstance(node, c.Unary) and node.op in ("++", "--", "&") and isinstance(node.operand, c.Name)
+    )
+    declared = {s.name: s for s in body if isinstance(s, c.Declare) and is_integer(s.type) and not s.is_array}
+    plain = Counter(_set_again(stmt) for stmt in body)
+    again = {name for name in declared if writes[name] and plain[name] == writes[name] and not others[name]}
+    taken = set(walk.declared_in(body)) | set(walk.names_in(body))
+    done: list[c.Stmt] = []
+    rest = list(body)
+    while rest:
+        stmt = rest.pop(0)
+        name = _set_again(stmt)
+        if name in again and isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
+            fresh = walk.fresh_name(name, taken)
+            again.add(fresh)
+            declared[fresh] = replace(
+                declared[name], name=fresh, init=stmt.expr.value, line=stmt.line, comments=()
+            )
+            rest = list(substitute(rest, {name: c.Name(fresh)}))
+            stmt = declared[fresh]
+        done.append(stmt)
+    return tuple(done)
+
+
+def _set_again(stmt: c.Stmt) -> str:
+    match stmt:
+        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=name))):
+            return name
+    return ""

@@ -41,7 +41,7 @@ MAXIMA = frozenset({"fmaxf", "fmax", "max", "std::max", "std::fmax", "__hmax", "
 MINIMA = frozenset({"fminf", "fmin", "min", "std::min", "std::fmin", "__hmin", "umin"})
 _FUSED = frozenset({"fmaf", "fma", "mad", "__fmaf_rn", "__hfma"})
 _ADDS = frozenset({"__hadd", "__fadd_rn", "__dadd_rn"})
-_ASSIGNED: dict[str, Operator] = {"-=": "+", **{f"{sign}=": operator for sign, operator in JOINING.items()}}
+EXPONENTIALS = frozenset({"expf", "__expf", "exp", "exp2f", "exp2", "native_exp", "native_exp2"})
 _TOGETHER = Effects.MASK | Effects.BARRIER
 
 
@@ -53,63 +53,57 @@ class Update:
     combine: str = ""
 
 
+def set_to(stmt: c.Stmt) -> tuple[str, c.Expr | None]:
+    """The variable that a statement sets and what to: `l += e` is l, l + e. ("", None) for any other."""
+    match stmt:
+        case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name) as own, value=value)):
+            return name, value if op == "=" else c.Binary(op[:-1], own, value)
+        case c.Evaluate(expr=c.Unary(op="++" | "--" as op, operand=c.Name(name=name) as own)):
+            return name, c.Binary(op[0], own, c.Number("1", 1))
+    return "", None
+
+
 def update_of(stmt: c.Stmt, name: str) -> Update | None:
     """How a statement updates the variable, if it does nothing else with it."""
-    match stmt:
-        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=target), value=value)) if target == name:
-            return _joined(value, name)
-        case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=target), value=value)):
-            if target != name or name in walk.names_in(value) or op not in _ASSIGNED:
-                return None
-            return Update(_ASSIGNED[op])
-        case c.Evaluate(expr=c.Unary(op="++" | "--", operand=c.Name(name=target))) if target == name:
-            return Update("+")
-        case c.If(condition=condition, then=(c.Evaluate(expr=c.Assign() as assign),), otherwise=()):
-            if assign.op != "=" or assign.target != c.Name(name) or name in walk.names_in(assign.value):
-                return None
-            return _chosen(condition, assign.value, assign.target)
-    return None
+    if isinstance(stmt, c.If) and len(stmt.then) == 1 and not stmt.otherwise:
+        own, (target, value) = c.Name(name), set_to(stmt.then[0])
+        is_set = target == name and value is not None and name not in walk.names_in(value)
+        return _chosen(stmt.condition, value, own) if is_set and value is not None else None
+    target, value = set_to(stmt)
+    return _joined(value, name) if target == name and value is not None else None
 
 
 def _joined(value: c.Expr, name: str) -> Update | None:
+    """`sum + a`, `max(max(m, a), b)`, `fmaf(a, b, sum)`, `e > m ? e : m`."""
     own = c.Name(name)
+    if isinstance(value, c.Ternary):
+        beside = value.no if value.yes == own else value.yes
+        is_choice = own in (value.yes, value.no) and name not in walk.names_in(beside)
+        return _chosen(value.condition, value.yes, value.no) if is_choice else None
+    found = _operator(value)
+    if found is None:
+        return None
+    update, operands = found
+    inside = [operand for operand in operands if name in walk.names_in(operand)]
+    if len(inside) != 1:
+        return None
+    inner = update if inside[0] == own else _joined(inside[0], name)
+    return inner if inner is not None and inner.operator == update.operator else None
+
+
+def _operator(value: c.Expr) -> tuple[Update, tuple[c.Expr, ...]] | None:
+    """What joins the operands of an expression, in any order, and these."""
     match value:
         case c.Binary(op=op, left=left, right=right) if op in JOINING:
-            if (left == own) != (right == own) and not _occurs_beside(own, left, right):
-                return Update(JOINING[op])
-            # (sum + a) + b
-            if op in ("+", "*") and isinstance(left, c.Binary) and name not in walk.names_in(right):
-                inner = _joined(left, name)
-                return inner if inner is not None and inner.operator == op else None
-            return None
-        case c.Binary(op="-", left=left, right=right) if left == own and name not in walk.names_in(right):
-            return Update("+")
-        case c.Call(function=function, args=(left, right)) if (left == own) != (right == own):
-            if _occurs_beside(own, left, right):
-                return None
-            if function in MAXIMA:
-                return Update("max", function)
-            if function in MINIMA:
-                return Update("min", function)
-            return Update("+", function) if function in _ADDS else None
-        case c.Call(function=function, args=(left, right)) if function in MAXIMA | MINIMA:
-            # max(max(m, a), b)
-            for part, rest in ((left, right), (right, left)):
-                found = _joined(part, name) if name in walk.names_in(part) else None
-                if found is not None and name not in walk.names_in(rest):
-                    kind: Operator = "max" if function in MAXIMA else "min"
-                    return found if found.operator == kind else None
-            return None
+            return Update(JOINING[op]), (left, right)
+        case c.Binary(op="-", left=left, right=right):
+            return Update("+"), (left, c.Unary("-", right))
         case c.Call(function=function, args=(a, b, added)) if function in _FUSED:
-            return Update("+") if added == own and name not in walk.names_in(a) | walk.names_in(b) else None
-        case c.Ternary(condition=condition, yes=yes, no=no) if (yes == own) != (no == own):
-            # e > m ? e : m, and m > e ? m : e
-            return None if _occurs_beside(own, yes, no) else _chosen(condition, yes, no)
+            return Update("+"), (c.Binary("*", a, b), added)
+        case c.Call(function=function, args=(left, right)) if function in MAXIMA | MINIMA | _ADDS:
+            operator: Operator = "max" if function in MAXIMA else "min" if function in MINIMA else "+"
+            return Update(operator, function), (left, right)
     return None
-
-
-def _occurs_beside(own: c.Name, left: c.Expr, right: c.Expr) -> bool:
-    return own.name in walk.names_in(right if left == own else left)
 
 
 def _chosen(condition: c.Expr, chosen: c.Expr, other: c.Expr) -> Update | None:
@@ -269,9 +263,6 @@ def _updated(body: Sequence[c.Stmt]) -> list[c.Index]:
 # -- the online softmax as two passes ----------------------------------------------------------------
 
 
-_EXPONENTIALS = frozenset({"expf", "__expf", "exp", "exp2f", "exp2", "native_exp", "native_exp2"})
-
-
 @dataclass(frozen=True)
 class _Online:
     largest: str
@@ -327,7 +318,7 @@ def _by_branch(rest: Sequence[c.Stmt], maximum: str) -> _Online | None:
             value, largest = (left, right) if op in (">", ">=") else (right, left)
             if op not in MIRROR or moved != c.Evaluate(c.Assign("=", largest, value)):
                 return None
-            total, added = _set_to(last)
+            total, added = set_to(last)
             if not isinstance(largest, c.Name) or not isinstance(added, c.Binary) or added.op != "+":
                 return None
             function = _exponential(added.right, value, largest)
@@ -341,12 +332,12 @@ def _by_branch(rest: Sequence[c.Stmt], maximum: str) -> _Online | None:
 def _by_maximum(rest: Sequence[c.Stmt]) -> _Online | None:
     match rest:
         case [c.Declare(name=newest, init=init), *grows, last] if grows:
-            largest, moved = _set_to(last)
+            largest, moved = set_to(last)
             own, new = c.Name(largest), c.Name(newest)
             if not isinstance(init, c.Call) or _maximum_of(rest[0]) is None or own not in init.args:
                 return None
             value = init.args[1] if init.args[0] == own else init.args[0]
-            total = _set_to(grows[0])[0]
+            total = set_to(grows[0])[0]
             grown = _grown(grows, total, own, new) if moved == new else None
             if grown is not None and _exponential(grown[1], value, new) == grown[0]:
                 return _Online(largest, total, value, grown[0], init.function, ())
@@ -358,22 +349,12 @@ def _maximum_of(stmt: c.Stmt) -> c.Call | None:
     return init if isinstance(init, c.Call) and init.function in MAXIMA and len(init.args) == 2 else None
 
 
-def _set_to(stmt: c.Stmt) -> tuple[str, c.Expr | None]:
-    """The variable that a statement sets and what to: `l += e` is l, l + e. ("", None) for any other."""
-    match stmt:
-        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=name), value=value)):
-            return name, value
-        case c.Evaluate(expr=c.Assign(op="+=" | "*=" as op, target=c.Name(name=name), value=value)):
-            return name, c.Binary(op[0], c.Name(name), value)
-    return "", None
-
-
 def _grown(stmts: Sequence[c.Stmt], total: str, old: c.Name, new: c.Expr) -> tuple[str, c.Expr] | None:
     """`l = l * exp(old - new) + e`, in one statement or two -> the exponential's name, e"""
     own: c.Expr = c.Name(total)
     grown = own
     for stmt in stmts:
-        name, value = _set_to(stmt)
+        name, value = set_to(stmt)
         if name != total or value is None:
             return None
         grown = substitute(value, {total: grown})
@@ -392,7 +373,7 @@ def _exponential(expr: c.Expr, left: c.Expr, right: c.Expr) -> str | None:
     """The function of `exp(left - right)`."""
     match expr:
         case c.Call(function=function, args=(c.Binary(op="-", left=a, right=b),)):
-            return function if function in _EXPONENTIALS and (a, b) == (left, right) else None
+            return function if function in EXPONENTIALS and (a, b) == (left, right) else None
     return None
 
 

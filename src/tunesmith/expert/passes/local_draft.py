@@ -317,4 +317,6 @@ def _launch(item: LaunchText, fixed: Mapping[str, int]) -> Iterator[str]:
         yield "cooperative = true"
     if launch.pdl:
         yield "pdl = true"
+    if launch.when is not None:
+        yield f"when = {json.dumps(*said([launch.when.text]))}"
     yield from listed("args", launch.args)

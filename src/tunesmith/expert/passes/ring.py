@@ -6,6 +6,7 @@ from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.access import planned
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of
+from tunesmith.expert.writing.bulk import BULK_CAPABILITY, WARP, bulked
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import LEAST_CAPABILITY, kinds, ringed
 from tunesmith.problem.template import Remedy
@@ -30,8 +31,9 @@ def _places(draft: TemplateDraft, context: Context) -> str:
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.STAGE_IN_SHARED),
     places=_places,
     STAGES="chunks copied ahead into shared memory; 0: loads",
+    BULK="1: one thread sends for a team's whole chunk",
 )
-def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> TemplateDraft | str:
     """Asynchronous copies into a ring in shared memory: chunks of a loop are under way in no registers.
 
     Proved on the model: the loop reads neighbours, in every turn, of an array that the kernel never writes.
@@ -39,6 +41,9 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     packs of later chunks (`cp.async`), waits for the oldest, and reads its own slots; there is no barrier.
     The first chunks of a loop are sent for before the totals of the loop ahead of it are joined, unless they
     depend on these. Slots are one thread's in all loops of the kernel, and those of a warp lie side by side.
+    With BULK (sm_90) a team's chunk comes in one bulk copy to each array, which a barrier in shared memory
+    counts; the last of its threads to have read a chunk sends for the next one into its place. It needs whole
+    warps, chunks that lie in one piece, and 16 bytes (`require`); the ragged end stays with plain loads.
     What several tasks read (weights) goes through L1, the rest past it. `KEEP`, `SPLIT`,
     `BESIDE` and `BLOCKED` are excluded (`require`).
     """
@@ -64,7 +69,13 @@ def ring(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     least = min(schedule["lanes"].values)
     if not plan.is_flat and shape.extents and max(shape.extents) <= 2 * least:
         return f"a row is done in two turns at most: it has {max(shape.extents)} elements"
-    return extend(draft, "ring", choice, copied=sum(kind.bytes * count for kind, count in own.items()))
+    choices = {"ring": choice}
+    sent = any(bulked(plan, loop) for loop in plan.all_loops)
+    of_warps = any(lanes % WARP == 0 for lanes in schedule["lanes"].values)
+    if context.device.limits.capability >= BULK_CAPABILITY and sent and of_warps:
+        choices["bulk"] = ParameterChoice(runs, (0, 1), 0, categorical=True)
+    copied = sum(kind.bytes * count for kind, count in own.items())
+    return extend(draft, "ring", choices, copied=copied, piece=min(kind.bytes for kind in own))
 
 
 def _called(context: Context) -> str:

@@ -29,12 +29,12 @@ from tunesmith.csource.nodes import (
 from tunesmith.csource.substitution import rename
 from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.writing.blocking import Blocking
+from tunesmith.expert.writing.bulk import BulkLoops
 from tunesmith.expert.writing.fast_math import known_types
 from tunesmith.expert.writing.gpu_loops import Body
 from tunesmith.expert.writing.loops import repeated
 from tunesmith.expert.writing.packs import Pack
 from tunesmith.expert.writing.plan import LoopPlan
-from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.sites import either, length_of_all
 
 
@@ -52,7 +52,7 @@ class LoopPart:
         return Binary("-", here, Name(self.first)) if self.first else here
 
 
-class SideBySide(RingLoops):
+class SideBySide(BulkLoops):
     """Every loop as it is, and those of a run as one where the schedule says so."""
 
     @cached_property

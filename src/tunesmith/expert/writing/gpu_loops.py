@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from tunesmith.csource.nodes import (
@@ -15,6 +15,7 @@ from tunesmith.csource.nodes import (
     Declare,
     Evaluate,
     Expr,
+    For,
     If,
     Index,
     Name,
@@ -175,11 +176,18 @@ class GpuLoops(ElementLoops):
             for other in group.loops:
                 before += self._declare([p for p in other.packs if p.key in missing], "KEEP", other)
                 missing -= other.names.keys()
+        turns = self._head(loop, type_, first, end, own if once else ())
         if not once:
-            return (self._over(type_, first, end, w.expr("CHUNK"), body),)
-        turns = self._over(type_, first, end, w.expr("CHUNK"), own)
+            whole = tuple(body)
+            return (replace(turns, body=whole) if isinstance(turns, For) else replace(turns, inside=whole),)
         block = Scope(w.code("const T base = first;", T=type_, first=first))
         return (Alternative(w.expr(once), (*before, block), (turns,), tuple(body), comments=said),)
+
+    def _head(
+        self, loop: LoopPlan, type_: str, first: Expr, end: Expr, own: Sequence[Stmt]
+    ) -> For | Alternative:
+        """The loop over a task's chunks, with the first of its body; or two such loops to choose from."""
+        return self._over(type_, first, end, self.words.expr("CHUNK"), own)
 
     def _packed(self, loop: LoopPlan, body: Body, end: Expr) -> tuple[Stmt, ...]:
         group = loop.group if self._plan.keeps and loop.group in self._plan.keeps else None

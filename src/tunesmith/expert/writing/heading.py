@@ -20,7 +20,7 @@ from tunesmith.space.settled import settled, substituted
 _SAID_FOR = {
     "element": ("vector",), "loaded": ("items",), "kept": ("keep",), "copied": ("ring",),
     "own": ("blocking",), "alike": ("blocking",), "tasks": ("keep",), "rows": ("persistent", "blocking"),
-    "beside": ("beside",),
+    "beside": ("beside",), "piece": ("bulk",),
 }  # fmt: skip
 _LONG = 24  # letters that are worth a name
 

@@ -72,6 +72,7 @@ class KernelText:
         function = plan.kernel.function
         scope = {p.name for p in function.parameters}
         body = (
+            *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
             *self._baked.declare(),
             *self.loops.division.declare(),
             *self._totals.declare(),
@@ -112,7 +113,8 @@ class KernelText:
     def _over_tasks(self, scope: set[str]) -> tuple[c.Stmt, ...]:
         plan, knobs, w = self._plan, self._plan.knobs, self._w
         extents = [plan.blocking.extent(task) for task in plan.tasks]
-        fits = plan.sizes.fits_int(*extents, c.Number("2", 2)) if plan.counts_tasks else True
+        most = [task.extent for task in plan.tasks]  # there are as many teams, or fewer
+        fits = plan.sizes.fits_int(*most, c.Number("2", 2)) if plan.counts_tasks else True
         type_ = "int" if fits else wide(plan.language)
         count = w.expr("(T)TASK_BLOCKS * TASKS", T=type_)
         if plan.counts_tasks:

@@ -4,6 +4,7 @@ A thread copies what it will read itself and waits for its own copies, so that n
 of a block's threads lie side by side, each in a place that is one thread's in every loop of the kernel:
 
 region of a kind of packs    [stage][item][which of the loop's packs][word of the pack][thread]
+    where `bulk` brings it   [team][stage][which of the loop's packs][byte of the chunk]
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ def ringed(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
     once = plan.is_flat and not plan.knobs.persistent.is_parameter  # a block takes one chunk
     if plan.language != "cuda" or once or not loop.is_packed:
         return ()
-    return tuple(pack for pack in loop.packs if _kind_of(pack, plan) is not None)
+    return tuple(pack for pack in loop.packs if kind_of(pack, plan) is not None)
 
 
-def _kind_of(pack: Pack, plan: WritingPlan) -> RingKind | None:
+def kind_of(pack: Pack, plan: WritingPlan) -> RingKind | None:
     only_read = pack.loads and not pack.stores and pack.array not in plan.written
     if not (only_read and pack.width and pack.array in plan.arrays):
         return None
@@ -61,7 +62,7 @@ def kinds(plan: WritingPlan) -> dict[RingKind, int]:
     """Of all loops, with the most packs that one loop has of each."""
     found: dict[RingKind, int] = {}
     for loop in plan.all_loops:
-        counts = Counter(kind for pack in loop.packs if (kind := _kind_of(pack, plan)) and ringed(plan, loop))
+        counts = Counter(kind for pack in loop.packs if (kind := kind_of(pack, plan)) and ringed(plan, loop))
         for kind, count in counts.items():
             found[kind] = max(count, found.get(kind, 0))
     return found
@@ -252,19 +253,19 @@ class RingLoops(GpuLoops):
 
     def _where(self, loop: LoopPlan, pack: Pack, stage: Expr) -> tuple[Expr, Expr]:
         """The region of its kind, and its place there."""
-        kind = _kind_of(pack, self._plan)
+        kind = kind_of(pack, self._plan)
         assert kind is not None
-        number = self.ring.index(kind)
-        alike = [p for p in ringed(self._plan, loop) if _kind_of(p, self._plan) == kind]
-        region = self.words.expr("ring")
-        if number:
-            region = Binary("+", region, Name(self._regions[number]))
+        alike = [p for p in ringed(self._plan, loop) if kind_of(p, self._plan) == kind]
         place = self.words.expr("stage * ITEMS + k", stage=stage)
         if (most := kinds(self._plan)[kind]) > 1:
             place = Binary("*", place, integer(most))
         if own := alike.index(pack):
             place = Binary("+", place, integer(own))
-        return region, place
+        return self._region(kind), place
+
+    def _region(self, kind: RingKind) -> Expr:
+        number, ring = self.ring.index(kind), self.words.expr("ring")
+        return Binary("+", ring, Name(self._regions[number])) if number else ring
 
     # -- what the loops call --------------------------------------------------------------------------
 

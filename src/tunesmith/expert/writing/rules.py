@@ -10,6 +10,7 @@ from tunesmith.csource.snippets import code
 from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import TemplateDraft
+from tunesmith.expert.writing.bulk import bulk_rules
 from tunesmith.expert.writing.loops import division_rules
 from tunesmith.expert.writing.naming import Unwritable, grouped
 from tunesmith.expert.writing.plan import WritingPlan, has_nested_totals, make_plan
@@ -81,7 +82,7 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             require("beside_or_blocked", f"{beside.name} == 0 or {blocked.name} == 1")
     for name, text in division_rules(plan):
         require(name, text)
-    for name, text in ring_rules(plan):
+    for name, text in (*ring_rules(plan), *bulk_rules(plan)):
         require(name, text)
     if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")

@@ -1,0 +1,378 @@
+"""Records of a file with their template arguments filled in: fields, layout, methods; types that name them.
+
+vec_t<half, 16 / sizeof(half)>   ->  vec_t<__half, 8>, the specialisation that fits it, its fields
+typename traits<T>::type         ->  the type that the record calls so
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
+from tunesmith.csource.fold import fold, int_value
+from tunesmith.csource.lex import lex, split_at, squeeze
+from tunesmith.csource.parse import read_expression
+from tunesmith.csource.parse_records import THIS
+from tunesmith.csource.specialise import Meaning, file_meaning, plain_type, specialise, template_meaning
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import byte_size, canonical, of_type
+
+BITS = "bits"  # the address space of a cast that means: the record as its only field, or back
+_MAX_INSTANCES = 200
+
+
+@dataclass(frozen=True)
+class RecordField:
+    name: str
+    type: c.Type
+    count: int = 0  # elements of an array; 0: it is none
+    init: c.Expr | None = None
+
+    @property
+    def size(self) -> int | None:
+        one = 8 if self.type.is_pointer else byte_size(self.type.base)
+        return None if one is None else one * (self.count or 1)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A record for certain template arguments."""
+
+    name: str  # "vec_t<__half, 8>"
+    record: c.Record
+    fields: tuple[RecordField, ...]
+    meaning: Meaning
+    constants: Mapping[str, c.Expr]
+
+    @property
+    def only(self) -> RecordField | None:
+        """The field that is all of it, where that is a single value."""
+        alone = self.fields[0] if len(self.fields) == 1 else None
+        return alone if alone is not None and not alone.count and not alone.type.is_pointer else None
+
+    @property
+    def storage(self) -> RecordField | None:
+        """Of a union: the field whose bytes are all of it."""
+        if not self.record.is_union:
+            return None
+        sizes = [field.size for field in self.fields]
+        if not sizes or any(size is None for size in sizes):
+            return None
+        most = max(size or 0 for size in sizes)
+        whole = [field for field in self.fields if field.size == most]
+        return next((field for field in whole if not field.count), whole[0])
+
+    @property
+    def element(self) -> tuple[str, int] | None:
+        """The one type that all fields have, and how many of it there are; None where they differ."""
+        if self.record.is_union:
+            storage = self.storage
+            return None if storage is None else (storage.type.base, storage.count or 1)
+        bases = {field.type.base for field in self.fields}
+        if len(bases) != 1 or any(field.type.is_pointer for field in self.fields):
+            return None
+        return bases.pop(), sum(field.count or 1 for field in self.fields)
+
+    def place(self, name: str) -> tuple[RecordField, int] | None:
+        """A field, and how many elements stand before it where all are of one type."""
+        before = 0
+        for field in self.fields:
+            if field.name == name:
+                return field, 0 if self.record.is_union else before
+            before += field.count or 1
+        return None
+
+    @property
+    def size(self) -> int | None:
+        storage = self.storage
+        if storage is not None:
+            return storage.size
+        element = self.element
+        size = byte_size(element[0]) if element is not None else None
+        return None if element is None or size is None else size * element[1]
+
+
+class Instances:
+    def __init__(self, source: c.Source) -> None:
+        self._source = source
+        self._names = {record.name for record in source.records}
+        self._found: dict[str, Instance | None] = {}
+        self._texts: dict[str, str] = {}
+        self._file = file_meaning(source)
+
+    def __bool__(self) -> bool:
+        return bool(self._names)
+
+    def of(self, type_: c.Type | None) -> Instance | None:
+        """Of a value of the type; None for what is no record, or one that is left as it is."""
+        return None if type_ is None or type_.is_pointer else self.named(type_.base)
+
+    def named(self, base: str) -> Instance | None:
+        if base not in self._found:
+            if base.split("<")[0] not in self._names:
+                return None
+            if len(self._found) > _MAX_INSTANCES:
+                raise c.Unreadable("too many records are made from templates")
+            self._found[base] = None  # one that contains itself
+            self._found[base] = self._made(base)
+        return self._found[base]
+
+    # -- types --------------------------------------------------------------------------------------
+
+    def type(self, type_: c.Type) -> c.Type:
+        base = self.text(type_.base)
+        if base == type_.base:
+            return type_
+        found = plain_type(base, self._source.language)
+        return replace(
+            type_,
+            base=found.base,
+            pointers=type_.pointers + found.pointers,
+            const=type_.const or found.const,
+        )
+
+    def text(self, text: str) -> str:
+        """A type with its arguments computed, and `record::name` resolved."""
+        if "<" not in text and "::" not in text:
+            return text
+        if text not in self._texts:
+            self._texts[text] = self._settled(text.removeprefix("typename ").strip(), 0)
+        return self._texts[text]
+
+    def _settled(self, text: str, depth: int) -> str:
+        if depth > 20:
+            return text
+        head, bracket, rest = text.partition("<")
+        if not bracket:
+            owner, separator, member = text.rpartition("::")
+            return self._member(owner, member, depth) if separator and owner in self._names else text
+        end = _closing(rest)
+        inside, behind = rest[:end], rest[end + 1 :]
+        if head.strip() not in self._names:
+            return text
+        args = tuple(squeeze(part) for part in split_at(",", lex(inside)) if part)
+        settled = f"{head.strip()}<{', '.join(self._argument(a, depth) for a in self._all(head, args))}>"
+        return self._member(settled, behind[2:], depth) if behind.startswith("::") else settled + behind
+
+    def _all(self, name: str, args: tuple[str, ...]) -> tuple[str, ...]:
+        """With the defaults of the template's parameters."""
+        primary = next((r for r in self._source.records if r.name == name and not r.specialises), None)
+        if primary is None or len(args) >= len(primary.template):
+            return args
+        defaults = [parameter.default for parameter in primary.template[len(args) :]]
+        return (*args, *defaults) if all(defaults) else args
+
+    def _argument(self, text: str, depth: int) -> str:
+        text = self._file.type_text(text)
+        if text.isdigit():
+            return text
+        if "<" in text and text.split("<")[0].strip() in self._names:
+            return self._settled(text, depth + 1)
+        known = canonical(text, self._source.language)
+        if known in self._names or byte_size(known) is not None or known.endswith("*"):
+            return known
+        try:
+            value = int_value(fold(read_expression(text)))
+        except c.Unreadable:
+            return known
+        return known if value is None else str(value)
+
+    def _member(self, owner: str, member: str, depth: int) -> str:
+        instance = self.named(owner)
+        if instance is None or not member:
+            return f"{owner}::{member}" if member else owner
+        for name, text in instance.record.aliases:
+            if name == member:
+                return self._settled(instance.meaning.type_text(text), depth + 1)
+        return f"{owner}::{member}"
+
+    # -- instances ----------------------------------------------------------------------------------
+
+    def _made(self, base: str) -> Instance | None:
+        head, _, rest = base.partition("<")
+        args = tuple(squeeze(p) for p in split_at(",", lex(rest.removesuffix(">"))) if p)
+        found = self._chosen(head, args)
+        if found is None:
+            return None
+        record, bound = found
+        if record.unread:
+            raise c.Unreadable(f"the structure {head} is not understood: {record.unread}", record.line)
+        if any(_copies(record, method) for method in record.methods):
+            raise c.Unreadable(f"the structure {head} says itself how it is copied", record.line)
+        meaning = template_meaning(record.template, bound, self._source)
+        for name, text in record.aliases:
+            meaning = meaning.with_template(
+                {name: plain_type(self.text(meaning.type_text(text)), "cuda")}, {}
+            )
+        constants: dict[str, c.Expr] = {}
+        for name, value in record.constants:
+            folded = fold(substitute(walk.map_types_in(value, meaning.type), {**meaning.values, **constants}))
+            if isinstance(folded, c.Cast) and isinstance(folded.value, c.Number):
+                folded = of_type(folded.value, folded.type)
+            if isinstance(folded, c.Number):
+                constants[name] = folded
+        meaning = meaning.with_template({}, constants)
+        fields = tuple(self._field(declare, meaning) for declare in record.fields)
+        if not record.methods and not record.is_union and self._is_plain(record, fields):
+            return None
+        return Instance(base, record, fields, meaning, constants)
+
+    def _is_plain(self, record: c.Record, fields: tuple[RecordField, ...]) -> bool:
+        """Fields and nothing else: left to whoever takes plain structures apart."""
+        named = any(
+            parameter.type.base == record.name for op in self._source.operators for parameter in op.parameters
+        )
+        inner = any(self.of(field.type) is not None for field in fields)
+        return bool(fields) and not named and not inner and not any(field.count for field in fields)
+
+    def _field(self, declare: c.Declare, meaning: Meaning) -> RecordField:
+        type_ = self.type(meaning.type(declare.type))
+        count = 0
+        if declare.dims:
+            known = int_value(fold(substitute(declare.dims[0], meaning.values)))
+            if known is None or len(declare.dims) > 1 or known <= 0:
+                raise c.Unreadable(f"the extent of the field {declare.name} is not known", declare.line)
+            count = known
+        if byte_size(type_.base) is None and not type_.is_pointer:
+            inner = self.named(type_.base)
+            if inner is None or inner.only is None:
+                raise c.Unreadable(f"the field {declare.name} is a {type_.base}", declare.line)
+            type_ = inner.only.type
+        return RecordField(declare.name, type_, count, declare.init)
+
+    def _chosen(
+        self, name: str, args: tuple[str, ...]
+    ) -> tuple[c.Record, tuple[tuple[str, str], ...]] | None:
+        """The record that is meant and what its template's names stand for: the closest specialisation."""
+        fits: list[tuple[int, c.Record, dict[str, str]]] = []
+        for record in self._source.records:
+            if record.name != name:
+                continue
+            if not record.specialises:
+                names = [parameter.name for parameter in record.template]
+                if len(names) == len(args):
+                    fits.append((1000, record, dict(zip(names, args, strict=True))))
+                continue
+            bound = self._fitted(record, args)
+            if bound is not None:
+                fits.append((len(bound), record, bound))
+        if not fits:
+            return None
+        least = min(rank for rank, _, _ in fits)
+        best = [(record, bound) for rank, record, bound in fits if rank == least]
+        if len(best) != 1:
+            raise c.Unreadable(f"which {name}<{', '.join(args)}> is meant is not clear")
+        record, bound = best[0]
+        return record, tuple((p.name, bound[p.name]) for p in record.template)
+
+    def _fitted(self, record: c.Record, args: tuple[str, ...]) -> dict[str, str] | None:
+        names = {parameter.name for parameter in record.template}
+        if len(record.specialises) != len(args):
+            return None
+        bound: dict[str, str] = {}
+        for pattern, arg in zip(record.specialises, args, strict=True):
+            if pattern in names:
+                if bound.setdefault(pattern, arg) != arg:
+                    return None
+            elif set(lex_words(pattern)) & names:
+                return None  # a pattern within a pattern: not looked for
+            elif self._argument(pattern, 0) != arg:
+                return None
+        return bound if set(bound) == names else None
+
+    # -- methods ------------------------------------------------------------------------------------
+
+    def methods(self, instance: Instance, name: str) -> tuple[c.Function, ...]:
+        """Those of a name, with the object as their first parameter unless they are static."""
+        own = name.partition("<")[0]
+        return tuple(
+            self._method(instance, method) for method in instance.record.methods if method.name == own
+        )
+
+    def _method(self, instance: Instance, method: c.Function) -> c.Function:
+        fields = {field.name for field in instance.fields}
+        parameters = {parameter.name for parameter in method.parameters}
+        members: dict[str, c.Expr] = {
+            name: c.Member(c.Name(THIS), name) for name in fields if name not in parameters
+        }
+        names = {other.name for other in instance.record.methods} - {instance.record.name}
+        body = substitute(walk.map_nodes(method.body, lambda node: _of_this(node, names)), members)
+
+        def itself(type_: c.Type) -> c.Type:  # within a record its name alone means itself
+            return replace(type_, base=instance.name) if type_.base == instance.record.name else type_
+
+        body = walk.map_types(body, itself)
+        parts = tuple(replace(p, type=itself(p.type)) for p in method.parameters)
+        own = {parameter.name for parameter in method.template}
+        meaning = replace(
+            instance.meaning,
+            types={name: type_ for name, type_ in instance.meaning.types.items() if name not in own},
+            values={name: value for name, value in instance.meaning.values.items() if name not in own},
+        )
+        result = itself(method.result)
+        done = specialise(replace(method, body=body, parameters=parts, result=result, template=()), meaning)
+        return self.settled(replace(done, template=method.template))
+
+    def settled(self, function: c.Function) -> c.Function:
+        """The function with its types as they are called here."""
+        parameters = tuple(replace(p, type=self.type(p.type)) for p in function.parameters)
+        body = walk.map_nodes(walk.map_types(function.body, self.type), self._named)
+        return replace(function, parameters=parameters, body=body, result=self.type(function.result))
+
+    def _named(self, node: c.Expr) -> c.Expr:
+        """`vec_t<T, 8>::size` as its value; `vec_t<T, 8>::load(p)` under the record's settled name."""
+        text = node.text if isinstance(node, c.Opaque) else node.name if isinstance(node, c.Name) else ""
+        if isinstance(node, c.SizeOf):
+            instance = self.of(node.type)
+            size = instance.size if instance is not None else None
+            return node if size is None else c.Number(str(size), size)
+        if isinstance(node, c.Call) and node.of is None and "::" in node.function:
+            owner, _, name = node.function.rpartition("::")
+            return replace(node, function=f"{self.text(owner)}::{name}") if "<" in owner else node
+        owner, separator, name = text.rpartition("::")
+        if separator and all(ch.isalnum() or ch in "_<>:, *" for ch in text):
+            instance = self.named(self.text(owner))
+            if instance is not None and name in instance.constants:
+                return instance.constants[name]
+        return node
+
+
+def _of_this(node: c.Expr, methods: set[str]) -> c.Expr:
+    match node:
+        case c.Member(base=c.Name(name="this"), field=field, arrow=True):
+            return c.Member(c.Name(THIS), field)
+        case c.Index(base=c.Name(name="this"), index=c.Number(value=0)):
+            return c.Name(THIS)
+        case c.Call(function=function, of=None) if function in methods:
+            return replace(node, of=c.Name(THIS))
+    return node
+
+
+def _copies(record: c.Record, method: c.Function) -> bool:
+    """Whether it is a constructor or an assignment from another of the kind that does more than copy."""
+    own = record.name.rpartition("::")[2]
+    if method.name not in (own, "operator=") or len(method.parameters) != 2:
+        return False
+    other = method.parameters[1]
+    if other.type.base.split("<")[0] != record.name or method.template:
+        return False
+    set_ = [stmt.expr for stmt in method.body if isinstance(stmt, c.Evaluate)]
+    fields = {field.name for field in record.fields}
+    plain = {c.Assign("=", c.Name(name), c.Member(c.Name(other.name), name)) for name in fields}
+    rest = [stmt for stmt in method.body if not isinstance(stmt, c.Evaluate | c.Return)]
+    return set(set_) != plain or bool(rest)
+
+
+def lex_words(text: str) -> list[str]:
+    return [token.text for token in lex(text) if token.kind == "word"]
+
+
+def _closing(text: str) -> int:
+    depth = 1
+    for at, sign in enumerate(text):
+        depth += (sign == "<") - (sign == ">")
+        if depth == 0:
+            return at
+    return len(text)

@@ -1,0 +1,38 @@
+"""Launches that overlap: where a kernel waits for the one ahead of it, and where it lets the next one start.
+
+Letting the next one start is a hint: without it that happens when the kernel ends. Waiting is kept, first of
+all, where the launch says that it overlaps (`pdl`); elsewhere there is nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
+from tunesmith.csource.effects import Effects, effects_of
+
+WAIT = "cudaGridDependencySynchronize"
+START = "cudaTriggerProgrammaticLaunchCompletion"
+
+
+def without_waits(function: c.Function, overlaps: bool) -> tuple[c.Function, bool]:
+    """The kernel without either, and whether it has to wait before all else. Raises Unreadable."""
+    waits = False
+    touched = False
+    for stmt in function.body:
+        if _is_call(stmt, WAIT):
+            if overlaps and touched:
+                raise c.Unreadable("memory is touched before the launch ahead has ended", stmt.line)
+            waits = True
+        elif overlaps and any(_is_call(part, WAIT) for part in walk.statements_in((stmt,))):
+            raise c.Unreadable("it waits for the launch ahead in a branch or a loop", stmt.line)
+        touched = touched or bool(effects_of(stmt) & (Effects.READS | Effects.WRITES | Effects.UNKNOWN))
+    body = walk.map_statements(
+        function.body, on_stmt=lambda s: () if _is_call(s, WAIT) or _is_call(s, START) else s
+    )
+    return replace(function, body=body), waits and overlaps
+
+
+def _is_call(stmt: c.Stmt, name: str) -> bool:
+    return isinstance(stmt, c.Evaluate) and stmt.expr == c.Call(name)
