@@ -19,6 +19,9 @@ from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
 from tunesmith.session import machine
 
+# One for all processes of a run, for what takes long to make; whoever made it removes it.
+_SHARED = "" if "TESTS_SHARED_FOLDER" in os.environ else tempfile.mkdtemp(prefix="tunesmith-tests-shared-")
+os.environ.setdefault("TESTS_SHARED_FOLDER", _SHARED)
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))
 os.environ.update({k: v for k, v in machine.worker_environment("opencl", _SCRATCH).items() if k != "TMPDIR"})
@@ -72,6 +75,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 def pytest_unconfigure() -> None:
     shutil.rmtree(_SCRATCH, ignore_errors=True)
+    if _SHARED:
+        shutil.rmtree(_SHARED, ignore_errors=True)
 
 
 _TESTS = itertools.count()

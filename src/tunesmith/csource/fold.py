@@ -48,7 +48,7 @@ def int_value(expr: c.Expr, names: Mapping[str, int] = {}) -> int | None:
             return None if chosen is None else int_value(yes if chosen else no, names)
         case c.Cast(type=type_, value=inner) if not type_.is_pointer:
             inside = int_value(inner, names)
-            return None if inside is None else _converted(inside, type_.base)
+            return None if inside is None else converted(inside, type_.base)
         case c.SizeOf(type=type_):
             return 8 if type_.is_pointer else byte_size(type_.base)
         case c.Call(function=function, args=(left, right), of=None) if function in _EXTREMES:
@@ -100,15 +100,16 @@ def _fold_one(node: c.Expr) -> c.Expr:
 
 def _cast(node: c.Cast, value: int) -> c.Expr:
     """(int)3 is 3; (long long)3 keeps its cast, which widens what it is multiplied with."""
-    converted = _converted(value, node.type.base)
-    if converted is None:
+    held = converted(value, node.type.base)
+    if held is None:
         return node
     if node.type.base in ("int", "int32_t", "bool"):
-        return integer(converted)
-    return replace(node, value=integer(converted)) if node.type.base in INTEGERS else node
+        return integer(held)
+    return replace(node, value=integer(held)) if node.type.base in INTEGERS else node
 
 
-def _converted(value: int, base: str) -> int | None:
+def converted(value: int, base: str) -> int | None:
+    """The number as a variable of the type holds it; None where that is no integer."""
     if base not in INTEGERS:
         return None
     if base == "bool":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, reduce
 from typing import TypeAlias
 
 from tunesmith.csource import nodes as c
@@ -54,6 +54,11 @@ def expr(text: str, **holes: Hole) -> c.Expr:
     (stmt,) = code(f"return ({text});", **holes)
     assert isinstance(stmt, c.Return) and stmt.value is not None
     return stmt.value
+
+
+def chained(op: str, *parts: c.Expr) -> c.Expr:
+    """One behind the other, joined by an operator from the left."""
+    return reduce(lambda left, right: c.Binary(op, left, right), parts)
 
 
 @dataclass(frozen=True)

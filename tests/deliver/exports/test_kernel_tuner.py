@@ -408,8 +408,7 @@ __kernel void scale(__global float* out, __global const float* x, int rows, int 
 
 
 @needs_opencl
-@pytest.mark.slow
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("factor", ["2", "BLOCK == 64 ? 3 : 2"])
 def test_kernel_tuner_tunes_it_and_checks_against_the_original(factor: str, tmp_path: Path) -> None:
     jsonschema, file_utils = need("jsonschema"), need("kernel_tuner.file_utils")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
+from tunesmith.problem.problem import Problem
 
 _SUM = "float s = 0.0f;\n for (int i = threadIdx.x; i < d; i += blockDim.x) s += x[blockIdx.x * d + i];\n"
 _USE = (
@@ -84,6 +85,50 @@ def test_two_loops_into_one_sum() -> None:
     assert reading == "block<rows | each 0..d / 4 +s; each d / 4 * 4..d +s_2; let s_3; once 1"
 
 
+def test_totals_in_an_array_of_each_thread() -> None:
+    body = (
+        "float a = 0.0f, b = 0.0f;\n"
+        "for (int i = threadIdx.x; i < d; i += 32) { a += x[i]; b += x[i] * x[i]; }\n"
+        "float v[2] = {a, b}; for (int k = 0; k < 2; k++)\n"
+        "for (int o = 16; o > 0; o /= 2) v[k] += __shfl_xor_sync(~0u, v[k], o);\n"
+        "if (threadIdx.x == 0) out[blockIdx.x] = v[0] / v[1];"
+    )
+    assert summary(lifted(row_problem(body, block=("32",)))) == "block<rows | each 0..d +a +b; once 1"
+
+
+@pytest.mark.parametrize("mask", ["0xffffffffu", "0xffffu"])
+def test_a_total_by_the_hardware(mask: str) -> None:
+    body = (
+        "int s = 0; for (int i = threadIdx.x; i < d; i += 32) s += (int)x[i];\n"
+        f"s = __reduce_add_sync({mask}, s); if (threadIdx.x == 0) out[blockIdx.x] = s;"
+    )
+    problem = row_problem(body, block=("32",))
+    if mask == "0xffffu":
+        assert "a mask that is not just the threads of the warp" in refusal(problem)
+    else:
+        assert summary(lifted(problem)) == "block<rows | each 0..d +s; once 1"
+
+
+@pytest.mark.parametrize("update", [
+    "s = x[i] + (s + 1.0f);", "s = (s + x[i]) - 1.0f;", "s = fmaf(x[i], x[i], s) + 1.0f;", "s -= x[i];",
+    "s = __fadd_rn(1.0f, s + x[i]);",
+])  # fmt: skip
+def test_a_sum_whatever_the_order_of_its_operands(update: str) -> None:
+    body = f"float s = 0.0f; for (int i = threadIdx.x; i < d; i += 32) {{ {update} }}\n" + _WARP
+    reading = summary(lifted(row_problem(body + "if (threadIdx.x == 0) out[blockIdx.x] = s;", block=("32",))))
+    assert reading == "block<rows | each 0..d +s; once 1"
+
+
+@pytest.mark.parametrize("update", [
+    "s = x[i] - s;", "s = s * x[i] + 1.0f;", "s = fmaf(s, x[i], 1.0f);", "s = (s + x[i]) + s;",
+    "s = fmaxf(s + x[i], 0.0f);",
+])  # fmt: skip
+def test_what_looks_like_a_sum_and_is_none(update: str) -> None:
+    body = f"float s = 0.0f; for (int i = threadIdx.x; i < d; i += 32) {{ {update} }}\n" + _WARP
+    reason = refusal(row_problem(body + "if (threadIdx.x == 0) out[blockIdx.x] = s;", block=("32",)))
+    assert "in a way that is no sum" in reason
+
+
 def test_one_element_to_a_thread() -> None:
     body = (
         "__shared__ float b[1024]; const int t = threadIdx.x; const int row = blockIdx.x;\n"
@@ -102,6 +147,20 @@ def test_one_element_to_a_thread_needs_a_thread_for_each() -> None:
         + "if (threadIdx.x < d) out[blockIdx.x * d + threadIdx.x] = v / s;"
     )
     assert "own test allows" in refusal(row_problem(body, block=("32",)))
+
+
+def test_threads_beyond_the_last_element_hold_what_they_held_before_the_branch() -> None:
+    sum_of = (
+        "const int t = threadIdx.x; const int row = blockIdx.x; float s = {};\n"
+        "if (t < d) {{ s = 0.0f; s += x[row * d + t]; }}\n"
+    )
+    body = sum_of + _WARP + "if (t < d) out[row * d + t] = s;"
+
+    def problem(held: str) -> Problem:
+        return row_problem(body.format(held), block=("32",), d="{ min = 1, max = 32 }")
+
+    assert summary(lifted(problem("0.0f"))) == "row<rows | each 0..d +total; each 0..d"
+    assert "beyond the last element add '1.0f'" in refusal(problem("1.0f"))
 
 
 PLANTED = {

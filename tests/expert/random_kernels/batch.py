@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from tests.expert.random_kernels import opencl
 from tests.expert.random_kernels.program import Case, Outcome, Trial
-from tests.expert.writing.emulator import HEADER, INCLUDE, c_type, host_text
+from tests.expert.writing.emulator import HEADER, INCLUDE, c_type, compiled_header, host_text
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import element_type
 
@@ -119,21 +118,13 @@ def _built(cases: Sequence[Case], folder: Path) -> tuple[Path, dict[str, int]]:
     whole = head + "\n".join(texts) + tail
     source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"
     program = source.with_suffix("")
-    _prepare(folder)
+    headers = compiled_header(_compile, " ".join(_FLAGS), folder)
     source.write_text(whole)
     try:
-        _compile(source, "-o", program)
+        _compile(f"-I{headers}", source, "-o", program)
     finally:
         source.unlink()
     return program, numbers
-
-
-def _prepare(folder: Path) -> None:
-    """The emulator's header, compiled once for all programs."""
-    header = folder / HEADER.name
-    if not header.exists():
-        shutil.copy(HEADER, header)
-        _compile("-x", "c++-header", header, "-o", f"{header}.gch")
 
 
 def _compile(*words: object) -> None:

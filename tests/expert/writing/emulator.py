@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import os
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -133,13 +135,25 @@ extern "C" void run(const unsigned *grid, const unsigned *block, void **given, u
     source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"
     library = source.with_suffix(".so")
     if not library.exists():
-        header = folder / HEADER.name
-        if not header.exists():  # compiled beforehand: it takes longer than any of the kernels
-            shutil.copy(HEADER, header)
-            _compile("-x", "c++-header", header, "-o", f"{header}.gch")
+        headers = compiled_header(_compile, " ".join(_COMPILE), folder)
         source.write_text(whole)
-        _compile(source, "-o", library)
+        _compile(f"-I{headers}", source, "-o", library)
     return library
+
+
+def compiled_header(compiler: Callable[..., None], flags: str, folder: Path) -> Path:
+    """The folder with the emulator's header, compiled beforehand: that takes longer than any of the kernels.
+    All processes of one run of tests share it."""
+    whole = Path(os.environ.get("TESTS_SHARED_FOLDER", folder))
+    place = whole / f"headers-{sha256(flags.encode()).hexdigest()[:8]}"
+    place.mkdir(parents=True, exist_ok=True)
+    header = place / HEADER.name
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not header.exists():
+            shutil.copy(HEADER, header)
+            compiler("-x", "c++-header", header, "-o", f"{header}.gch")
+    return place
 
 
 def _compile(*words: object) -> None:

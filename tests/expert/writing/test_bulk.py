@@ -91,7 +91,7 @@ WRONG = (
 
 @needs_emulator
 @pytest.mark.parametrize(("what", "instead"), WRONG)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> None:
     sizes = {"tokens": 3, "d": 4096}
     right = made(models.rmsnorm, ROWS.having(bulk=BULK), sizes, LANES=64, VEC=8, STAGES=2, BULK=1)
@@ -116,7 +116,7 @@ def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> Non
 @needs_nvrtc
 @pytest.mark.parametrize("stages", [2, 4])
 @pytest.mark.parametrize("name", ["softmax", "layernorm", "swiglu_interleaved", "l2_normalize"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_machine_code_has_the_copies_and_spills_nothing(name: str, stages: int) -> None:
     problem, _ = load_problem(FIXTURES / "zoo" / name)
     device = absent_device("sm_90")

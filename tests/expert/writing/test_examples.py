@@ -12,7 +12,7 @@ from tests.expert.writing.models import MAP, ROOT, ROWS, choice
 from tunesmith.expert.model.kernel import KernelModel, NotReadable, Schedule, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.writing import write
-from tunesmith.expert.writing.plan import loops_in
+from tunesmith.expert.writing.given import loops_in
 from tunesmith.session.problems import load_problem
 
 FOLDERS = [

@@ -52,3 +52,12 @@ def test_the_same_is_allowed(seed: int) -> None:
             "d": rng.choice((8, 12)),
         }
         assert all(rule.holds(at) for rule in before) == all(rule.holds(at) for rule in after), (at, short)
+
+
+@pytest.mark.timeout(20)
+def test_many_settings_take_no_time() -> None:
+    wide = [(f"s{n}_if_wide", f"S{n} == 0 or {WIDE} or d == {n}") for n in range(400)]
+    pairs = [(f"p{n}", f"S{n} == 0 or S{n + 1} == 0") for n in range(399)]
+    short = dict(merged((*wide, *pairs)))
+    assert list(short) == [name for name, _ in wide]
+    assert short["s7_if_wide"] == f"S7 == 0 or ({WIDE} or d == 7) and S8 == 0"

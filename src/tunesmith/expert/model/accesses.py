@@ -24,7 +24,7 @@ from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import Part, assigned_in, declared_in, map_expr, names_in, nodes_in
-from tunesmith.expert.model.affine import affine, number, same_value, terms
+from tunesmith.expert.model.affine import affine, number, plus, same_value, terms
 
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
 _STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})
@@ -79,15 +79,15 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
         case c.Name(name=name) if is_pointer(pointer, types):
             return ArrayPlace(name, index)
         case c.Binary(op="+", left=left, right=right) if is_pointer(left, types):
-            return pointed_at(left, types, _sum(right, index))
+            return pointed_at(left, types, plus(right, index))
         case c.Binary(op="+", left=left, right=right) if is_pointer(right, types):
-            return pointed_at(right, types, _sum(left, index))
+            return pointed_at(right, types, plus(left, index))
         case c.Binary(op="-", left=left, right=right) if is_pointer(left, types):
             return pointed_at(
                 left, types, c.Unary("-", right) if index == _ZERO else c.Binary("-", index, right)
             )
         case c.Unary(op="&", operand=c.Index(base=base, index=at)):
-            return pointed_at(base, types, _sum(at, index))
+            return pointed_at(base, types, plus(at, index))
         case c.Cast(type=type_, value=value) if type_.is_pointer:
             inner = pointed_at(value, types)
             offset = None if inner is None else _in_own_elements(inner, types)
@@ -95,7 +95,7 @@ def pointed_at(pointer: c.Expr, types: Mapping[str, c.Type], index: c.Expr = _ZE
                 return None
             own = types[inner.array]
             if (own.base, own.pointers) == (type_.base, type_.pointers):
-                return ArrayPlace(inner.array, _sum(offset, index))
+                return ArrayPlace(inner.array, plus(offset, index))
             return ArrayPlace(inner.array, index, None if offset == _ZERO else offset, _pointee(type_))
     return None
 
@@ -108,7 +108,7 @@ def _in_own_elements(place: ArrayPlace, types: Mapping[str, c.Type]) -> c.Expr |
     if not wide or not own or wide % own:
         return None
     moved = place.index if wide == own else c.Binary("*", place.index, number(wide // own))
-    return _sum(place.offset or _ZERO, moved)
+    return plus(place.offset or _ZERO, moved)
 
 
 def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
@@ -122,12 +122,6 @@ def is_pointer(expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
         case c.Unary(op="&"):
             return True
     return False
-
-
-def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
-    if left == _ZERO:
-        return right
-    return left if right == _ZERO else c.Binary("+", left, right)
 
 
 # -- reading canonical accesses ---------------------------------------------------------------------

@@ -7,23 +7,26 @@ remainder round as for non-negative numbers, which indices are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import converted, int_value
 from tunesmith.csource.printing import print_expr
-from tunesmith.csource.types import INTEGERS, is_integer
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import INTEGERS, integer_type, is_integer
 from tunesmith.csource.walk import assigned_in, map_expr, names_in
 
 BUILTINS = tuple(f"{name}.{axis}" for name in c.INDICES for axis in "xyz")
 
 
-def is_same_integer(left: c.Type, right: c.Type) -> bool:
-    return (
-        not left.is_pointer
-        and not right.is_pointer
-        and INTEGERS.get(left.base) == INTEGERS.get(right.base) is not None
-    )
+def as_integer(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
+    """An integer as a variable of the type holds it."""
+    if isinstance(expr, c.Number) and type_ == c.Type("int", const=type_.const) and 0 <= expr.value < 2**31:
+        return expr
+    found = integer_type(expr, types)
+    same = found is not None and INTEGERS.get(found.base) == INTEGERS.get(type_.base)
+    return expr if same else c.Cast(c.Type(type_.base), expr)
 
 
 def is_narrow(type_: c.Type) -> bool:
@@ -33,13 +36,8 @@ def is_narrow(type_: c.Type) -> bool:
 
 def wrapped(type_: c.Type, value: int) -> int:
     """The number as a variable of the type holds it, if that is narrower than the arithmetic's."""
-    if not is_narrow(type_):
-        return value
-    size, signed = INTEGERS[type_.base]
-    if type_.base == "bool":
-        return int(value != 0)
-    value &= (1 << 8 * size) - 1
-    return value - (1 << 8 * size) if signed and value >> (8 * size - 1) else value
+    held = converted(value, type_.base) if is_narrow(type_) else None
+    return value if held is None else held
 
 
 # A product of factors, in the order of their text -> how often it is added.
@@ -50,6 +48,12 @@ _MOST_TERMS = 64
 
 def number(value: int) -> c.Number:
     return c.Number(str(value), value)
+
+
+def plus(left: c.Expr, right: c.Expr) -> c.Expr:
+    if left == number(0):
+        return right
+    return left if right == number(0) else c.Binary("+", left, right)
 
 
 def without_casts(expr: c.Expr) -> c.Expr:
@@ -170,6 +174,21 @@ def simplified(expr: c.Expr) -> c.Expr:
     return from_terms(terms(expr))
 
 
+def exact(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
+    """Simplified: `(i / p) * d + i % p * 8` is `8 * i` with p as `d / 8`, 8 among d's `multiples`."""
+    wholes: dict[str, c.Expr] = {}
+
+    def divided(node: c.Expr) -> c.Expr:
+        match node:
+            case c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=int(by))) if by > 0:
+                if multiples.get(name, 1) % by == 0:
+                    wholes[name] = c.Binary("*", number(by), c.Name(f"{name} / {by}"))
+                    return c.Name(f"{name} / {by}")
+        return node
+
+    return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
+
+
 def same_value(left: c.Expr, right: c.Expr) -> bool:
     """Whether two integer expressions are the same sum of products."""
     return left == right or terms(c.Binary("-", left, right)) == {}
@@ -195,12 +214,7 @@ def affine(expr: c.Expr, index: str) -> tuple[c.Expr, c.Expr] | None:
 def coefficient_of(expr: c.Expr, index: str) -> int | None:
     """The coefficient where it is a plain number; 0 where the index does not occur."""
     found = affine(expr, index)
-    match found[0] if found is not None else None:
-        case c.Number(value=int(value)):
-            return value
-        case c.Unary(op="-", operand=c.Number(value=int(value))):
-            return -value
-    return None
+    return None if found is None else int_value(found[0])
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ that writes what says how far it goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,7 +16,16 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.expert.model.accesses import Touch, same_place, touches
-from tunesmith.expert.model.affine import affine, from_terms, number, same_value, simplified, stride, terms
+from tunesmith.expert.model.affine import (
+    affine,
+    exact,
+    from_terms,
+    number,
+    same_value,
+    simplified,
+    stride,
+    terms,
+)
 from tunesmith.expert.model.kernel import (
     ArrayAccess,
     Each,
@@ -24,6 +33,7 @@ from tunesmith.expert.model.kernel import (
     Once,
     OutOfReach,
     Step,
+    When,
     all_steps,
     own_parts,
     parts_of,
@@ -75,15 +85,15 @@ def marked_again(
     within; of the top level only, where both surely run. `multiples`: what the contract promises of
     parameters.
     """
-    covered: list[tuple[str, c.Expr, c.Expr, c.Expr]] = []  # array, base, first, last + 1
+    covered: list[_Range] = []
     done: list[Step] = []
     for step in steps:
         if isinstance(step, Each):
             stores = [t for t in touches(step.body, arrays) if t.writes]
             read = {t.place.array for t in touches(step.body, arrays) if t.reads}
             plain = not step.totals and all(not t.atomic and t.place.array not in read for t in stores)
-            ranges = [_range(t, step, arrays, multiples) for t in stores]
-            inside = [r is not None and any(_holds(one, r) for one in covered) for r in ranges]
+            ranges = [_range(t, step, arrays) for t in stores]
+            inside = [r is not None and any(_holds(one, r, multiples) for one in covered) for r in ranges]
             if stores and plain and all(inside):
                 step = replace(step, again=True)
             unconditional = {id(t.node) for stmt in step.body for t in touches((stmt,), arrays)
@@ -93,9 +103,10 @@ def marked_again(
     return tuple(done)
 
 
-def _range(
-    touch: Touch, step: Each, arrays: Mapping[str, c.Type], multiples: Mapping[str, int]
-) -> tuple[str, c.Expr, c.Expr, c.Expr] | None:
+_Range = tuple[str, c.Expr, c.Expr, c.Expr]  # array, base, first, last + 1
+
+
+def _range(touch: Touch, step: Each, arrays: Mapping[str, c.Type]) -> _Range | None:
     """The places a store covers, from the loop's first to its last turn, in the array's own elements."""
     place = touch.place
     own = byte_size(arrays[place.array].base)
@@ -111,31 +122,24 @@ def _range(
         return None
     base = found[1]
     first = simplified(c.Binary("*", step.start, ratio))
-    last = c.Binary("*", step.stop, ratio)
-    return place.array, simplified(base), first, _whole(last, multiples)
+    return place.array, simplified(base), first, c.Binary("*", step.stop, ratio)
 
 
-def _whole(expr: c.Expr, multiples: Mapping[str, int]) -> c.Expr:
-    """`d / 8 * 8` is d where the contract says that 8 divides d."""
-    match expr:
-        case c.Binary("*", c.Binary("/", c.Name(name), c.Number(value=int(a))), c.Number(value=b)) if a == b:
-            return c.Name(name) if multiples.get(name, 1) % a == 0 else simplified(expr)
-    return simplified(expr)
-
-
-def _holds(outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]) -> bool:
+def _holds(outer: _Range, inner: _Range, multiples: Mapping[str, int]) -> bool:
     """Whether the earlier range holds the later one: same array, same base, same end, and starts at 0."""
     array, base, first, end = outer
-    same = array == inner[0] and same_value(base, inner[1]) and same_value(end, inner[3])
-    return (same and first == number(0)) or (array == inner[0] and _ends_alike(outer, inner))
+    if array != inner[0]:
+        return False
+    apart = exact(c.Binary("-", end, inner[3]), multiples)
+    same = same_value(base, inner[1]) and apart == first == number(0)
+    return same or _ends_alike(outer, inner, multiples)
 
 
-def _ends_alike(
-    outer: tuple[str, c.Expr, c.Expr, c.Expr], inner: tuple[str, c.Expr, c.Expr, c.Expr]
-) -> bool:
+def _ends_alike(outer: _Range, inner: _Range, multiples: Mapping[str, int]) -> bool:
     """Whether both end at the same place, and the later starts `n - n % m` behind the earlier."""
     (_, base, first, end), (_, other, start, stop) = outer, inner
-    if not same_value(c.Binary("+", base, end), c.Binary("+", other, stop)):
+    ends = c.Binary("-", c.Binary("+", base, end), c.Binary("+", other, stop))
+    if exact(ends, multiples) != number(0):
         return False
     behind = terms(c.Binary("-", c.Binary("+", other, start), c.Binary("+", base, first)))
     rest = [key[0] for key, count in behind.items() if count == -1 and len(key) == 1]
@@ -157,10 +161,8 @@ def check_exchange(
     for step in all_steps(steps):
         if isinstance(step, Each):
             _check_head(step, arrays, aliases)
-        if getattr(step, "then", None) is not None:
-            parts: Iterable[c.Expr | tuple[c.Stmt, ...]] = own_parts(step)  # the rest is met on its own
-        else:
-            parts = parts_of(step)
+        # What is in a branch is met on its own.
+        parts = own_parts(step) if isinstance(step, When) else parts_of(step)
         found = [touch for part in parts for touch in touches(part, arrays)]
         now = [(aliases.get(t.place.array, t.place.array), _Seen(t, step)) for t in found]
         for array, later in now:

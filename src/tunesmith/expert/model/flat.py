@@ -12,25 +12,17 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import (
-    assigned_in,
-    declared_in,
-    fresh_name,
-    map_expr,
-    names_in,
-    nodes_in,
-    stored_in,
-)
 from tunesmith.expert.model.accesses import touches
 from tunesmith.expert.model.affine import (
     BUILTINS,
     bounds_in,
+    exact,
     head_of,
     number,
     same_value,
-    simplified,
     stride,
     without_casts,
 )
@@ -89,7 +81,7 @@ class FlatReader:
             raise OutOfReach("the kernel does nothing")
         definitions = {**self._normal.definitions, **peeled.loops}
         known = set(definitions) | THREAD | BLOCK
-        used = sorted((names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
+        used = sorted((walk.names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
         indices: dict[str, CountedIndex] = {}
         for _ in range(20):
             values: dict[str, c.Expr] = {}
@@ -103,7 +95,7 @@ class FlatReader:
             if not values:
                 break
             body = substitute(body, values)
-            used = sorted(names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices))
+            used = sorted(walk.names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices))
         indices, body = self._reconciled(indices, body, peeled)
         return self._flat(indices, body, peeled)
 
@@ -111,7 +103,8 @@ class FlatReader:
 
     def _index(self, expr: c.Expr) -> CountedIndex | None:
         """What the variable counts, the same in every scenario."""
-        return counted(expr, self._layouts, by_axis=True) if is_straight(self._put_together(expr)) else None
+        is_plain = is_straight(exact(expr, self._kernel.multiples))
+        return counted(expr, self._layouts, by_axis=True) if is_plain else None
 
     def _guarded_again(self, name: str, body: tuple[c.Stmt, ...], peeled: Peeled) -> tuple[c.Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""
@@ -119,28 +112,6 @@ class FlatReader:
             raise OutOfReach.at(peeled.line, f"what the loop over '{name}' counts is not clear")
         bound = peeled.bounds.pop(name, None)
         return body if bound is None else (c.If(c.Binary("<", c.Name(name), bound), body, line=peeled.line),)
-
-    def _put_together(self, expr: c.Expr) -> c.Expr:
-        """`(i / p) * d + i % p * 8` is `8 * i` where p is `d / 8` and the contract says that 8 divides d."""
-        wholes: dict[str, c.Expr] = {}
-        for node in nodes_in(without_casts(expr)):
-            if not isinstance(node, c.Binary) or node.op != "/" or not isinstance(node.left, c.Name):
-                continue
-            name, by = node.left.name, node.right
-            if not isinstance(by, c.Number) or not isinstance(by.value, int) or by.value <= 0:
-                continue
-            if self._kernel.multiples.get(name, 1) % by.value == 0:
-                wholes[name] = c.Binary("*", number(by.value), c.Name(f"{name} / {by.value}"))
-        if not wholes:
-            return simplified(expr)
-
-        def divided(node: c.Expr) -> c.Expr:
-            match node:
-                case c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=by)) if name in wholes:
-                    return c.Name(f"{name} / {by}")
-            return node
-
-        return simplified(substitute(map_expr(without_casts(expr), divided), wholes))
 
     def _reconciled(
         self, indices: dict[str, CountedIndex], body: tuple[c.Stmt, ...], peeled: Peeled
@@ -169,7 +140,6 @@ class FlatReader:
         return chosen, substitute(body, values) if values else body
 
     def _in_terms(self, name: str, index: CountedIndex, other: str, known: CountedIndex) -> c.Expr:
-        type_ = self._normal.ids[name].type if name in self._normal.ids else self._normal.types[name]
         base: c.Expr = c.Name(other)
         if index.kind == known.kind:
             base = product(base, number(index.times // known.times))
@@ -177,7 +147,7 @@ class FlatReader:
             base = base if known.times == 1 else c.Binary("/", base, number(known.times))
             count = block_threads() if known.kind == "flat" else launch_name("blockDim", index.axis)
             base = c.Binary("%" if index.kind == "team" else "/", base, self._launch.replaced(count))
-        return c.Cast(c.Type(type_.base), base)
+        return c.Cast(c.Type(self._kernel.type_of(name)), base)
 
     def _flat(self, indices: dict[str, CountedIndex], body: tuple[c.Stmt, ...], peeled: Peeled) -> Flat:
         self._check_cover(indices)
@@ -186,14 +156,14 @@ class FlatReader:
         whole: Each | None = None
         for name, index in indices.items():
             extent = self._extent(name, index, peeled)
-            fresh = name if name not in BUILTINS else fresh_name(axis_name(name), self._taken)
+            fresh = name if name not in BUILTINS else walk.fresh_name(axis_name(name), self._taken)
             if index.times != 1:
-                fresh = fresh_name(f"{name}_step", self._taken)
+                fresh = walk.fresh_name(f"{name}_step", self._taken)
                 value: c.Expr = c.Binary("*", c.Name(fresh), number(index.times))
                 body = substitute(body, {name: value})
             elif fresh != name:
                 body = substitute(body, {name: c.Name(fresh)})
-            type_ = self._type(name, peeled)
+            type_ = self._kernel.type_of(name)
             if name == element:
                 whole = Each(fresh, number(0), extent, (), (), type_, line=peeled.line)
             else:
@@ -219,11 +189,6 @@ class FlatReader:
         return best, [
             f"neighbouring threads differ in '{element}', but elements lie side by side along '{best}'"
         ]
-
-    def _type(self, name: str, peeled: Peeled) -> str:
-        if name in peeled.types:
-            return peeled.types[name]
-        return self._normal.ids[name].type.base if name in self._normal.ids else self._normal.types[name].base
 
     def _element(self, indices: Mapping[str, CountedIndex]) -> str:
         """The index that differs between neighbouring threads."""
@@ -271,7 +236,7 @@ class FlatReader:
             return fold(c.Binary("/", c.Binary("+", whole, number(index.times - 1)), number(index.times)))
         extent = self._count(CountedIndex(index.kind, index.axis))
         replaced = self._launch.replaced(extent)
-        return replaced if not names_in(replaced) & set(BUILTINS) else extent
+        return replaced if not walk.names_in(replaced) & set(BUILTINS) else extent
 
     def _count(self, index: CountedIndex) -> c.Expr:
         """How many values the launch comes to."""
@@ -291,7 +256,6 @@ class Peeled:
     body: tuple[c.Stmt, ...]
     bounds: dict[str, c.Expr] = field(default_factory=dict)
     loops: dict[str, c.Expr] = field(default_factory=dict)  # index of a grid-stride loop -> its start
-    types: dict[str, str] = field(default_factory=dict)
     line: int = 0
 
 
@@ -299,7 +263,7 @@ class Guards:
     def __init__(self, kernel: LaunchedKernel) -> None:
         self._normal, self._loops, self._scenarios = kernel.normal, kernel.loops, kernel.scenarios
         self._definitions = kernel.normal.definitions
-        self._computed = set(declared_in(kernel.normal.body))
+        self._computed = set(walk.declared_in(kernel.normal.body))
 
     def peel(self) -> Peeled:
         """Takes guards and grid-stride loops off, down to what is done for one element."""
@@ -319,12 +283,11 @@ class Guards:
                 head = head_of(stmt)
                 role = self._loops[head.index].role if head is not None and head.index in self._loops else ""
                 if head is not None and role in ("grid", "task") and self._covers(head.start, head.step):
-                    changed = assigned_in(stmt.body) | stored_in(stmt.body)
-                    for name in sorted(changed & set(declared_in(before))):
+                    changed = walk.assigned_in(stmt.body) | walk.stored_in(stmt.body)
+                    for name in sorted(changed & set(walk.declared_in(before))):
                         raise OutOfReach.at(stmt.line, f"'{name}' is carried from one element to the next")
                     found.loops[head.index] = substitute(head.start, self._definitions)
                     found.bounds[head.index] = head.stop
-                    found.types[head.index] = head.type
                     found.line = found.line or stmt.line
                     rest = list(stmt.body)
                     continue
@@ -342,7 +305,7 @@ class Guards:
         # What the body itself computes is not known where the loop ends.
         known = (set(self._normal.types) | set(BUILTINS)) - self._computed
         known -= set(self._normal.ids) | THREAD | BLOCK
-        if bounds is None or not all(names_in(stop) <= known for _, stop in bounds):
+        if bounds is None or not all(walk.names_in(stop) <= known for _, stop in bounds):
             return None
         return [(self._name(index) or "", stop) for index, stop in bounds]
 

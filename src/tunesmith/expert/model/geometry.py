@@ -155,24 +155,32 @@ class Form:
 
 
 @lru_cache(maxsize=512)
+def values_of(expr: Expr, scenario: Scenario) -> tuple[int, ...] | None:
+    """What the expression is in every thread of block 0; None where it reads what has no number."""
+    if not names_in(expr) & THREAD:
+        value = int_value(expr, scenario.numbers)
+        return None if value is None else (value,) * scenario.threads
+    numbers, found = scenario.numbers, list[int]()
+    for thread in range(scenario.threads):
+        numbers["threadIdx.x"], numbers["threadIdx.y"], numbers["threadIdx.z"] = scenario.thread(thread)
+        value = int_value(expr, numbers)
+        if value is None:
+            return None
+        found.append(value)
+    return tuple(found)
+
+
+@lru_cache(maxsize=512)
 def form_of(expr: Expr, scenario: Scenario) -> Form | None:
     """None where the index is not linear in the block's number or reads what has no number."""
-    numbers = dict(scenario.parameters)
-    thready = [name for name in names_in(expr) if name in THREAD]
-    numbers.update(scenario.builtins((0, 0, 0), 0))
 
     def at(block: Triple, thread: int) -> int | None:
-        place = scenario.thread(thread)
-        for name in thready:
-            numbers[name] = place["xyz".index(name[-1])]
-        numbers["blockIdx.x"], numbers["blockIdx.y"], numbers["blockIdx.z"] = block
-        return int_value(expr, numbers)
+        return int_value(expr, {**numbers, **scenario.builtins(block, thread)})
 
-    last = scenario.threads - 1
+    numbers = dict(scenario.parameters)
     # Every thread of block 0; of blocks beside it the first thread and the last.
-    first = [at((0, 0, 0), thread) for thread in range(scenario.threads)]
-    base = tuple(value for value in first if value is not None)
-    if len(base) < len(first):
+    base, last = values_of(expr, scenario), scenario.threads - 1
+    if base is None:
         return None
     steps: list[int] = []
     for axis in range(3):
@@ -249,6 +257,12 @@ class LaunchedKernel:
     loops: Mapping[str, Strided]
     aliases: Mapping[str, str]
     multiples: Mapping[str, int]  # what the contract promises of parameters
+
+    def type_of(self, index: str) -> str:
+        """Of a variable that says which thread or block this is, of a loop's index, or of a built-in one."""
+        if index in self.normal.ids:
+            return self.normal.ids[index].type.base
+        return self.loops[index].head.type if index in self.loops else self.normal.types[index].base
 
 
 def strided_loops(normal: Normal, scenario: Scenario) -> dict[str, Strided]:

@@ -25,7 +25,7 @@ from typing import Literal
 
 from tunesmith.csource.nodes import Declare, Expr, Function, Name, Source, Stmt, Type, Unreadable
 from tunesmith.csource.substitution import rename, substitute
-from tunesmith.csource.walk import names_in, nodes_in
+from tunesmith.csource.walk import declared_in, names_in
 from tunesmith.expert.model.facts import Fact
 
 
@@ -108,6 +108,7 @@ class Each:
     line: int = field(default=0, compare=False)
     # That its turns may come in any order, and what that rests on; None: the word of whoever made the model.
     order: Fact | None = field(default=None, compare=False)
+    number: int = field(default=0, compare=False)  # among all loops, where a plan has counted them
 
 
 @dataclass(frozen=True)
@@ -346,16 +347,32 @@ def all_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield from all_steps(step.body)
 
 
-def map_steps(steps: Sequence[Step], fn: Callable[[Step], Step | None]) -> tuple[Step, ...]:
-    """Steps rebuilt from the inside out, each passed through `fn`; None leaves it out."""
-    done: list[Step | None] = []
+def step_lists(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """This list of steps, and those of branches and loops in it."""
+    yield steps
     for step in steps:
         if isinstance(step, When):
-            step = replace(step, then=map_steps(step.then, fn), otherwise=map_steps(step.otherwise, fn))
+            yield from step_lists(step.then)
+            yield from step_lists(step.otherwise)
         elif isinstance(step, Repeat):
-            step = replace(step, body=map_steps(step.body, fn))
-        done.append(fn(step))
-    return tuple(step for step in done if step is not None)
+            yield from step_lists(step.body)
+
+
+def map_lists(steps: Sequence[Step], fn: Callable[[list[Step]], Sequence[Step]]) -> tuple[Step, ...]:
+    """Every list of steps passed through `fn`, from the inside out."""
+    own = list[Step]()
+    for step in steps:
+        if isinstance(step, When):
+            step = replace(step, then=map_lists(step.then, fn), otherwise=map_lists(step.otherwise, fn))
+        elif isinstance(step, Repeat):
+            step = replace(step, body=map_lists(step.body, fn))
+        own.append(step)
+    return tuple(fn(own))
+
+
+def map_steps(steps: Sequence[Step], fn: Callable[[Step], Step | None]) -> tuple[Step, ...]:
+    """Steps rebuilt from the inside out, each passed through `fn`; None leaves it out."""
+    return map_lists(steps, lambda own: [done for step in own if (done := fn(step)) is not None])
 
 
 def map_own_parts(
@@ -392,7 +409,7 @@ def without_unused(steps: Sequence[Step]) -> tuple[Step, ...]:
         used = names_in_steps(current)
         shorter = map_steps(current, partial(_needed, used=used))
         if shorter == current:
-            return _together(current)
+            return map_lists(current, _together)
         current = shorter
 
 
@@ -405,32 +422,21 @@ def _needed(step: Step, used: frozenset[str]) -> Step | None:
     return None if is_empty else step
 
 
-def _together(steps: Sequence[Step]) -> tuple[Step, ...]:
+def _together(steps: Sequence[Step]) -> list[Step]:
     done: list[Step] = []
     for step in steps:
-        match step:
-            case When():
-                step = replace(step, then=_together(step.then), otherwise=_together(step.otherwise))
-            case Repeat():
-                step = replace(step, body=_together(step.body))
         last = done[-1] if done else None
         if isinstance(step, Let) and isinstance(last, Let):
             done[-1] = replace(last, body=(*last.body, *step.body))
         else:
             done.append(step)
-    return tuple(done)
+    return done
 
 
 def renamed_lets(steps: Sequence[Step], names: Mapping[str, str]) -> tuple[Step, ...]:
     """Definitions under other names, where these are not in use yet."""
-    used = names_in_steps(steps) | {
-        stmt.name
-        for step in all_steps(steps)
-        for part in parts_of(step)
-        if isinstance(part, tuple)
-        for stmt in nodes_in(part)
-        if isinstance(stmt, Declare)
-    }
+    parts = [part for step in all_steps(steps) for part in own_parts(step)]
+    used = names_in_steps(steps).union(*(declared_in(part) for part in parts))
     free: dict[str, str] = {}
     for old, new in names.items():
         if new not in used and new not in free.values():

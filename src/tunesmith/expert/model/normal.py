@@ -24,9 +24,9 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import function_effects
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import byte_size, integer_type, is_integer
+from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.expert.model.accesses import folded, place_of, pointed_at
-from tunesmith.expert.model.affine import BUILTINS, from_terms, is_same_integer, number, terms
+from tunesmith.expert.model.affine import BUILTINS, as_integer, from_terms, number, terms
 from tunesmith.expert.model.kernel import OutOfReach
 
 _LARGEST = 600  # nodes of one expression, written out
@@ -179,22 +179,14 @@ class _Normaliser:
             is_id = names & ids and names <= ids | (self._parameters - self._changing)
             if is_id and stmt.type.base != "bool":
                 expr = substitute(init, {name: id_.expr for name, id_ in self._ids.items()})
-                short = self._as(stmt.type, init)
-                self._ids[stmt.name] = Id(stmt.name, stmt.type, self._as(stmt.type, expr), short, stmt.line)
+                short = as_integer(stmt.type, init, self._types)
+                self._ids[stmt.name] = Id(
+                    stmt.name, stmt.type, as_integer(stmt.type, expr, self._types), short, stmt.line
+                )
                 return []
-            env[stmt.name] = self._as(stmt.type, init)
+            env[stmt.name] = as_integer(stmt.type, init, self._types)
             return []
         return [replace(stmt, init=init)]
-
-    def _as(self, type_: c.Type, expr: c.Expr) -> c.Expr:
-        """The expression as a variable of the type would hold it."""
-        found = integer_type(expr, self._types)
-        if found is not None and is_same_integer(found, type_):
-            return expr
-        is_int = type_.base == "int" and not type_.is_pointer
-        if is_int and isinstance(expr, c.Number) and 0 <= expr.value < 2**31:
-            return expr
-        return c.Cast(c.Type(type_.base), expr)
 
     def _is_followed(self, pointer: c.Expr) -> bool:
         """Whether it points into an array, or to a row of a 2-D one in shared memory."""

@@ -82,7 +82,7 @@ class _Shifting:
             return loop
         each, rest = found
         if each == affine.number(1) and affine.same_value(guarded.stop, head.stop):
-            start = _sum(head.start, rest)
+            start = affine.plus(head.start, rest)
             if all(self._is_natural(rest, s) for s in self._tried):
                 return self._made(loop, head, guarded, start, head.step) or loop
         if head.start != affine.number(0) or head.step != affine.number(1):
@@ -164,7 +164,14 @@ class _Shifting:
         self._taken.add(name)
         self.types[name] = c.Type(type_.base)
         return c.For(
-            (c.Declare(c.Type(type_.base), name, _as(type_, start, self._normal.types), line=loop.line),),
+            (
+                c.Declare(
+                    c.Type(type_.base),
+                    name,
+                    affine.as_integer(type_, start, self._normal.types),
+                    line=loop.line,
+                ),
+            ),
             c.Binary("<", c.Name(name), guarded.stop),
             (c.Assign("+=", c.Name(name), step),),
             body,
@@ -188,15 +195,6 @@ class _Shifting:
             return part
 
         return walk.map_expr(expr, node)
-
-
-def _sum(left: c.Expr, right: c.Expr) -> c.Expr:
-    return right if left == affine.number(0) else c.Binary("+", left, right)
-
-
-def _as(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Expr:
-    found = integer_type(expr, types)
-    return expr if found is not None and found.base == type_.base else c.Cast(c.Type(type_.base), expr)
 
 
 def _guarded(body: tuple[c.Stmt, ...], index: str, last: bool) -> _GuardedBody | None:
@@ -258,7 +256,7 @@ def _from_zero(loop: c.For, head: affine.Head, normal: Normal) -> c.For:
     first = [part for part in parts if part not in own]
     if not own or not first or head.index in walk.assigned_in(loop.body):
         return loop
-    offset, start = (reduce(_sum, parts) for parts in (first, own))
+    offset, start = (reduce(affine.plus, parts) for parts in (first, own))
     body = substitute(loop.body, {head.index: c.Binary("+", c.Name(head.index), offset)})
     return replace(
         loop,

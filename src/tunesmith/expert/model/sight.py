@@ -62,15 +62,11 @@ def check_in_sight(inlined: Inlined, source: c.Source) -> None:
     for stmt in walk.statements_in(inlined.function.body):
         reason = look.of_text(stmt.text) if isinstance(stmt, c.Verbatim) else ""
         reason = reason or volatile.of_declaration(stmt)
-        for part in walk.children(stmt):
-            for node in walk.expressions_in(part) if isinstance(part, c.Expr) else ():
-                if isinstance(node, c.Call):
-                    reason = reason or look.of_call(node)
-                elif isinstance(node, c.Opaque):
-                    reason = reason or look.of_text(node.text)
-                elif isinstance(node, c.Name) and variable_effects(node.name) and node.name not in own:
-                    reason = reason or f"'{node.name}' is used other than by its .x, .y and .z"
-                reason = reason or volatile.of_expression(node)
+        parts = (part for part in walk.children(stmt) if isinstance(part, c.Expr))
+        for node in (node for part in parts for node in walk.expressions_in(part)):
+            if isinstance(node, c.Name) and variable_effects(node.name) and node.name not in own:
+                reason = reason or f"'{node.name}' is used other than by its .x, .y and .z"
+            reason = reason or look.of_expression(node) or volatile.of_expression(node)
         if reason:
             raise c.Unreadable(f"line {stmt.line}: {reason}", stmt.line)
 
@@ -139,6 +135,11 @@ class _Look:
                 return f"{'a structure' if named else 'an operator'} of the file {touching}"
         return ""
 
+    def of_expression(self, node: c.Expr) -> str:
+        if isinstance(node, c.Call):
+            return self.of_call(node)
+        return self.of_text(node.text) if isinstance(node, c.Opaque) else ""
+
     def of_call(self, call: c.Call) -> str:
         reason = self._of_name(call.function)
         for word in (word for text in call.template_args for word in _WORD.findall(text)):
@@ -174,11 +175,8 @@ class _Look:
             if head:  # a default of a parameter
                 reason = reason or f"{function.name} stays a call, and its head {head}"
             reason = reason or self.of_types(function)
-            for node in walk.nodes_in(function.body):
-                if isinstance(node, c.Opaque):
-                    reason = reason or self.of_text(node.text)
-            for call in walk.calls_in(function.body):
-                reason = reason or self.of_call(call)
+            for node in walk.expressions_in(function.body):
+                reason = reason or self.of_expression(node)
             self._seen[id(function)] = reason
         return self._seen[id(function)]
 

@@ -7,8 +7,7 @@ thread with its share of a total, the thread holds a `PartialTotal`. Joining par
 unites the sets of threads; a value counts as the total only when it has everyone's share once. A shuffle that
 leaves out threads or a tree that misses some therefore cannot pass.
 
-This file evaluates expressions, on `team_memory`; `team_statements` goes through statements, with
-`team_loops`, and `team_record` has the steps they come to.
+This file evaluates expressions; `team_statements` goes through statements, with `team_loops`.
 """
 
 from __future__ import annotations
@@ -36,11 +35,9 @@ _SHUFFLES = {name.format(end): way for end, way in _WAYS.items() for name in _NA
 _SHUFFLES["sub_group_broadcast"] = "at"
 _GROUP_TOTALS: Mapping[str, Operator] = {
     "work_group_reduce_add": "+", "work_group_reduce_max": "max", "work_group_reduce_min": "min",
-}  # fmt: skip
-_WARP_TOTALS: Mapping[str, Operator] = {
+    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
     "__reduce_add_sync": "+", "__reduce_max_sync": "max", "__reduce_min_sync": "min",
     "__reduce_or_sync": "|", "__reduce_and_sync": "&", "__reduce_xor_sync": "^",
-    "sub_group_reduce_add": "+", "sub_group_reduce_max": "max", "sub_group_reduce_min": "min",
 }  # fmt: skip
 _Pairing = Callable[[c.Expr, c.Expr], c.Expr]
 
@@ -85,11 +82,10 @@ class Expressions:
 
     def unary(self, op: str, value: tv.Value) -> tv.Value:
         match value:
-            case tv.Int(value=number, expr=c.Number()):
-                return tv.Int(unary(op, number), c.Number(str(unary(op, number)), unary(op, number)))
-            case tv.Int(value=number, expr=expr):
-                said = None if expr is None else c.Unary(op, expr)
-                return replace(value, value=unary(op, number), expr=said)
+            case tv.Int(value=given, expr=expr):
+                done = unary(op, given)
+                said = number(done) if isinstance(expr, c.Number) else expr and c.Unary(op, expr)
+                return replace(value, value=done, expr=said)
             case tv.Sym(expr=expr):
                 return tv.Sym(c.Unary(op, expr))
             case tv.Which(op=relation, left=left, right=right) if op == "!":
@@ -113,20 +109,18 @@ class Expressions:
             if op in ("+", "-") and right.expr == c.Number("0", 0):
                 return left
             return tv.Int(value, c.Binary(op, left.expr, right.expr), left.launch or right.launch, sized)
-        if isinstance(left, tv.Poison) or isinstance(right, tv.Poison):
-            return left if isinstance(left, tv.Poison) else right
-        if isinstance(left, tv.PartialTotal | tv.Share) or isinstance(right, tv.PartialTotal | tv.Share):
-            if op in JOINING:
-                return self.join(JOINING[op], left, right, thread)
-            if op in OPPOSITE:
-                return tv.Which(op, left, right)
-            return self.unusable(left if isinstance(left, tv.PartialTotal | tv.Share) else right)
-        return self.joined_exprs(JOINING.get(op), left, right, lambda a, b: c.Binary(op, a, b))
+        if op in OPPOSITE and _has_part(left, right) and not _poison(left, right):
+            return tv.Which(op, left, right)
+        return self.made_of(JOINING.get(op), left, right, thread, lambda a, b: c.Binary(op, a, b))
 
-    def joined_exprs(
-        self, operator: Operator | None, left: tv.Value, right: tv.Value, make: _Pairing
+    def made_of(
+        self, operator: Operator | None, left: tv.Value, right: tv.Value, thread: int, make: _Pairing
     ) -> tv.Value:
-        """Of two expressions that hold for the whole team; of a total's operator, one may say it all."""
+        """Two values by an operator of totals, or by another (None): parts are joined, expressions made."""
+        if _poison(left, right):
+            return _poison(left, right) or left
+        if _has_part(left, right):
+            return self.join(operator, left, right, thread) if operator else self.unusable(left, right)
         a, b = tv.expr_of(left), tv.expr_of(right)
         if a is None or b is None:
             return self.unusable(left, right)
@@ -175,11 +169,7 @@ class Expressions:
             value = (max if operator == "max" else min)(left.value, right.value)
             expr = c.Call(function, (left.expr, right.expr)) if left.expr and right.expr else None
             return tv.Int(value, expr, left.launch or right.launch, left.sized or right.sized)
-        if isinstance(left, tv.PartialTotal | tv.Share) or isinstance(right, tv.PartialTotal | tv.Share):
-            if isinstance(left, tv.Poison) or isinstance(right, tv.Poison):
-                return left if isinstance(left, tv.Poison) else right
-            return self.join(operator, left, right, thread)
-        return self.joined_exprs(operator, left, right, lambda a, b: c.Call(function, (a, b)))
+        return self.made_of(operator, left, right, thread, lambda a, b: c.Call(function, (a, b)))
 
     def select(self, condition: tv.Value, yes: tv.Value, no: tv.Value, thread: int) -> tv.Value:
         """condition ? yes : no, for a condition that is no number."""
@@ -239,10 +229,7 @@ class Expressions:
             case c.Name(name=name):
                 if name in ("true", "false"):
                     return tv.Vec(tv.Int(int(name == "true"), expr))
-                found = self.memory.read(name, active)
-                if found.one is None and any(isinstance(found.many[t], tv.PartialTotal) for t in active):
-                    return self.memory.vector(active, lambda t: self.memory.settled(found.many[t], t))
-                return found
+                return self.memory.read(name, active)
             case c.Cast(type=target, value=value):
                 inner = self.eval(value, active)
                 return self.memory.each(lambda a: self.cast(target, a), inner, active)
@@ -371,12 +358,11 @@ class Expressions:
         name, args = call.function, call.args
         if name in _SHUFFLES:
             return self.shuffle(call, active)
-        if name in _GROUP_TOTALS or name in _WARP_TOTALS:
-            span = self.memory.threads if name in _GROUP_TOTALS else self.memory.warp
-            operator = _GROUP_TOTALS.get(name) or _WARP_TOTALS[name]
+        if name in _GROUP_TOTALS:
+            span = self.memory.threads if name.startswith("work_group") else self.memory.warp
             if name.endswith("_sync"):
                 self.memory.check_mask(self.eval(args[0], active), active)
-            return self.group_total(operator, self.eval(args[-1], active), span, active)
+            return self.group_total(_GROUP_TOTALS[name], self.eval(args[-1], active), span, active)
         if name in MAXIMA | MINIMA and len(args) == 2:
             kind: Operator = "max" if name in MAXIMA else "min"
             left, right = self.eval(args[0], active), self.eval(args[1], active)
@@ -454,3 +440,11 @@ class Expressions:
         result = self.eval(yes, active)
         self.memory.fill(tv.expr_of(result.at(active[0])), tv.expr_of(self.eval(no, active).at(active[0])))
         return result
+
+
+def _poison(*values: tv.Value) -> tv.Poison | None:
+    return next((value for value in values if isinstance(value, tv.Poison)), None)
+
+
+def _has_part(*values: tv.Value) -> bool:
+    return any(isinstance(value, tv.PartialTotal | tv.Share) for value in values)

@@ -290,7 +290,7 @@ class LoopReader:
             start = identity_of(update.operator, type_)
             begin = tv.ZERO
             alone = self.memory.lanes == 1 or not shared_by_team
-            parts = all(isinstance(self.memory.settled(old.at(t), t), tv.PartialTotal) for t in active)
+            parts = all(isinstance(old.at(t), tv.PartialTotal) for t in active)
             if not (parts or (alone and expr is not None)):
                 bad = next((v.reason for t in active if isinstance(v := old.at(t), tv.Poison)), "")
                 raise self.refusal(

@@ -298,7 +298,10 @@ class BlockMemory:
         if name in self.fixed:
             return self.fixed[name]
         if name in self.variables:
-            return self.variables[name]
+            found = self.variables[name]
+            if found.one is None and any(isinstance(found.many[t], PartialTotal) for t in active):
+                return self.vector(active, lambda t: self.settled(found.many[t], t))
+            return found
         if name in self.shared:
             return self.read_cells(name, Vec(ZERO), active)
         if name in self.types and not self.types[name].is_pointer:

@@ -41,8 +41,8 @@ class TeamReader:
         real: Sequence[geometry.Scenario] = (),
         element_per_thread: bool = False,
     ) -> None:
+        self._kernel = kernel
         self._normal, self._launch, self._loops = kernel.normal, kernel.launch, kernel.loops
-        self._aliases = kernel.aliases
         self._layouts = layouts
         self._warp = warp
         self._real = real or [layout.scenario for layout in layouts]
@@ -84,8 +84,8 @@ class TeamReader:
         element: tuple[Expr, str] = (number(0), "int")
         if self._element_per_thread:
             self._element = self._own_index(layout, fixed)
-            element = (self._lanes() or number(layout.lanes), self._type(self._element))
-        memory = BlockMemory(self._normal, layout, self._warp, fixed, self._aliases, self._element)
+            element = (self._lanes() or number(layout.lanes), self._kernel.type_of(self._element))
+        memory = BlockMemory(self._normal, layout, self._warp, fixed, self._kernel.aliases, self._element)
         tasks = frozenset(self._axes) | ({self._element} if self._element else set())
         team = TeamState(self._normal, layout, self._loops, memory, tasks, element)
         BlockInterpreter(team).statements(self._normal.body, team.alive)
@@ -132,23 +132,15 @@ class TeamReader:
                 places = [scenario.thread(thread)[axis] for thread in range(scenario.threads)]
                 found[name] = _vector(places, expr)
         for name, id_ in self._normal.ids.items():
-            form = geometry.form_of(id_.expr, scenario)
-            values = form.base if form is not None else self._values(id_, numbers, scenario)
+            values = geometry.values_of(id_.expr, scenario)
+            if values is None:
+                raise OutOfReach.at(id_.line, f"'{id_.name}' has no number at launch")
             sized = not names_in(id_.expr) <= set(BUILTINS)
             if not names_in(id_.expr) & (geometry.THREAD | geometry.BLOCK):
                 found[name] = Vec(Int(values[0], self._said(id_), True, sized))
             else:
                 expr = Name(name) if name in self._axes else self._said(id_)
                 found[name] = _vector(values, expr, sized)
-        return found
-
-    def _values(self, id_: Id, numbers: dict[str, int], scenario: geometry.Scenario) -> list[int]:
-        found: list[int] = []
-        for thread in range(scenario.threads):
-            value = int_value(id_.expr, numbers | scenario.builtins((0, 0, 0), thread))
-            if value is None:
-                raise OutOfReach.at(id_.line, f"'{id_.name}' has no number at launch")
-            found.append(value)
         return found
 
     def _said(self, id_: Id) -> Expr | None:
@@ -181,18 +173,9 @@ class TeamReader:
                     )
 
     def _tasks(self, team: TeamState, steps: tuple[Step, ...]) -> tuple[tuple[Task, ...], tuple[Step, ...]]:
-        axes = dict(self._axes)
-        for index in team.bounds.tasks - set(self._axes) - {self._element}:
-            start = substitute(self._loops[index].head.start, self._normal.definitions)
-            axis = self._axis(start)
-            if axis is None:
-                line = self._loops[index].line
-                raise OutOfReach.at(line, f"the loop over '{index}' is shared in a way not followed")
-            self._check_step(index, axis)
-            axes[index] = axis
-        used = {name: axes[name] for name in sorted(names_in_steps(steps) & set(axes))}
-        for index in team.bounds.tasks - set(self._axes) - {self._element}:
-            used[index] = axes[index]
+        loops = team.bounds.tasks - set(self._axes) - {self._element}
+        axes = {**self._axes, **{index: self._loop_axis(index) for index in loops}}
+        used = {name: axes[name] for name in names_in_steps(steps) & set(axes) | loops}
         used, aliases = self._one_name_each(used, team)
         self._check_cover(used)
         names = dict(aliases)
@@ -204,7 +187,7 @@ class TeamReader:
             if name in BUILTINS:
                 fresh = numbered(axis_name(name), taken)
                 names[name] = Name(fresh)
-            task = Task(fresh, extent, self._type(name), self._launch.size_text(extent))
+            task = Task(fresh, extent, self._kernel.type_of(name), self._launch.size_text(extent))
             tasks.append(((axis.grid is None, -(axis.grid or 0)), task))
         tasks.sort(key=lambda pair: pair[0])
         steps = replaced(steps, names) if names else steps
@@ -214,11 +197,6 @@ class TeamReader:
         if left:
             raise OutOfReach(f"what the team does depends on {', '.join(sorted(left))}")
         return tuple(task for _, task in tasks), steps
-
-    def _type(self, name: str) -> str:
-        if name in self._normal.ids:
-            return self._normal.ids[name].type.base
-        return self._loops[name].head.type if name in self._loops else self._normal.types[name].base
 
     def _one_name_each(
         self, used: dict[str, geometry.CountedIndex], team: TeamState
@@ -231,7 +209,7 @@ class TeamReader:
             axis = used[name]
             other = next((n for n, a in chosen.items() if a == axis), None)
             if other is not None:
-                aliases[name] = Cast(Type(self._type(name)), Name(other))
+                aliases[name] = Cast(Type(self._kernel.type_of(name)), Name(other))
                 continue
             if any((a.teams and axis.teams) or a.grid == axis.grid is not None for a in chosen.values()):
                 raise OutOfReach("both the number of a block and the number of a team in it say the task")
@@ -246,10 +224,13 @@ class TeamReader:
             if layout.teams > 1 and not any(a.teams for a in used.values()):
                 raise OutOfReach(f"the {layout.teams} teams of a block all do the same work")
 
-    def _check_step(self, index: str, axis: geometry.CountedIndex) -> None:
-        """A loop over tasks must step by as many as start together."""
-        loop = self._loops[index]
-        step = substitute(loop.head.step, self._normal.definitions)
+    def _loop_axis(self, index: str) -> geometry.CountedIndex:
+        """What a loop over tasks counts; it must step by as many as start together."""
+        loop, definitions = self._loops[index], self._normal.definitions
+        axis = self._axis(substitute(loop.head.start, definitions))
+        if axis is None:
+            raise OutOfReach.at(loop.line, f"the loop over '{index}' is shared in a way not followed")
+        step = substitute(loop.head.step, definitions)
         for layout in self._layouts:
             together = 1 if axis.grid is None else layout.scenario.grid[axis.grid]
             together *= layout.teams if axis.teams else 1
@@ -259,6 +240,7 @@ class TeamReader:
                 raise OutOfReach.at(
                     loop.line, f"the loop over '{index}' steps by {said}, but {together} start together"
                 )
+        return axis
 
     def _extent(self, name: str, axis: geometry.CountedIndex, team: TeamState) -> Expr:
         bound = team.bounds.limits.get(name)

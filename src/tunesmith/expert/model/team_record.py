@@ -26,7 +26,7 @@ from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of
 from tunesmith.expert.model.affine import (
     MIRROR,
-    is_same_integer,
+    as_integer,
     number,
     same_value,
     without_casts,
@@ -111,9 +111,7 @@ class TeamRecord:
                 said = c.Cast(c.Type(type_.base), expr) if expr is not None else None
                 return replace(value, value=held, expr=number(held) if isinstance(expr, c.Number) else said)
             case tv.Int(expr=expr) if expr is not None and not isinstance(expr, c.Number):
-                found = integer_type(expr, self.memory.types)
-                if found is None or not is_same_integer(found, type_):
-                    return replace(value, expr=c.Cast(c.Type(type_.base), expr))
+                return replace(value, expr=as_integer(type_, expr, self.memory.types))
             case tv.Sym(expr=expr):
                 return tv.Sym(self.name_of(type_, hint, expr))
             case tv.PartialTotal(parts=parts) if self.memory.totals[parts[0][0]].type.base != type_.base:

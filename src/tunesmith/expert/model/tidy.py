@@ -19,6 +19,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute, with_unique_names
 from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.kernel import OutOfReach
+from tunesmith.expert.model.totals import is_set_first
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
 
@@ -293,7 +294,7 @@ def _with_own_index(loop: c.For, before: list[c.Stmt], later: Sequence[c.Stmt]) 
         if len(loop.init) != 1 or not isinstance(part, c.Evaluate) or not isinstance(part.expr, c.Assign):
             return loop
         target = part.expr.target
-        if not isinstance(target, c.Name) or part.expr.op != "=" or not _is_reset(target.name, later):
+        if not isinstance(target, c.Name) or part.expr.op != "=" or not is_set_first(later, target.name):
             return loop
         declared = [s for s in before if isinstance(s, c.Declare) and s.name == target.name]
         if len(declared) != 1 or target.name in walk.names_in(part.expr.value):
@@ -313,22 +314,6 @@ def _with_own_index(loop: c.For, before: list[c.Stmt], later: Sequence[c.Stmt]) 
         if counted[0] in walk.names_in(stmt) or isinstance(stmt, c.If | c.For | c.While):
             return loop
     return loop
-
-
-def _is_reset(name: str, later: Sequence[c.Stmt]) -> bool:
-    """Whether what follows sets the variable anew before it reads it."""
-    for stmt in later:
-        if isinstance(stmt, c.For) and stmt.init and isinstance(stmt.init[0], c.Evaluate):
-            start = stmt.init[0].expr
-            if (
-                isinstance(start, c.Assign)
-                and start.target == c.Name(name)
-                and name not in walk.names_in(start.value)
-            ):
-                return True
-        if name in walk.names_in(stmt):
-            return False
-    return True
 
 
 def with_versions(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import Effects, function_effects, is_function
-from tunesmith.csource.substitution import substitute
+from tunesmith.csource.substitution import rename, substitute
 from tunesmith.csource.walk import declared_in, names_in, numbered
 from tunesmith.expert.model.affine import MIRROR
 from tunesmith.expert.model.kernel import JOINING, Operator
@@ -143,12 +143,12 @@ def carried(body: Sequence[c.Stmt], declared: frozenset[str]) -> frozenset[str]:
 
 
 def is_set_first(body: Sequence[c.Stmt], name: str) -> bool:
-    """Whether every turn sets the variable before it reads it: then nothing is carried."""
+    """Whether the variable is set before it is read, also by the head of a loop: then nothing is carried."""
     for stmt in body:
-        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign):
-            assign = stmt.expr
-            if assign.op == "=" and assign.target == c.Name(name) and name not in walk.names_in(assign.value):
-                return True
+        first = stmt.init[0] if isinstance(stmt, c.For) and stmt.init else stmt
+        target, value = set_to(first)
+        if target == name and value is not None and name not in walk.names_in(value):
+            return True
         if name in walk.names_in(stmt):
             return False
     return True
@@ -388,33 +388,17 @@ def _passes(loop: c.For, online: _Online, types: dict[str, c.Type]) -> list[c.St
     types[was.name] = types[online.largest]
     line = loop.line
     first = c.Evaluate(c.Assign("=", largest, c.Call(online.maximum, (largest, online.value))), line)
-    declared = (head.name, *declared_in(online.before))
-    again = {name: c.Name(numbered(f"{name}_again", types)) for name in declared}
+    again = {name: numbered(f"{name}_again", types) for name in (head.name, *declared_in(online.before))}
     for name, fresh in again.items():
-        types[fresh.name] = types.get(name, head.type)
-    before = tuple(
-        replace(
-            stmt, name=again[stmt.name].name, init=None if stmt.init is None else substitute(stmt.init, again)
-        )
-        for stmt in online.before
-        if isinstance(stmt, c.Declare)
-    )
-    value = substitute(online.value, again)
-    second = c.Evaluate(
-        c.Assign("+=", added, c.Call(online.exponential, (c.Binary("-", value, largest),))), line
-    )
+        types[fresh] = types.get(name, head.type)
+    power = c.Call(online.exponential, (c.Binary("-", online.value, largest),))
+    second = c.Evaluate(c.Assign("+=", added, power), line)
     scale = c.Call(online.exponential, (c.Binary("-", was, largest),))
     return [
         c.Declare(types[had.name], had.name, total, line=line),
         c.Declare(types[was.name], was.name, largest, line=line),
         replace(loop, body=(*online.before, first)),
         c.Declare(types[added.name], added.name, c.Number("0.0f", 0.0), line=line),
-        replace(
-            loop,
-            init=(replace(head, name=again[head.name].name),),
-            condition=None if loop.condition is None else substitute(loop.condition, again),
-            step=tuple(substitute(step, again) for step in loop.step),
-            body=(*before, second),
-        ),
+        *rename((replace(loop, body=(*online.before, second)),), again),
         c.Evaluate(c.Assign("=", total, c.Binary("+", c.Binary("*", had, scale), added)), line),
     ]

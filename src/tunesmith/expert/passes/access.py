@@ -57,14 +57,7 @@ def index_bytes(pack: Pack, found: WritingPlan) -> int:
 
 def kept_bytes(found: WritingPlan) -> int:
     """That a thread keeps for one index of a row."""
-    sizes = {
-        pack.key: index_bytes(pack, found)
-        for group in found.keeps
-        for loop in group.loops
-        for pack in loop.packs
-        if pack.key in group.shared
-    }
-    return sum(sizes.values())
+    return sum(index_bytes(pack, found) for loop in found.all_loops for pack in loop.opens)
 
 
 def loaded_bytes(draft: TemplateDraft, context: Context) -> int:

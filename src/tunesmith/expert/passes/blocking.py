@@ -6,7 +6,6 @@ from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.access import index_bytes, planned
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.passes.shape import loops, named_arrays, shape_of
-from tunesmith.expert.writing.blocking import loads_alike
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.problem.template import Remedy
 
@@ -53,7 +52,7 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
     if isinstance(plan, str):
         return plan
     extents = shape_of(draft, context).extents
-    if not loads_alike(plan.kernel, plan.blocking) and max(extents, default=SHORT + 1) > SHORT:
+    if not plan.blocking.alike and max(extents, default=SHORT + 1) > SHORT:
         return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
     own, alike = _loaded(plan)
     return extend(draft, "blocking", choice, own=own, alike=alike)

@@ -15,9 +15,9 @@ def _places(draft: TemplateDraft, context: Context) -> str:
     found = planned(draft, context, keep=ParameterChoice(context.macro("KEEP"), (0, 1), 0))
     if isinstance(found, str):
         return ""
-    pairs = [(group, each) for group in found.keeps for each in group.loops]
-    kept = [p.array for group, each in pairs for p in each.packs if p.key in group.shared]
-    return named_arrays(kept) + f"; {named_loops(each.each for _, each in pairs)}"
+    row = [loop for loop in found.all_loops if loop.in_row]
+    kept = [pack.array for loop in row for pack in loop.packs if pack.key in loop.kept]
+    return named_arrays(kept) + f"; {named_loops(loop.each for loop in row)}"
 
 
 @move(

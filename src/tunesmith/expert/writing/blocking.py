@@ -12,13 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording
+from tunesmith.csource.snippets import Wording, chained
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer
 from tunesmith.csource.walk import assigned_in, names_in
 from tunesmith.expert.model.affine import BUILTINS, terms
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Task, When, all_steps
-from tunesmith.expert.writing.naming import Knob, Names, Unwritable
+from tunesmith.expert.writing.given import Given
+from tunesmith.expert.writing.naming import Unwritable
+from tunesmith.expert.writing.nest import items
 from tunesmith.expert.writing.packs import Key, Pack
 from tunesmith.expert.writing.sites import AccessSite, Sites
 
@@ -42,22 +44,23 @@ class Blocking:
     words: Wording = field(default_factory=lambda: Wording({}))
     is_counted: bool = False  # the last team may lack tasks
     written: frozenset[str] = frozenset()
+    alike: int = 0  # loads that are the same for neighbouring tasks, or those of another at a neighbour
     names: dict[str, c.Expr] = field(default_factory=dict)  # what each of the tasks has -> its own
 
     @classmethod
-    def of(
-        cls, kernel: KernelModel, tasks: Sequence[Task], knob: Knob, names: Names, written: frozenset[str]
-    ) -> Blocking:
+    def of(cls, given: Given) -> Blocking:
         """Along the index that most loads do not move with, or overlap along; of those the fastest."""
-        found = [(task, _varying(kernel, task)) for task in tasks]
+        kernel, names, written = given.kernel, given.names, given.written
+        found = [(task, _varying(kernel, task)) for task in given.tasks]
         able = [(task, own) for task, own in found if not isinstance(own, str)]
         if not able:
             raise Unwritable(next(str(own) for _, own in reversed(found)))
-        arrays = [p.name for p in kernel.function.parameters if p.type.is_pointer and p.name not in written]
-        task, own = max(reversed(able), key=lambda one: _alike(kernel, one[0], one[1], arrays))
-        words: dict[str, str] = {"r": names.fresh("r"), "start": names.fresh(f"{task.name}_first")}
-        made = cls(task, Wording({**words, "BLOCKED": knob.name}), not names_in(task.extent) & set(BUILTINS))
-        made.written = written
+        arrays = [name for name in given.arrays if name not in written]
+        counts = {task: _alike(kernel, task, own, arrays) for task, own in able}
+        task, own = max(reversed(able), key=lambda one: counts[one[0]])
+        own_words = {"r": names.fresh("r"), "start": names.fresh(f"{task.name}_first")}
+        words = Wording({**given.words.words, **own_words})
+        made = cls(task, words, not names_in(task.extent) & set(BUILTINS), written, counts[task])
         for name in sorted(own - {task.name}):
             made.add(name)
         return made
@@ -88,28 +91,21 @@ class Blocking:
             return dims
         return (self.words.expr("BLOCKED + span", span=integer(span)) if span else c.Name(self.count), *dims)
 
-    def over(
-        self,
-        stmts: Sequence[c.Stmt],
-        packs: Mapping[str, c.Expr] | None = None,
-        span: int = 0,
-        guarded: bool = True,
-    ) -> tuple[c.Stmt, ...]:
-        """The statements for each of the tasks, unrolled; `packs`: names -> the task's own."""
+    def over(self, stmts: Sequence[c.Stmt], span: int = 0, guarded: bool = True) -> tuple[c.Stmt, ...]:
+        """The statements for each of the tasks, and `span` rows more, unrolled."""
         if self.task is None or not stmts:
             return tuple(stmts)
-        own = substitute(stmts, {**self.names, **(packs or {})})
+        own = substitute(stmts, self.names)
         words = self.words
         if self.task.name in names_in(own):
             text = "const T b = (T)(start + r);" if self.task.type != "int" else "const T b = start + r;"
             own = (*words.code(text, T=self.task.type, b=self.task.name), *own)
+        within = None
         if guarded and self.is_counted:
             # The first is always there: what it loads the others need not load again.
             there, first = self._needs(words.expr("r"), span), "r <= span" if span else "r == 0"
-            own = (c.If(words.expr(f"{first} || there", span=integer(span), there=there), own),)
-        count = self.dims(span=span)[0]
-        text = "#pragma unroll\nfor (int r = 0; r < count; r++) { own; }"
-        return words.code(text, count=count, own=own)
+            within = words.expr(f"{first} || there", span=integer(span), there=there)
+        return items(str(words.words["r"]), self.dims(span=span)[0], within=within).over(own)
 
     def _needs(self, row: c.Expr, span: int = 0) -> c.Expr:
         """Whether one of the team's tasks needs that row."""
@@ -239,12 +235,7 @@ class Blocking:
         if beside:
             text = "at >= 0" if beside < 0 else "at < VEC"
             tests.append(self.words.expr(text, at=_plus(lane, beside), VEC=vector))
-        if not tests:
-            return value
-        test = tests[0]
-        for other in tests[1:]:
-            test = c.Binary("&&", test, other)
-        return c.Ternary(test, value, node)
+        return c.Ternary(chained("&&", *tests), value, node) if tests else value
 
 
 def _plus(value: c.Expr, by: int) -> c.Expr:
@@ -328,8 +319,7 @@ def _alike(kernel: KernelModel, task: Task, varying: frozenset[str], arrays: Seq
         if isinstance(step, Each):
             loads = [site for site in Sites.of(step.body, arrays).found if site.kind == "load"]
             for site in loads:
-                used = names_in(site.index) | (names_in(site.offset) if site.offset is not None else set())
-                count += not used & varying or any(_overlap(site, other, task.name) for other in loads)
+                count += not site.names & varying or any(_overlap(site, other, task.name) for other in loads)
     return count
 
 
@@ -338,12 +328,3 @@ def _overlap(site: AccessSite, other: AccessSite, name: str) -> bool:
         return False
     found = _between(site.index, other.index, name)
     return found is not None and found[0] != 0
-
-
-def loads_alike(kernel: KernelModel, blocking: Blocking) -> int:
-    """Of the index that was chosen."""
-    if blocking.task is None:
-        return 0
-    own = frozenset((blocking.task.name, *blocking.names))
-    pointers = [p.name for p in kernel.function.parameters if p.type.is_pointer]
-    return _alike(kernel, blocking.task, own, [name for name in pointers if name not in blocking.written])

@@ -6,34 +6,25 @@ again: whoever is the last of its team to have read it sends for the next chunk.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tunesmith.csource.nodes import Alternative, Binary, Cast, Expr, For, Name, Stmt, Type
-from tunesmith.csource.snippets import Hole, Wording
+from tunesmith.csource.snippets import Wording
 from tunesmith.csource.types import integer
 from tunesmith.expert.model.affine import stride
+from tunesmith.expert.writing.buffers import Copy, LoopPlan
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import GpuLoops
+from tunesmith.expert.writing.nest import LoopAxis
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import Group, LoopPlan, WritingPlan
+from tunesmith.expert.writing.parts import part
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingKind, RingLoops, kind_of, kinds, ringed
-from tunesmith.expert.writing.team_totals import TeamTotals
 
 BULK_CAPABILITY = 90
 _PIECE = 16  # bytes that divide a run's place and length
 WARP = 32
-_WORDS = (
-    "arrived",
-    "come",
-    "phases",
-    "last_of_team",
-    "send_run",
-    "expect_bytes",
-    "await_run",
-    "make_barriers",
-)
 
 
 def bulked(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
@@ -50,11 +41,11 @@ def bulked(plan: WritingPlan, loop: LoopPlan) -> tuple[Pack, ...]:
 
 def bulk_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What runs rely on, as the template's `require`."""
-    stages, choice = (plan.draft.schedule.get(role) for role in ("ring", "bulk"))
+    stages, bulk = plan.knobs.ring, plan.knobs.bulk
     packs = [pack for loop in plan.all_loops for pack in bulked(plan, loop)]
-    if stages is None or choice is None or not packs:
+    if not stages.is_parameter or not bulk.is_parameter or not packs:
         return []
-    none, vec = f"{choice.name} == 0", plan.knobs.vector.size_text
+    none, vec = f"{bulk.name} == 0", plan.knobs.vector.size_text
     rules = [("bulk_copies", f"{none} or {stages.name} > 0 and device.capability >= {BULK_CAPABILITY}")]
     rules.append(("bulk_by_warps", f"{none} or {plan.knobs.lanes.size_text} % {WARP} == 0"))
     sizes = {kind.aligned for pack in packs if (kind := kind_of(pack, plan)) and kind.aligned % _PIECE}
@@ -67,47 +58,40 @@ def bulk_rules(plan: WritingPlan) -> list[tuple[str, str]]:
 class BulkLoops(RingLoops):
     """Every loop as it is, and with runs in place of its threads' own copies where the schedule has them."""
 
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
-        super().__init__(plan, fast, totals, inside, pack)
-        choice = plan.draft.schedule.get("bulk")
-        self._bulk = choice.name if choice is not None and self.ring else ""
-        self._whole: dict[int, Expr] = {}  # by id of a loop: where its last pack ends
-        if self._bulk:
-            words: dict[str, Hole] = {word: plan.names.fresh(word) for word in _WORDS}
-            several = plan.knobs.tasks.most > 1
-            words |= {"BULK": self._bulk, "team": Name("threadIdx.y") if several else integer(0)}
-            self.words = Wording({**self.words.words, **words})
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
+        super().__init__(plan, fast)
+        self._is_bulk = plan.knobs.bulk.is_parameter and bool(self.ring)
+        self._whole: dict[int, Expr] = {}  # by number of a loop: where its last pack ends
+        team = Name("threadIdx.y") if plan.knobs.tasks.most > 1 else integer(0)
+        self.words = Wording({**self.words.words, "team": team})
 
     def declare(self) -> tuple[Stmt, ...]:
         found, w = super().declare(), self.words
-        return (
-            (*found, *w.when("BULK", w.code(_DECLARE), said="for each team's stages"))
-            if self._bulk
-            else found
-        )
+        own = w.when("BULK", w.code(_DECLARE), said="for each team's stages") if self._is_bulk else ()
+        return (*found, *own)
 
     def copies(self) -> tuple[str, str]:
         before, methods = super().copies()
-        if not self._bulk:
+        if not self._is_bulk:
             return before, methods
-        given = {word: str(self.words.words[word]) for word in (*_WORDS, "BULK", "STAGES", "LANES")}
-        return before + re.sub(r"@(\w+)@", lambda found: given[found[1]], _HELPERS), methods
+        given = {word: self._plan.word(word) for word in ("BULK", "STAGES", "LANES")}
+        return before + part("gpu_packs.cuh", "bulk", **given), methods
 
     def _runs(self, loop: LoopPlan) -> tuple[Pack, ...]:
-        return bulked(self._plan, loop) if self._bulk else ()
+        return bulked(self._plan, loop) if self._is_bulk else ()
 
     def _first_chunks(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
         found = super()._first_chunks(loop, packs, end)
         if not self._runs(loop):
-            return self.words.when("!BULK" if self._bulk else "", found)
+            return self.words.when("!BULK" if self._is_bulk else "", found)
         w, type_, each = self.words, self._plan.index_type(loop), loop.each
-        done = [*w.code("int stage = 0;", stage=self._stage[id(each)])]
+        done = [*w.code("int stage = 0;", stage=self._stage[each.number])]
         whole = end
         if loop.tail:
             name, text = self._plan.names.fresh("whole"), "const T whole = end - (end - start) % VEC;"
             done += w.code(text, T=type_, whole=name, end=end, start=each.start)
             whole = Name(name)
-        self._whole[id(each)] = whole
+        self._whole[each.number] = whole
         turn, begin = self._turn_ahead, self._first(loop, integer(0), w.expr("CHUNK"), type_)
         later = w.expr("s * step", s=turn, step=self._step(type_))
         ahead = self._first(loop, later, w.expr("CHUNK"), type_)
@@ -115,17 +99,15 @@ class BulkLoops(RingLoops):
         done += w.code(_FIRST, T=type_, s=turn, begin=begin, ahead=ahead, whole=whole, sent=sent)
         return w.when("BULK", done, found, said="the first chunks")
 
-    def _loads(
-        self, loop: LoopPlan, packs: Sequence[Pack], end: Expr, group: Group | None
-    ) -> tuple[Stmt, ...]:
-        found, runs = super()._loads(loop, packs, end, group), self._runs(loop)
-        if not self._bulk or not ringed(self._plan, loop):
+    def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: Expr) -> tuple[Stmt, ...]:
+        found, runs = super()._loads(loop, copies, end), self._runs(loop)
+        if not self._is_bulk or not self._ringed(loop):
             return found
-        rest = GpuLoops._loads(self, loop, [pack for pack in packs if pack not in runs], end, group)
+        rest = GpuLoops._loads(self, loop, [copy for copy in copies if copy.pack not in runs], end)
         return self.words.when("BULK", (*rest, *(self._turn_of_runs(loop, end) if runs else ())), found)
 
     def _turn_of_runs(self, loop: LoopPlan, end: Expr) -> tuple[Stmt, ...]:
-        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[id(loop.each)]
+        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[loop.each.number]
         taken = list[Stmt]()
         for pack in self._runs(loop):
             text = "(k * LANES + lane) * VEC" if pack.width == 1 else "(k * LANES + lane) * (VEC * n)"
@@ -134,8 +116,8 @@ class BulkLoops(RingLoops):
             run = Cast(Type(base, 1, const=True), self._run(loop, pack, Name(stage)))
             taken.append(self._method(loop, pack, "load", Binary("+", run, place)))
         return w.code(
-            _TURN, T=type_, stage=stage, step=self._step(type_), whole=self._whole[id(loop.each)],
-            taken=self._of_one_task(loop, self._over_whole(loop, end, "ITEMS", taken)),
+            _TURN, T=type_, stage=stage, step=self._step(type_), whole=self._whole[loop.each.number],
+            taken=self._of_one_task(self._items(loop, end, "ITEMS").over(taken)),
             sent=self._sent_runs(loop, Name(stage)),
         )  # fmt: skip
 
@@ -148,8 +130,8 @@ class BulkLoops(RingLoops):
             to, source = self._run(loop, pack, stage), self._address(pack, loop)
             runs += w.code(text, to=to, source=source, own=integer(own), stage=stage)
             size += own
-        whole = self._whole[id(loop.each)]
-        return self._of_one_task(loop, w.code(_SENT, whole=whole, size=integer(size), runs=runs, stage=stage))
+        whole = self._whole[loop.each.number]
+        return self._of_one_task(w.code(_SENT, whole=whole, size=integer(size), runs=runs, stage=stage))
 
     def _run(self, loop: LoopPlan, pack: Pack, stage: Expr) -> Expr:
         """Where the pack's chunk lies."""
@@ -168,11 +150,9 @@ class BulkLoops(RingLoops):
         assert kind is not None
         return kind
 
-    def _head(
-        self, loop: LoopPlan, type_: str, first: Expr, end: Expr, own: Sequence[Stmt]
-    ) -> For | Alternative:
+    def _head(self, loop: LoopPlan, turns: LoopAxis, own: Sequence[Stmt]) -> Stmt:
         """With runs all threads of a team take equally many turns."""
-        each, whole = super()._head(loop, type_, first, end, own), self._whole.get(id(loop.each))
+        each, whole = super()._head(loop, turns, own), self._whole.get(loop.each.number)
         if whole is None or not isinstance(each, For):  # loops side by side have no ring
             return each
         more = self.words.expr("base - lane * VEC < whole", whole=whole)
@@ -204,59 +184,3 @@ stage = stage + 1 < STAGES ? stage + 1 : 0;"""
 _SENT = """const int count = (int)(whole - here < CHUNK ? whole - here : CHUNK);
 expect_bytes(&arrived[team][stage], count * size);
 runs;"""
-
-_HELPERS = """\
-#if @BULK@
-__device__ __forceinline__ void @make_barriers@(unsigned long long *arrived, unsigned int *come)
-{
-    for (int s = 0; s < @STAGES@; s++) {
-        const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived + s);
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at) : "memory");
-    }
-    for (int s = 0; s <= @STAGES@; s++)
-        come[s] = 0;
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-// Of a team's threads the one that goes on when the last has come: what they have read may be overwritten.
-__device__ __forceinline__ bool @last_of_team@(unsigned int *come)
-{
-    __syncwarp();
-    if (threadIdx.x % 32)
-        return false;
-#if @LANES@ > 32
-    __threadfence_block();
-    if (atomicInc(come, @LANES@ / 32 - 1) != @LANES@ / 32 - 1)
-        return false;
-    __threadfence_block();
-#endif
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    return true;
-}
-
-__device__ __forceinline__ void @expect_bytes@(unsigned long long *arrived, int bytes)
-{
-    const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived);
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory");
-}
-
-__device__ __forceinline__ void @send_run@(void *to, const void *from, int bytes, unsigned long long *arrived)
-{
-    const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
-    const unsigned int told = (unsigned int)__cvta_generic_to_shared(arrived);
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
-                 :: "r"(at), "l"(from), "r"(bytes), "r"(told) : "memory");
-}
-
-__device__ __forceinline__ void @await_run@(unsigned long long *arrived, unsigned int phase)
-{
-    const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived);
-    unsigned int done;
-    do
-        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
-                     "selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(at), "r"(phase) : "memory");
-    while (!done);
-}
-#endif
-
-"""

@@ -12,18 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording, code
+from tunesmith.csource.snippets import code
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import Total
+from tunesmith.expert.writing.buffers import LoopPlan
 from tunesmith.expert.writing.comments import at_line
-from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.loops import ElementLoops, repeated, unrolled
-from tunesmith.expert.writing.naming import Names
+from tunesmith.expert.writing.fast_math import FastMath, used_functions
+from tunesmith.expert.writing.loops import ElementLoops, unrolled
+from tunesmith.expert.writing.naming import Names, Unwritable
+from tunesmith.expert.writing.nest import items, nest
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan
+from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.team_totals import CpuTotals, Folds, assigned, joined, started
+from tunesmith.expert.writing.texts import vectors
 
 _SAME_FOR_VECTORS = frozenset(
     """
@@ -220,12 +223,24 @@ class _VectorBody:
 
 
 class CpuLoops(ElementLoops):
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: CpuTotals, inside: str, lift: Lift) -> None:
-        super().__init__(plan, fast, inside)
-        self._totals, self._lift = totals, lift
-        own = {word: plan.names.fresh(word) for word in ("apart", "LOAD", "STORE")}
-        self.words = Wording({**self.words.words, **own, "vec": lift.vec})
-        self.uses_vectors, self.folds = False, Folds(plan, lift.vec)
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
+        super().__init__(plan, fast)
+        if plan.kernel.staged:
+            raise Unwritable(
+                "a loop leaves values for a later one in local memory, which a CPU has no use for"
+            )
+        if any(value not in (1, 2, 4, 8, 16) for value in plan.knobs.vector.values):
+            raise Unwritable("OpenCL has vectors of 2, 4, 8 and 16 elements")
+        self.totals: CpuTotals = CpuTotals(plan)
+        functions = {function.name: function for function in used_functions(plan.kernel)}
+        self._lift = Lift(plan.word("vec"), plan.names, functions, fast)
+        self._uses_vectors, self._folds = False, Folds(plan, self._lift.vec)
+
+    def before(self) -> list[str]:
+        return [vectors(self._plan, self._fast.fast)] if self._uses_vectors else []
+
+    def functions(self) -> tuple[c.Function, ...]:
+        return (*self._lift.written, *self._folds.functions())
 
     def write(self, loop: LoopPlan, scope: set[str]) -> tuple[c.Stmt, ...]:
         each, type_ = loop.each, self._plan.index_type(loop)
@@ -243,7 +258,7 @@ class CpuLoops(ElementLoops):
             for name, divisor in inverses:
                 done += code("const float inverse = 1.0f / by;", inverse=name, by=divisor)
             turns = self._vector_loop(loop, vectors, end)
-        return (*done, *at_line(turns, each.line), *self._totals.reduce(loop, self.lane))
+        return (*done, *at_line(turns, each.line), *self.totals.reduce(loop, self.lane))
 
     # -- one element at a time ----------------------------------------------------------------------
 
@@ -251,7 +266,7 @@ class CpuLoops(ElementLoops):
         each, type_ = loop.each, self._plan.index_type(loop)
         own = self.words.code("const T i = base;", T=each.type, i=each.index)
         body = (*own, *unrolled(each.body, self._plan))
-        return (self._over(type_, first, end, self.words.expr("LANES"), body),)
+        return self._turns(type_, first, end, self.words.expr("LANES")).over(body)
 
     # -- vectors ------------------------------------------------------------------------------------
 
@@ -264,7 +279,7 @@ class CpuLoops(ElementLoops):
             if pack.width > 1 or (pack.element or self._plan.arrays[pack.array]).base != "float":
                 return None
             first = self._place(pack, loop, self._here)
-            vector = c.Name(loop.names[pack.key]) if pack.width else first
+            vector = c.Name(loop.name(pack)) if pack.width else first
             places |= {node: vector for node, _ in pack.sites}
         if any(total.type.base != "float" for total in loop.each.totals):
             return None
@@ -273,20 +288,20 @@ class CpuLoops(ElementLoops):
             lifted = _VectorBody(self._lift, loop.each.index, places, totals).block(body)
         except NoVector:
             return None
-        self.uses_vectors = True
+        self._uses_vectors = True
         return lifted
 
     def _vector_loop(self, loop: LoopPlan, vectors: tuple[c.Stmt, ...], end: c.Expr) -> tuple[c.Stmt, ...]:
         w, each, type_ = self.words, loop.each, self._plan.index_type(loop)
         parts = {total.name: self._plan.names.fresh(f"{total.name}_parts") for total in each.totals}
-        items, done = w.expr("ITEMS"), list[c.Stmt]()
+        count, done = w.expr("ITEMS"), list[c.Stmt]()
         for total in each.totals:
             array = c.Name(parts[total.name])
             begun = w.code(
                 "array[k] = start;", array=array, start=c.Cast(c.Type(self._lift.vec), total.start)
             )
-            done.append(c.Declare(c.Type(self._lift.vec), array.name, dims=(items,)))
-            done += repeated(self._item, items, begun)
+            done.append(c.Declare(c.Type(self._lift.vec), array.name, dims=(count,)))
+            done += items(self._item, count).over(begun)
         own: dict[str, c.Expr] = {name: w.expr("a[k]", a=array) for name, array in parts.items()}
         stores = [self._store(pack, loop) for pack in loop.packs if pack.stores]
         body = (
@@ -294,13 +309,12 @@ class CpuLoops(ElementLoops):
             *unrolled(substitute(vectors, own), self._plan),
             *stores,
         )
-        text = "const T here = base + k * (LANES * VEC); if (here + (VEC - 1) < end) { body; }"
-        inner = repeated(self._item, items, w.code(text, T=type_, end=end, body=body))
         first, chunk = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_), w.expr("CHUNK")
+        axes = (self._turns(type_, first, end, chunk), self._items(loop, end, "ITEMS"))
         rest = self._scalar(loop, self._rest(loop, end, type_), end)
         return (
             *done,
-            self._over(type_, first, end, chunk, inner),
+            *nest(axes, body),
             *w.when("VEC > 1", rest, said="what is left of the range"),
             *(stmt for total in each.totals for stmt in self._join(total, parts[total.name])),
         )
@@ -316,16 +330,14 @@ class CpuLoops(ElementLoops):
                     near = pair;
             }
             const float whole = folded(p[0]);"""
-        pair, folded = joined(total, near, far), self.folds.name(total)
+        pair, folded = joined(total, near, far), self._folds.name(total)
         done = self.words.code(text, near=near, pair=pair, whole=whole, folded=folded, p=parts)
         return (*done, assigned(total.name, joined(total, c.Name(total.name), c.Name(whole))))
 
     def _load(self, pack: Pack, loop: LoopPlan) -> c.Stmt:
         value = self.words.expr("LOAD(at)", at=self._address(pack, loop)) if pack.loads else None
-        return c.Declare(
-            c.Type(self._lift.vec, const=pack.loads and not pack.stores), loop.names[pack.key], value
-        )
+        return c.Declare(c.Type(self._lift.vec, const=pack.loads and not pack.stores), loop.name(pack), value)
 
     def _store(self, pack: Pack, loop: LoopPlan) -> c.Stmt:
-        value, at = c.Name(loop.names[pack.key]), self._address(pack, loop)
+        value, at = c.Name(loop.name(pack)), self._address(pack, loop)
         return c.Evaluate(self.words.expr("STORE(value, at)", value=value, at=at))

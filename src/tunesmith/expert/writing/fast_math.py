@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.lex import without_comments
-from tunesmith.csource.printing import print_function
+from tunesmith.csource.printing import print_function, print_statements
 from tunesmith.csource.snippets import Wording
 from tunesmith.csource.snippets import expr as snippet
 from tunesmith.csource.types import Types, is_integer, type_of
-from tunesmith.csource.walk import calls_in, commented, declared_in, map_nodes, names_in, nodes_in, writes_in
+from tunesmith.csource.walk import calls_in, declared_in, map_nodes, names_in, nodes_in, writes_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, Repeat, all_steps, own_parts
-from tunesmith.expert.writing.naming import Names
+from tunesmith.expert.writing.naming import Names, words_of
+from tunesmith.expert.writing.parts import part
 
 FLOAT, INTEGER = "float", "int"
 Inverses = tuple[tuple[str, c.Expr], ...]  # reciprocals: name and divisor
@@ -179,33 +179,23 @@ class FastMath:
         """Of the macros asked for so far."""
         return frozenset((*(name for name, _, _ in self._macros.values()), self._over))
 
-    def macros(self, code: str) -> tuple[c.Stmt, ...]:
-        """What the code uses."""
-        words = set(re.findall(r"\w+", without_comments(code)))
-        over = self._over_macros() if self._over in words else ()
-        words |= {call.function for call in calls_in(over)}
-        used = {what: macro for what, macro in self._macros.items() if macro[0] in words}
-        if not used:
-            return over
-        fast = [_macro(name, _parameters(what), text) for what, (name, _, text) in used.items()]
-        plain = [_macro(name, _parameters(what), text) for what, (name, text, _) in used.items()]
-        switch = Wording({}).when(self.fast, fast, plain, "good to a few units in the last place")
-        return (*switch, *commented(over, (c.BLANK,)))
+    def macros(self, code: Sequence[str]) -> str:
+        """What the code may use."""
+        fast, plain = (
+            [_macro(macro[0], _parameters(what), macro[way]) for what, macro in self._macros.items()]
+            for way in (2, 1)
+        )
+        about = "good to a few units in the last place"
+        switch = Wording({}).when(self.fast, fast, plain, about) if fast else ()
+        texts = (print_statements(switch), self._over_macros() if self._over in words_of(code) else "")
+        return "\n".join(text for text in texts if text)
 
-    def _over_macros(self) -> tuple[c.Stmt, ...]:
-        is_gpu, w = self.language != "opencl", Wording({"KIND": self.reciprocal})
-        right = "fmaf(fmaf(-(x * inverse), y, x), inverse, x * inverse)"
-        kinds = {1: "x * inverse", 2: right if is_gpu else right.replace("fmaf", "fma")}
-        plain = f"{self._macros['/'][0]}(x, y)" if "/" in self._macros else "x / y"
-        one, two, none = ([_macro(self._over, "x, y, inverse", text)] for text in (*kinds.values(), plain))
-        about = "x / y where 1 / y is at hand: a product, a product set right by its remainder, the division."
-        switch = commented(w.when("KIND == 1", one, w.when("KIND == 2", two, none)), (c.Comment(about),))
-        if not is_gpu:
-            return switch
-        rough = "__fdividef(1.0f, y)"
-        near = [_macro(self.near, "y", f"fmaf(fmaf(-y, {rough}, 1.0f), {rough}, {rough})")]
-        said = "nearly the nearest float, which is near enough to be set right"
-        return (*w.when("KIND == 2", near, [_macro(self.near, "y", "1.0f / y")], said), *switch)
+    def _over_macros(self) -> str:
+        on_gpu, file = self.language != "opencl", "divisions.h"
+        plain = f"{self._macros['/'][0]}(x, y)" if "/" in self._macros else "((x) / (y))"
+        near = part(file, "inverse", KIND=self.reciprocal, INVERSE=self.near) if on_gpu else ""
+        fma = "fmaf" if on_gpu else "fma"
+        return near + part(file, "over", KIND=self.reciprocal, OVER=self._over, FMA=fma, PLAIN=plain)
 
 
 def _macro(name: str, parameters: str, value: str) -> c.Stmt:

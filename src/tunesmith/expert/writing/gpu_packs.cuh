@@ -1,5 +1,5 @@
 // What a written CUDA or HIP file defines before its kernel: packs, and loads and stores with hints.
-// Parts begin with their names; gpu_packs.py puts words in place of @THESE@.
+// Parts begin with their names; parts.py puts words in place of @THESE@.
 //= settle
 // Keeps the compiler from holding on to what it made of these bits, which takes more registers than they do.
 template <typename W> __device__ __forceinline__ void settle_word(W &) {}
@@ -112,3 +112,109 @@ __device__ __forceinline__ void put_once(W *to, W value)
 #endif
 }
 
+//= ring
+#if @STAGES@
+// A copy into shared memory that goes on by itself; past L1 where nobody else wants the bytes.
+template <typename W>
+__device__ __forceinline__ void copy_word(W *to, const W *from, bool once)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
+    static_assert(sizeof(W) == 4 || sizeof(W) == 8 || sizeof(W) == 16, "no copy has this size");
+    if (sizeof(W) == 16 && once)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
+    else if (sizeof(W) == 16)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
+    else if (sizeof(W) == 8)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" :: "r"(at), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(at), "l"(from) : "memory");
+}
+
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// For the oldest of the chunks under way.
+__device__ __forceinline__ void wait_copies()
+{
+@WAITS@
+}
+#endif
+
+//= bulk
+#if @BULK@
+__device__ __forceinline__ void make_barriers(unsigned long long *arrived, unsigned int *come)
+{
+    for (int s = 0; s < @STAGES@; s++) {
+        const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived + s);
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(at) : "memory");
+    }
+    for (int s = 0; s <= @STAGES@; s++)
+        come[s] = 0;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Of a team's threads the one that goes on when the last has come: what they have read may be overwritten.
+__device__ __forceinline__ bool last_of_team(unsigned int *come)
+{
+    __syncwarp();
+    if (threadIdx.x % 32)
+        return false;
+#if @LANES@ > 32
+    __threadfence_block();
+    if (atomicInc(come, @LANES@ / 32 - 1) != @LANES@ / 32 - 1)
+        return false;
+    __threadfence_block();
+#endif
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    return true;
+}
+
+__device__ __forceinline__ void expect_bytes(unsigned long long *arrived, int bytes)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived);
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" :: "r"(at), "r"(bytes) : "memory");
+}
+
+__device__ __forceinline__ void send_run(void *to, const void *from, int bytes, unsigned long long *arrived)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
+    const unsigned int told = (unsigned int)__cvta_generic_to_shared(arrived);
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(at), "l"(from), "r"(bytes), "r"(told) : "memory");
+}
+
+__device__ __forceinline__ void await_run(unsigned long long *arrived, unsigned int phase)
+{
+    const unsigned int at = (unsigned int)__cvta_generic_to_shared(arrived);
+    unsigned int done;
+    do
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; "
+                     "selp.u32 %0, 1, 0, p; }" : "=r"(done) : "r"(at), "r"(phase) : "memory");
+    while (!done);
+}
+#endif
+
+//= ring methods
+
+#if @STAGES@
+    // Its first word in a ring: those of a block's threads lie side by side.
+    __device__ __forceinline__ static word *slot(unsigned char *ring, int place)
+    {
+        const int thread = threadIdx.y * @LANES@ + threadIdx.x;
+        return reinterpret_cast<word *>(ring) + place * (BYTES / WIDTH * @THREADS@) + thread;
+    }
+
+    __device__ __forceinline__ static void copy(unsigned char *ring, int place, const T *from, bool once)
+    {
+        const word *words = reinterpret_cast<const word *>(from);
+#pragma unroll
+        for (int w = 0; w < BYTES / WIDTH; w++)
+            copy_word(slot(ring, place) + w * @THREADS@, words + w, once);
+    }
+
+    __device__ __forceinline__ void take(unsigned char *ring, int place)
+    {
+#pragma unroll
+        for (int w = 0; w < BYTES / WIDTH; w++)
+            reinterpret_cast<word *>(at)[w] = slot(ring, place)[w * @THREADS@];
+    }
+#endif

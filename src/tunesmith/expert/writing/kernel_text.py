@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_kernel
-from tunesmith.csource.snippets import Wording, code, expr
+from tunesmith.csource.snippets import chained, code, expr
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, names_in
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
@@ -17,41 +16,17 @@ from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, known_types
 from tunesmith.expert.writing.loops import unrolled
 from tunesmith.expert.writing.naming import wide
+from tunesmith.expert.writing.nest import LoopAxis
 from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.rules import Baked, staged_extent
-from tunesmith.expert.writing.team_totals import CpuTotals, TeamTotals
-
-
-def guard(plan: WritingPlan) -> str:
-    """The name for whether a thread has a task; "" where those that have none may leave.
-
-    Where a total is taken over several warps every thread of a block must come along.
-    """
-    needs = plan.has_totals and not plan.is_flat and plan.knobs.tasks.most > 1 and plan.knobs.lanes.most > 1
-    return plan.names.fresh("inside") if needs else ""
 
 
 class KernelText:
-    def __init__(
-        self,
-        plan: WritingPlan,
-        fast: FastMath,
-        baked: Baked,
-        loops: RingLoops | CpuLoops,
-        totals: TeamTotals | CpuTotals,
-        inside: str,
-    ) -> None:
-        self._plan, self._fast, self._baked = plan, fast, baked
-        self._inside, self._totals, self.loops = inside, totals, loops
-        own = ("task", "tasks", "first", "TASK_BLOCK", "TASK_BLOCKS", "kept_bytes")
-        words = {word: plan.names.fresh(word) for word in own}
-        knobs = {"TASKS": plan.knobs.tasks, "SPLIT": plan.knobs.split, "KEEP": plan.knobs.keep}
-        knobs["PERSIST"] = plan.knobs.persistent
-        named = {word: knob.name for word, knob in knobs.items()}
-        self._w = Wording({**loops.words.words, **named, **words, "inside": inside})
-        self._tasks = c.Name(words["tasks"])
+    def __init__(self, plan: WritingPlan, fast: FastMath, baked: Baked, loops: RingLoops | CpuLoops) -> None:
+        self._plan, self._fast, self._baked, self.loops = plan, fast, baked, loops
+        self._w, self._tasks = loops.words, c.Name(plan.word("tasks"))
 
     def defines(self) -> tuple[c.Stmt, ...]:
         plan, define = self._plan, self._w.define
@@ -65,7 +40,7 @@ class KernelText:
         if not plan.is_flat and plan.knobs.split.most > 0:
             said = "blocks side by side on one task"
             found = self._w.when("SPLIT", (*pieces, *rows("y")), (*alone, *rows("x")), said)
-        return (*found, *self._totals.defines(), *self.loops.defines())
+        return (*found, *self.loops.defines())
 
     def text(self) -> str:
         plan = self._plan
@@ -74,14 +49,11 @@ class KernelText:
         body = (
             *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
             *self._baked.declare(),
-            *self.loops.division.declare(),
-            *self._totals.declare(),
-            *self._w.code("const int lane = threadIdx.x;"),
-            *(self.loops.declare() if isinstance(self.loops, RingLoops) else ()),
+            *self.loops.declare(),
             *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
         )
         parameters = tuple(self._baked.parameter(p) for p in self._parameters())
-        macros = names_in((*self.defines(), *self.loops.division.macros()))
+        macros = names_in(self.defines())
         named = with_plain_names(body, [p.name for p in parameters], plan.file_words, macros)
         made = replace(
             function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)
@@ -89,14 +61,15 @@ class KernelText:
         return print_kernel(made, self._head(), plan.language)
 
     def _head(self) -> str:
-        knobs, bounds = self._plan.knobs, self._plan.draft.schedule.get("bounds")
+        knobs = self._plan.knobs
         threads = knobs.lanes.name
         if knobs.tasks.is_parameter or knobs.tasks.default > 1:
             threads = f"{threads} * {knobs.tasks.name}"
         if self._plan.language == "opencl":
             size = f"reqd_work_group_size({knobs.lanes.name}, {knobs.tasks.name}, 1)"
             return f"__kernel __attribute__(({size})) void"
-        least = f", {bounds.name}" if bounds is not None and self._plan.language != "hip" else ""
+        bounded = knobs.bounds.is_parameter and self._plan.language != "hip"
+        least = f", {knobs.bounds.name}" if bounded else ""
         return f'extern "C" __global__ void __launch_bounds__({threads}{least})'
 
     def _parameters(self) -> list[c.Parameter]:
@@ -119,33 +92,30 @@ class KernelText:
         count = w.expr("(T)TASK_BLOCKS * TASKS", T=type_)
         if plan.counts_tasks:
             first = extents[0] if fits else c.Cast(c.Type(type_), extents[0])
-            count = product_of(first, *extents[1:])
-        goes_on = ["PERSIST"] if knobs.persistent.most > 0 else []
+            count = chained("*", first, *extents[1:])
+        several = ["PERSIST"] if knobs.persistent.most > 0 else []
         if knobs.split.most > 0 and plan.counts_tasks:  # else there is a block for every task
-            goes_on.append("SPLIT")
+            several.append("SPLIT")
         body = (
             *self._task_names(type_),
             *self._staged_rows(),
             *self._steps(plan.kernel.steps, scope | {task.name for task in plan.kernel.tasks}),
         )
-        start, turns = w.code(
-            "{ const T first = (T)TASK_BLOCK * TASKS; }"
-            "for (T first = (T)TASK_BLOCK * TASKS; first < tasks; first += (T)TASK_BLOCKS * TASKS) {}",
-            T=type_,
-        )
-        said = c.Comment("blocks go on to further tasks", behind=True)
-        whole: c.Stmt = c.Scope((*start.body, *body)) if isinstance(start, c.Scope) else start
-        if goes_on:
-            condition = w.expr(" || ".join(goes_on))
-            whole = c.Alternative(condition, (turns,), (start,), body, comments=(said,))
-        return (*w.code("const T tasks = count;", T=type_, count=count), *commented([whole], (c.BLANK,)))
+        first, step = (w.expr(text, T=type_) for text in ("(T)TASK_BLOCK * TASKS", "(T)TASK_BLOCKS * TASKS"))
+        turns = LoopAxis(plan.word("first"), self._tasks, first, step, type_)
+        whole = turns.at_start(body)
+        if several:
+            said, goes_on = "blocks go on to further tasks", w.expr(" || ".join(several))
+            comments = (c.Comment(said, behind=True),)
+            whole = (c.Alternative(goes_on, turns.over(()), turns.at_start(), body, comments=comments),)
+        return (*w.code("const T tasks = count;", T=type_, count=count), *commented(whole, (c.BLANK,)))
 
     def _task_names(self, type_: str) -> tuple[c.Stmt, ...]:
         plan, w = self._plan, self._w
         place = w.expr("first + (T)threadIdx.y" if plan.knobs.tasks.most > 1 else "first", T=type_)
         truth = "int" if plan.language == "opencl" else "bool"
         text = "const T task = place;"
-        if self._inside:
+        if plan.guards:
             text = """const U inside = place < tasks;  // the last block may lack tasks
                 const T task = inside ? place : tasks - 1;"""
         elif plan.knobs.tasks.most > 1:
@@ -160,7 +130,7 @@ class KernelText:
             value = rest if number == len(names) - 1 else c.Binary("%", rest, extent)
             value = value if task.type == type_ else c.Cast(c.Type(task.type), value)
             # Nobody tells its count, so it is the slowest, and the grid is exactly as large.
-            count = c.Binary("/", self._tasks, product_of(*extents[1:])) if extents[1:] else self._tasks
+            count = c.Binary("/", self._tasks, chained("*", *extents[1:])) if extents[1:] else self._tasks
             name = task.name
             if task == plan.blocking.task:
                 name, several = plan.blocking.start, c.Name(plan.blocking.count)
@@ -175,8 +145,7 @@ class KernelText:
         if not plan.kernel.staged:
             return ()
         done = [*w.code("extern __shared__ __align__(16) unsigned char kept_bytes[];")]
-        in_ring = isinstance(self.loops, RingLoops) and self.loops.ring
-        before = w.expr("kept_bytes + RING_BYTES" if in_ring else "kept_bytes")
+        before = w.expr("kept_bytes + RING_BYTES" if self.loops.ring else "kept_bytes")
         tasks = w.expr("TASKS")
         for staged in plan.kernel.staged:
             extent, size = staged_extent(plan, staged.name), (byte_size(staged.type.base) or 0) * staged.width
@@ -207,14 +176,15 @@ class KernelText:
                 case Once(body=body):
                     several = self._plan.is_flat or self._plan.knobs.split.most > 0
                     alone = " && PIECE == 0" if several else ""
-                    condition = self._w.expr(f"lane == 0{alone}{' && inside' if self._inside else ''}")
+                    condition = self._w.expr(f"lane == 0{alone}{' && inside' if self._plan.guards else ''}")
                     done += self._plan.blocking.over([c.If(condition, self._statements(body))])
                 case When(condition=condition, then=then, otherwise=otherwise):
                     yes, no = (self._steps(part, set(scope)) for part in (then, otherwise))
                     done.append(c.If(condition, yes, no, line=step.line))
                 case Repeat():
                     inner = self._steps(step.body, scope | {step.index})
-                    done += at_line(_repeat(step, inner), step.line)
+                    turns = LoopAxis(step.index, step.stop, step.start, step.step, step.type)
+                    done += at_line(turns.over(inner), step.line)
         return tuple(done)
 
     def _statements(self, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
@@ -225,12 +195,3 @@ class KernelText:
 def _named(type_: str, name: str, value: c.Expr) -> tuple[c.Stmt, ...]:
     """Nothing where there is no name for it."""
     return (c.Declare(c.Type(type_, const=True), name, value),) if name else ()
-
-
-def _repeat(step: Repeat, body: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
-    text, start, stop = "for (T i = start; i < stop; i += by) { body; }", step.start, step.stop
-    return code(text, T=step.type, i=step.index, start=start, stop=stop, by=step.step, body=body)
-
-
-def product_of(*factors: c.Expr) -> c.Expr:
-    return reduce(lambda left, right: c.Binary("*", left, right), factors)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, replace
 
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Number
+from tunesmith.csource.snippets import Wording
 from tunesmith.csource.walk import fresh_name, numbered
 from tunesmith.expert.model.kernel import KernelModel, Schedule
 
@@ -60,17 +61,27 @@ def distinct(have: Pairs, more: Pairs) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
-# What is done where a schedule has no choice of a role; and what its macro is called in the code.
-_CLOSED = {
-    "lanes": ("LANES", 128),
-    "tasks": ("TASKS", 1),
-    "vector": ("VEC", 1),
-    "items": ("ITEMS", 1),
-    "split": ("SPLIT", 0),
-    "keep": ("KEEP", 0),
-    "persistent": ("PERSIST", 0),
-    "blocking": ("BLOCKED", 1),
-}
+# What `gpu_packs.cuh` defines.
+PACK_WORDS = (
+    *("Pack", "word_of", "two_words", "four_words", "fetch_once", "fetch_shared", "put_once", "settle_word"),
+    *("copy_word", "commit_copies", "wait_copies"),
+    *("make_barriers", "expect_bytes", "send_run", "await_run", "last_of_team"),
+)
+VECTOR_WORDS = ("vec", "ivec", "AS_VEC", "AS_IVEC", "unaligned", "LOAD", "STORE")  # `cpu_vectors.cl`
+# Words that snippets use all over the writer.
+_WORDS = (
+    *("lane", "PIECE", "PIECES", "TASK_BLOCK", "TASK_BLOCKS"),  # threads and blocks
+    *("task", "tasks", "first", "inside", "kept_bytes"),  # tasks, and what their loops leave in shared memory
+    *("base", "CHUNK", "k", "here", "COUNT", "v", "CHAINS", "values", "own"),  # a turn, its packs, an element
+    *("TEAM", "WARPS", "WAYS", "turn", "step", "mates", "count", "away", "apart"),  # totals
+    *("ring", "ahead", "s", "RING_BYTES", "RING_THREADS", "arrived", "come", "phases"),  # chunks under way
+    *("DIVIDED", "REMAINDER", *PACK_WORDS, *VECTOR_WORDS),  # macros, types and functions
+)  # fmt: skip
+
+
+def wording(knobs: Knobs, names: Names) -> Wording:
+    """The same words for the same things all over a kernel: none that the source uses."""
+    return Wording({**{word: names.fresh(word) for word in _WORDS}, **knobs.words()})
 
 
 @dataclass(frozen=True)
@@ -78,9 +89,9 @@ class Knob:
     """A number of the schedule: a parameter of the template, or fixed."""
 
     name: str  # of its macro
-    values: tuple[int, ...]
-    default: int
-    is_parameter: bool
+    values: tuple[int, ...] = (0,)
+    default: int = 0
+    is_parameter: bool = False
 
     @property
     def size_text(self) -> str:
@@ -96,31 +107,51 @@ class Knob:
         return min(self.values)
 
 
+_OFF = Knob("")  # nothing is done without a choice, and nothing printed
+
+
 @dataclass(frozen=True)
 class Knobs:
-    lanes: Knob
-    tasks: Knob
-    vector: Knob
-    items: Knob
-    split: Knob
-    keep: Knob
-    persistent: Knob
-    blocking: Knob
+    """By role of the schedule: its choice, or what is done without one."""
+
+    lanes: Knob = field(default=Knob("LANES", (128,), 128))
+    tasks: Knob = field(default=Knob("TASKS", (1,), 1))
+    vector: Knob = field(default=Knob("VEC", (1,), 1))
+    items: Knob = field(default=Knob("ITEMS", (1,), 1))
+    split: Knob = field(default=Knob("SPLIT"))
+    keep: Knob = field(default=Knob("KEEP"))
+    persistent: Knob = field(default=Knob("PERSIST"))
+    blocking: Knob = field(default=Knob("BLOCKED", (1,), 1))
+    ring: Knob = field(default=Knob("STAGES"))
+    bulk: Knob = field(default=Knob("BULK"))
+    beside: Knob = field(default=Knob("BESIDE"))
+    bake: Knob = _OFF
+    bounds: Knob = _OFF
+    convert: Knob = _OFF
+    divide: Knob = _OFF
+    fast: Knob = _OFF
+    load_hint: Knob = _OFF
+    reciprocal: Knob = _OFF
+    store_hint: Knob = _OFF
+    unroll: Knob = _OFF
 
     @classmethod
     def of(cls, kernel: KernelModel, schedule: Schedule, names: Names) -> Knobs:
         found: dict[str, Knob] = {}
-        for field in fields(cls):
-            choice = schedule.get(field.name)
+        for role, closed in vars(cls()).items():
+            choice, name = schedule.get(role), closed.name
             if choice is not None:
-                several = len(choice.values) > 1
-                found[field.name] = Knob(choice.name, choice.values, choice.default, several)
-                continue
-            word, value = _CLOSED[field.name]
-            if field.name == "lanes":
-                value = _lanes_today(kernel)
-            found[field.name] = Knob(names.fresh(word), (value,), value, False)
+                found[role] = Knob(choice.name, choice.values, choice.default, len(choice.values) > 1)
+            else:
+                found[role] = replace(closed, name=names.fresh(name) if name else "")
+        if "lanes" not in schedule:
+            lanes = _lanes_today(kernel)
+            found["lanes"] = replace(found["lanes"], values=(lanes,), default=lanes)
         return cls(**found)
+
+    def words(self) -> dict[str, str]:
+        """What macros are called in snippets -> in the code."""
+        return {closed.name: vars(self)[role].name for role, closed in vars(Knobs()).items() if closed.name}
 
 
 def _lanes_today(kernel: KernelModel) -> int:

@@ -58,7 +58,8 @@ def pack_accesses(
     loose: set[str] = set(sites.escaped)  # arrays that are also, or only, touched outside packs
     for site in sites.found:
         found = _moved(site, each, arrays.get(site.array))
-        if found is None or _names(site) & inside:  # a place that the turn itself computes is not known yet
+        outside = site.names - {name for name, _ in site.loops}
+        if found is None or outside & inside:  # a place that the turn itself computes is not known yet
             loose.add(site.array)
             continue
         groups.setdefault(found[0], []).append((site, found[1], found[2]))
@@ -71,11 +72,6 @@ def pack_accesses(
             packs.append(pack)
     refused = _refused(packs, loose, sites) - own
     return tuple(p for p in packs if p.array not in refused)
-
-
-def _names(site: AccessSite) -> frozenset[str]:
-    used = names_in(site.index) | (frozenset() if site.offset is None else names_in(site.offset))
-    return used - {name for name, _ in site.loops}
 
 
 def _moved(site: AccessSite, each: Each, own: c.Type | None) -> tuple[Key, Stride, int] | None:

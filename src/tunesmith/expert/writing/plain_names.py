@@ -11,16 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.walk import (
-    commented,
-    declared_in,
-    map_declared,
-    map_expr,
-    map_statements,
-    names_in,
-    nodes_in,
-    root,
-)
+from tunesmith.csource.substitution import rename
+from tunesmith.csource.walk import commented, declared_in, names_in, nodes_in, root
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBERED = re.compile(r"(.*[A-Za-z_])_(\d+)")
@@ -78,7 +70,7 @@ class _PlainNamer:
             plain = next((word for word in shorter if word not in used), None)
             if plain is None or name in _fixed(parts):
                 continue
-            parts = [renamed(part, name, plain) for part in parts]
+            parts = [rename(part, {name: plain}) for part in parts]
             own[at] = plain
         return parts, frozenset(own)
 
@@ -137,7 +129,7 @@ class _PlainNamer:
                 twin = known.setdefault((stmt.type, stmt.init), stmt.name)
                 if twin != stmt.name and stmt.name not in _fixed([left]):
                     ahead = (*ahead, *stmt.comments)
-                    left = renamed(left, stmt.name, twin)
+                    left = rename(left, {stmt.name: twin})
                     continue
             if ahead:
                 (stmt,) = commented([stmt], ahead)
@@ -150,16 +142,6 @@ class _PlainNamer:
             return False
         plain = stmt.storage == "" and all(isinstance(node, _PLAIN) for node in nodes_in(stmt.init))
         return plain and not self._changed & {stmt.name, *names_in(stmt.init)} and stmt.name not in self._kept
-
-
-def renamed(stmts: _Body, name: str, plain: str) -> _Body:
-    def use(expr: c.Expr) -> c.Expr:
-        return replace(expr, name=plain) if isinstance(expr, c.Name) and expr.name == name else expr
-
-    def declared(stmt: c.Stmt) -> c.Stmt:
-        return map_declared(stmt, lambda d: replace(d, name=plain) if d.name == name else d)
-
-    return map_statements(stmts, lambda expr: map_expr(expr, use), declared)
 
 
 def _declared(stmts: Iterable[c.Stmt]) -> list[str]:

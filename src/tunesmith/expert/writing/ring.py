@@ -14,15 +14,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.nodes import Binary, Call, Evaluate, Expr, MacroDefinition, Name, Stmt
-from tunesmith.csource.snippets import Wording
 from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import assigned_in, calls_in, declared_in, names_in
-from tunesmith.expert.model.kernel import Each, Let, Repeat, Step, When
+from tunesmith.expert.model.kernel import Each, Let, Step, step_lists
+from tunesmith.expert.writing.buffers import Copy, LoopPlan, is_once
 from tunesmith.expert.writing.fast_math import FastMath
 from tunesmith.expert.writing.gpu_loops import Body, GpuLoops
+from tunesmith.expert.writing.nest import items
 from tunesmith.expert.writing.packs import Pack
-from tunesmith.expert.writing.plan import Group, LoopPlan, WritingPlan
-from tunesmith.expert.writing.team_totals import TeamTotals
+from tunesmith.expert.writing.parts import part
+from tunesmith.expert.writing.plan import WritingPlan
 
 LEAST_CAPABILITY = 80
 _SMALLEST = 4  # bytes of a copy; the others are of 8 and 16
@@ -68,22 +69,27 @@ def kinds(plan: WritingPlan) -> dict[RingKind, int]:
     return found
 
 
+def ring_kinds(plan: WritingPlan) -> dict[RingKind, int]:
+    """The same where the schedule has a ring."""
+    return kinds(plan) if plan.knobs.ring.is_parameter else {}
+
+
 def ring_bytes(plan: WritingPlan) -> str | None:
     """Of a block's shared memory, as text of the template file; None where there is no ring."""
-    choice, own = plan.draft.schedule.get("ring"), kinds(plan)
-    if choice is None or not own:
+    own = ring_kinds(plan)
+    if not own:
         return None
     knobs = (plan.knobs.items, plan.knobs.lanes, plan.knobs.tasks, plan.knobs.vector)
-    one = " * ".join([choice.name, *(knob.size_text for knob in knobs if knob.size_text != "1")])
+    one = " * ".join([plan.knobs.ring.name, *(knob.size_text for knob in knobs if knob.size_text != "1")])
     return " + ".join(f"round_up({one} * {kind.bytes * count}, 16)" for kind, count in own.items())
 
 
 def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What copies rely on, as the template's `require`."""
-    choice, own = plan.draft.schedule.get("ring"), kinds(plan)
-    if choice is None or not own:
+    own = ring_kinds(plan)
+    if not own:
         return []
-    none, vec = f"{choice.name} == 0", plan.knobs.vector.size_text
+    none, vec = f"{plan.knobs.ring.name} == 0", plan.knobs.vector.size_text
     rules = [("copies_ahead", f"{none} or device.capability >= {LEAST_CAPABILITY}")]
     sizes = sorted({kind.aligned for kind in own if kind.aligned % _SMALLEST})
     if sizes:
@@ -92,58 +98,45 @@ def ring_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     if plan.is_flat:
         # Else there is one turn; and copies look ahead by more than the range is long, perhaps beyond an int.
         rules.append(("ring_goes_on", f"{none} or {plan.knobs.persistent.name} > 0"))
-    schedule = plan.draft.schedule
-    if "blocking" in schedule:
-        rules.append(("ring_or_blocked", f"{none} or {schedule['blocking'].name} == 1"))
-    others = [word for word in ("keep", "split", "beside") if word in schedule]
-    return rules + [(f"ring_or_{word}", f"{none} or {schedule[word].name} == 0") for word in others]
+    knobs = plan.knobs
+    others = {"blocked": knobs.blocking, "keep": knobs.keep, "split": knobs.split, "beside": knobs.beside}
+    for word, knob in others.items():
+        if knob.is_parameter:
+            rules.append((f"ring_or_{word}", f"{none} or {knob.name} == {int(word == 'blocked')}"))
+    return rules
 
 
 def followers(steps: Sequence[Step]) -> Iterator[tuple[int, tuple[Each, frozenset[str]]]]:
-    """By id of a loop: the next one of its list of steps, and names that may get a value in between.
+    """By number of a loop: the next one of its list of steps, and names that may get a value in between.
 
     None where anything but definitions lies between the two.
     """
-    last: Each | None = None
-    changed: frozenset[str] = frozenset()
-    for step in steps:
-        match step:
-            case Each():
+    for own in step_lists(steps):
+        last: Each | None = None
+        changed: frozenset[str] = frozenset()
+        for step in own:
+            if isinstance(step, Each):
                 if last is not None:
-                    yield id(last), (step, changed)
+                    yield last.number, (step, changed)
                 last, changed = step, frozenset()
-            case Let(body=body):
-                by_reference = {a.name for call in calls_in(body) for a in call.args if isinstance(a, Name)}
-                changed |= {*declared_in(body), *assigned_in(body), *by_reference}
-            case When(then=then, otherwise=otherwise):
-                last = None
-                yield from followers(then)
-                yield from followers(otherwise)
-            case Repeat(body=inner):
-                last = None
-                yield from followers(inner)
-            case _:
+            elif isinstance(step, Let):
+                given = {a.name for call in calls_in(step.body) for a in call.args if isinstance(a, Name)}
+                changed |= {*declared_in(step.body), *assigned_in(step.body), *given}
+            else:
                 last = None
 
 
 class RingLoops(GpuLoops):
     """Every loop as it is, and with its packs through a ring where the schedule has one."""
 
-    def __init__(self, plan: WritingPlan, fast: FastMath, totals: TeamTotals, inside: str, pack: str) -> None:
-        super().__init__(plan, fast, totals, inside, pack)
-        choice = plan.draft.schedule.get("ring")
-        self.ring = list(kinds(plan)) if choice is not None else []
-        if choice is None or not self.ring:
-            return
-        own = ("ring", "ahead", "RING_BYTES", "RING_THREADS", "copy_word", "commit_copies", "wait_copies")
-        words = {word: plan.names.fresh(word) for word in own}
-        self._turn_ahead = plan.names.fresh("s")
+    def __init__(self, plan: WritingPlan, fast: FastMath) -> None:
+        super().__init__(plan, fast)
+        self.ring = list(ring_kinds(plan))
+        self._turn_ahead = plan.word("s")
         self._regions = [plan.names.fresh(f"RING_{number}") for number in range(len(self.ring))]
-        self._stage: dict[int, str] = {}  # by id of a loop: the stage whose turn it is
+        self._stage: dict[int, str] = {}  # by number of a loop: the stage whose turn it is
         self._ends: dict[int, Expr] = {}  # of loops whose first chunks are under way before their time
         self._next = dict(followers(plan.kernel.steps))
-        knobs = {"STAGES": choice.name, "TASKS": plan.knobs.tasks.name}
-        self.words = Wording({**self.words.words, **words, **knobs})
 
     def defines(self) -> tuple[Stmt, ...]:
         found = list(super().defines())
@@ -151,7 +144,7 @@ class RingLoops(GpuLoops):
             return tuple(found)
         found.append(self.words.define("RING_THREADS", "LANES * TASKS", "that have places in the ring"))
         before: Expr = integer(0)
-        names = [*self._regions[1:], str(self.words.words["RING_BYTES"])]
+        names = [*self._regions[1:], self._plan.word("RING_BYTES")]
         for (kind, count), name in zip(kinds(self._plan).items(), names, strict=True):
             text = "(STAGES * ITEMS * RING_THREADS * VEC * n + 15) / 16 * 16"
             own = self.words.expr(text, n=integer(kind.bytes * count))
@@ -161,66 +154,57 @@ class RingLoops(GpuLoops):
         return tuple(found)
 
     def declare(self) -> tuple[Stmt, ...]:
-        """At the top of the kernel."""
+        found = super().declare()
         if not self.ring:
-            return ()
+            return found
         text = "extern __shared__ __align__(16) unsigned char ring[];"
-        return self.words.when("STAGES", self.words.code(text), said="chunks on their way")
+        return (*found, *self.words.when("STAGES", self.words.code(text), said="chunks on their way"))
 
     # -- a loop: chunks are under way before it, and each turn sends for another ------------------------
 
     def _packed(self, loop: LoopPlan, body: Body, end: Expr) -> tuple[Stmt, ...]:
-        packs = ringed(self._plan, loop) if self.ring else ()
-        if not packs:
-            return super()._packed(loop, body, end)
-        before = () if id(loop.each) in self._stage else self._first_chunks(loop, packs, end)
+        packs, under_way = self._ringed(loop), loop.each.number in self._stage
+        before = self._first_chunks(loop, packs, end) if packs and not under_way else ()
         return (*before, *super()._packed(loop, body, end))
+
+    def _ringed(self, loop: LoopPlan) -> tuple[Pack, ...]:
+        return ringed(self._plan, loop) if self.ring else ()
 
     def _first_chunks(self, loop: LoopPlan, packs: Sequence[Pack], end: Expr) -> tuple[Stmt, ...]:
         w, type_ = self.words, self._plan.index_type(loop)
-        stage = self._stage[id(loop.each)] = self._plan.names.fresh("stage")
+        stage = self._stage[loop.each.number] = self._plan.names.fresh("stage")
         first = self._first(loop, w.expr("lane * VEC"), w.expr("CHUNK"), type_)
         sent = self._sent(loop, packs, end, Name(self._turn_ahead))
-        start = w.code(
-            """int stage = 0;
-            #pragma unroll
-            for (int s = 0; s < STAGES; s++) {
-                const T ahead = first + s * step;
-                sent;
-                commit_copies();
-            }""",
-            T=type_, stage=stage, s=self._turn_ahead, first=first, step=self._step(type_), sent=sent,
-        )  # fmt: skip
+        ahead = w.code("const T ahead = first + s * step;", T=type_, first=first, step=self._step(type_))
+        turns = items(self._turn_ahead, w.expr("STAGES"), ahead).over((*sent, *w.code("commit_copies();")))
+        start = (*w.code("int stage = 0;", stage=stage), *turns)
         return w.when("STAGES", start, said="the first chunks")
 
     def _before_totals(self, each: Each) -> tuple[Stmt, ...]:
         """The first chunks of the next loop, where these do not depend on the totals."""
-        found = self._next.get(id(each)) if self.ring and each.totals else None
+        found = self._next.get(each.number) if each.totals else None
         if found is None:
             return ()
         loop, changing = self._plan.loop(found[0]), found[1] | {total.name for total in each.totals}
-        packs = ringed(self._plan, loop)
+        packs = self._ringed(loop)
         used = {name for pack in packs for name in pack.names}
         used |= names_in(loop.each.start) | names_in(loop.each.stop)
         if not packs or used & changing:
             return ()
         before, end = super()._end(loop)
-        self._ends[id(loop.each)] = end
+        self._ends[loop.each.number] = end
         return (*before, *self._first_chunks(loop, packs, end))
 
     def _end(self, loop: LoopPlan) -> tuple[tuple[Stmt, ...], Expr]:
-        known = self._ends.get(id(loop.each)) if self.ring else None
+        known = self._ends.get(loop.each.number)
         return super()._end(loop) if known is None else ((), known)
 
-    def _loads(
-        self, loop: LoopPlan, packs: Sequence[Pack], end: Expr, group: Group | None
-    ) -> tuple[Stmt, ...]:
-        direct = super()._loads(loop, packs, end, group)
-        own = ringed(self._plan, loop) if self.ring else ()
+    def _loads(self, loop: LoopPlan, copies: Sequence[Copy], end: Expr) -> tuple[Stmt, ...]:
+        direct, own = super()._loads(loop, copies, end), self._ringed(loop)
         if not own:
             return direct
-        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[id(loop.each)]
-        rest = super()._loads(loop, [pack for pack in packs if pack not in own], end, group)
+        w, type_, stage = self.words, self._plan.index_type(loop), self._stage[loop.each.number]
+        rest = super()._loads(loop, [copy for copy in copies if copy.pack not in own], end)
         taken = [self._method(loop, pack, "take", *self._where(loop, pack, Name(stage))) for pack in own]
         turn = w.code(
             """wait_copies();
@@ -230,7 +214,7 @@ class RingLoops(GpuLoops):
             commit_copies();
             stage = stage + 1 < STAGES ? stage + 1 : 0;""",
             T=type_, stage=stage, step=self._step(type_), sent=self._sent(loop, own, end, Name(stage)),
-            taken=self._of_one_task(loop, self._over_whole(loop, end, "ITEMS", taken)),
+            taken=self._of_one_task(self._items(loop, end, "ITEMS").over(taken)),
         )  # fmt: skip
         return w.when("STAGES", (*rest, *turn), direct)
 
@@ -241,15 +225,15 @@ class RingLoops(GpuLoops):
         """Copies of the chunk at `ahead`, as far as it lies in the range."""
         copies = list[Stmt]()
         for pack in packs:
-            where, once = self._where(loop, pack, stage), Name("true" if self._is_once(pack) else "false")
-            args = (*where, self._address(pack, loop), once)
+            once = Name("true" if is_once(pack, self._plan) else "false")
+            args = (*self._where(loop, pack, stage), self._address(pack, loop), once)
             copies.append(Evaluate(Call(f"{self._pack_type(pack)}::copy", args)))
-        whole = self._over_whole(loop, end, "ITEMS", copies, self.words.expr("ahead"))
-        return self._of_one_task(loop, whole)
+        ahead = self._items(loop, end, "ITEMS", self.words.expr("ahead"))
+        return self._of_one_task(ahead.over(copies))
 
-    def _of_one_task(self, loop: LoopPlan, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def _of_one_task(self, stmts: Sequence[Stmt]) -> tuple[Stmt, ...]:
         """A team that copies ahead takes one task at a time, which may be the first of one."""
-        return self._blocking.over(stmts, self._own_packs(loop), guarded=False)
+        return self._blocking.over(stmts, guarded=False)
 
     def _where(self, loop: LoopPlan, pack: Pack, stage: Expr) -> tuple[Expr, Expr]:
         """The region of its kind, and its place there."""
@@ -270,74 +254,14 @@ class RingLoops(GpuLoops):
     # -- what the loops call --------------------------------------------------------------------------
 
     def copies(self) -> tuple[str, str]:
-        """What is defined before the packs' type, and in it; nothing where there is no ring."""
-        choice = self._plan.draft.schedule.get("ring")
-        if choice is None or not self.ring:
-            return "", ""
-        names = {word: str(self.words.words[word]) for word in ("copy_word", "commit_copies", "wait_copies")}
-        names |= {"RING_THREADS": str(self.words.words["RING_THREADS"]), "STAGES": choice.name}
-        names |= {"LANES": self._plan.knobs.lanes.name}
+        choice = self._plan.knobs.ring
+        if not self.ring:
+            return super().copies()
         waits = "\n".join(
             f"#{'if' if not number else 'elif'} {choice.name} == {value}\n"
             f'    asm volatile("cp.async.wait_group {value - 1};" ::: "memory");'
             for number, value in enumerate(value for value in choice.values if value)
         )
-        texts = (_BEFORE.replace("@WAITS@", waits + "\n#endif" if waits else ""), _METHODS)
-        for name, word in names.items():
-            texts = texts[0].replace(f"@{name}@", word), texts[1].replace(f"@{name}@", word)
-        return texts
-
-
-_BEFORE = """\
-#if @STAGES@
-// A copy into shared memory that goes on by itself; past L1 where nobody else wants the bytes.
-template <typename W>
-__device__ __forceinline__ void @copy_word@(W *to, const W *from, bool once)
-{
-    const unsigned int at = (unsigned int)__cvta_generic_to_shared(to);
-    static_assert(sizeof(W) == 4 || sizeof(W) == 8 || sizeof(W) == 16, "no copy has this size");
-    if (sizeof(W) == 16 && once)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
-    else if (sizeof(W) == 16)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
-    else if (sizeof(W) == 8)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" :: "r"(at), "l"(from) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(at), "l"(from) : "memory");
-}
-
-__device__ __forceinline__ void @commit_copies@() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-
-// For the oldest of the chunks under way.
-__device__ __forceinline__ void @wait_copies@()
-{
-@WAITS@
-}
-#endif
-
-"""
-_METHODS = """
-#if @STAGES@
-    // Its first word in a ring: those of a block's threads lie side by side.
-    __device__ __forceinline__ static word *slot(unsigned char *ring, int place)
-    {
-        const int thread = threadIdx.y * @LANES@ + threadIdx.x;
-        return reinterpret_cast<word *>(ring) + place * (BYTES / WIDTH * @RING_THREADS@) + thread;
-    }
-
-    __device__ __forceinline__ static void copy(unsigned char *ring, int place, const T *from, bool once)
-    {
-        const word *words = reinterpret_cast<const word *>(from);
-#pragma unroll
-        for (int w = 0; w < BYTES / WIDTH; w++)
-            @copy_word@(slot(ring, place) + w * @RING_THREADS@, words + w, once);
-    }
-
-    __device__ __forceinline__ void take(unsigned char *ring, int place)
-    {
-#pragma unroll
-        for (int w = 0; w < BYTES / WIDTH; w++)
-            reinterpret_cast<word *>(at)[w] = slot(ring, place)[w * @RING_THREADS@];
-    }
-#endif
-"""
+        threads, lanes = self._plan.word("RING_THREADS"), self._plan.knobs.lanes.name
+        before = part("gpu_packs.cuh", "ring", STAGES=choice.name, WAITS=waits + "\n#endif" if waits else "")
+        return before, part("gpu_packs.cuh", "ring methods", STAGES=choice.name, THREADS=threads, LANES=lanes)

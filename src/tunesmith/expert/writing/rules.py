@@ -11,9 +11,10 @@ from tunesmith.csource.types import byte_size, is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing.bulk import bulk_rules
-from tunesmith.expert.writing.loops import division_rules
+from tunesmith.expert.writing.given import has_nested_totals
+from tunesmith.expert.writing.index_division import division_rules
 from tunesmith.expert.writing.naming import Unwritable, grouped
-from tunesmith.expert.writing.plan import WritingPlan, has_nested_totals, make_plan
+from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.ring import ring_bytes, ring_rules
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
@@ -54,8 +55,8 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
         if texts:
             require("whole_vectors", " and ".join(f"{text} == 0" for text in texts))
     if knobs.keep.most > 0:
-        for number, group in enumerate(plan.keeps):
-            extent = plan.sizes.text(group.loops[0].extent)
+        for number, loop in enumerate(loop for loop in plan.all_loops if loop.opens):
+            extent = plan.sizes.text(loop.extent)
             keep = knobs.keep.size_text
             name = f"row_fits_{number + 1}" if number else "row_fits"
             require(name, f"{keep} == 0 or {lanes} * {vec} * {keep} >= {extent}")
@@ -74,16 +75,13 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             raise Unwritable(
                 "the kernel is not told how many tasks there are, so no block can go on to others"
             )
-    if (blocked := plan.draft.schedule.get("blocking")) is not None and plan.blocking.task is not None:
+    if (blocked := knobs.blocking).is_parameter and plan.blocking.task is not None:
         if not plan.blocking.is_counted:
             own = plan.blocking.task.size or plan.sizes.text(plan.blocking.task.extent)
             require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
-        if (beside := plan.draft.schedule.get("beside")) is not None:
-            require("beside_or_blocked", f"{beside.name} == 0 or {blocked.name} == 1")
-    for name, text in division_rules(plan):
-        require(name, text)
-    for name, text in (*ring_rules(plan), *bulk_rules(plan)):
-        require(name, text)
+        if knobs.beside.is_parameter:
+            require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
+    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan)]
     if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules
@@ -162,12 +160,11 @@ def blocks_text(plan: WritingPlan) -> str | None:
 
 def _pieces(plan: WritingPlan, chunk: str) -> str:
     length = _longest(plan, [loop.extent for loop in plan.all_loops])
-    beside = plan.draft.schedule.get("beside")
-    if beside is not None and plan.beside:
-        inside = {id(loop) for run in plan.beside for loop in run}
+    if plan.beside:
+        inside = {loop.each.number for run in plan.beside for loop in run}
         lengths = [length_of_all(loop.each for loop in run) for run in plan.beside]
-        rest = [loop.extent for loop in plan.all_loops if id(loop) not in inside]
-        length = f"({_longest(plan, [*lengths, *rest])} if {beside.name} else {length})"
+        rest = [loop.extent for loop in plan.all_loops if loop.each.number not in inside]
+        length = f"({_longest(plan, [*lengths, *rest])} if {plan.knobs.beside.name} else {length})"
     return f"max(1, ceildiv({length}, {chunk}))"
 
 
@@ -251,8 +248,7 @@ class Baked:
 
     @classmethod
     def of(cls, plan: WritingPlan) -> Baked:
-        choice = plan.draft.schedule.get("bake")
-        if choice is None:
+        if not plan.knobs.bake.is_parameter:
             return cls()
         counts = {name for task in plan.kernel.tasks for name in names_in(task.extent)}
         loops = [loop.each for loop in plan.all_loops]
@@ -266,7 +262,7 @@ class Baked:
                 continue
             macro = plan.names.fresh(f"{parameter.name.upper()}_CONST")
             found.append(Size(parameter, macro, unparse(node), plan.names.fresh(f"{parameter.name}_given")))
-        return cls(choice.name, tuple(found))
+        return cls(plan.knobs.bake.name, tuple(found))
 
     def parameter(self, parameter: Parameter) -> Parameter:
         given = {size.parameter.name: size.given for size in self.sizes}

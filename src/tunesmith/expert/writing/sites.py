@@ -14,15 +14,19 @@ from typing import Literal
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.nodes import MAX_DEPTH, TooDeep
+from tunesmith.csource.snippets import chained
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer_type, is_integer
 from tunesmith.csource.walk import assigned_in, children, declared_in, names_in, statements_in
-from tunesmith.expert.model.kernel import Each, KernelModel, Let, Repeat, Step, When
+from tunesmith.expert.model.accesses import ArrayPlace, place_of
+from tunesmith.expert.model.affine import Head, head_of, trips
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, map_lists, step_lists
 from tunesmith.problem.problem import Problem
 
 # Members that are the whole of their struct: a store to one leaves nothing of the element as it was.
 _WHOLE = frozenset(("__x",))
 Kind = Literal["load", "store"]
+_MOST_TURNS = 64  # of an inner loop that is taken for so many statements
 
 
 @dataclass(frozen=True)
@@ -37,25 +41,10 @@ class AccessSite:
     whole: bool = True  # of a store: the whole element
     loops: tuple[tuple[str, int], ...] = ()  # inner loops around it that count 0, 1, ... below a constant
 
-
-Target = tuple[str, c.Type | None, c.Expr | None, c.Expr]
-
-
-def target_of(expr: c.Expr, arrays: Iterable[str]) -> Target | None:
-    """`a[i]` and `((T *)(a + o))[i]` as array, T, o and i."""
-    if not isinstance(expr, c.Index):
-        return None
-    base: c.Expr = expr.base
-    element: c.Type | None = None
-    offset: c.Expr | None = None
-    if isinstance(base, c.Cast) and base.type.is_pointer:
-        element = c.Type(base.type.base, base.type.pointers - 1)
-        base = base.value
-        if isinstance(base, c.Binary) and base.op == "+":
-            offset, base = base.right, base.left
-    if isinstance(base, c.Name) and base.name in arrays:
-        return base.name, element, offset, expr.index
-    return None
+    @property
+    def names(self) -> frozenset[str]:
+        """What its place depends on."""
+        return names_in(self.index) | (frozenset() if self.offset is None else names_in(self.offset))
 
 
 def local_integers(body: tuple[c.Stmt, ...]) -> Mapping[str, c.Expr]:
@@ -71,18 +60,10 @@ def local_integers(body: tuple[c.Stmt, ...]) -> Mapping[str, c.Expr]:
 
 def counted(loop: c.For) -> tuple[str, int] | None:
     """The variable of `for (int j = 0; j < 8; j++)` and how many turns it takes."""
-    match loop:
-        case c.For(
-            init=(c.Declare(name=name, init=c.Number(value=0)),),
-            condition=c.Binary(op="<", left=c.Name(name=tested), right=c.Number(value=int(count))),
-            step=(step,),
-        ) if name == tested and 0 < count <= 64:
-            by_one = (
-                (isinstance(step, c.Unary) and step.op == "++" and step.operand == c.Name(name))
-                or step == c.Assign("+=", c.Name(name), c.Number("1", 1))
-            )  # fmt: skip
-            if by_one and name not in assigned_in(loop.body):
-                return name, count
+    match head := head_of(loop):
+        case Head(start=c.Number(value=0), step=c.Number(value=1)):
+            count = trips(head) or 0
+            return (head.index, count) if 0 < count <= _MOST_TURNS else None
     return None
 
 
@@ -165,8 +146,8 @@ class Sites:
                 self._target(target, op != "=", sure, d)
             case c.Unary(op="++" | "--", operand=operand):
                 self._target(operand, True, sure, d)
-            case c.Unary(op="&", operand=operand) if found := target_of(operand, self.arrays):
-                self.escaped.add(found[0])
+            case c.Unary(op="&", operand=operand) if found := self._place(operand):
+                self.escaped.add(found.array)
                 self._inner(found, False, 0)
             case c.Ternary(condition=condition, yes=yes, no=no):
                 self._expr(condition, sure, d)
@@ -176,7 +157,7 @@ class Sites:
                 self._expr(left, sure, d)
                 self._expr(right, False, d)
             case c.Index():
-                found = target_of(expr, self.arrays)
+                found = self._place(expr)
                 if found is None:
                     self._expr(expr.base, sure, d)
                     self._expr(expr.index, sure, d)
@@ -196,7 +177,7 @@ class Sites:
         while isinstance(inner, c.Member) and not inner.arrow:
             whole = whole and inner.field in _WHOLE
             inner = inner.base
-        found = target_of(inner, self.arrays)
+        found = self._place(inner)
         if found is None:
             self._expr(target, sure, depth)
             return
@@ -205,18 +186,22 @@ class Sites:
             self._add(inner, found, "load", sure)
         self._add(inner, found, "store", sure, whole)
 
-    def _add(self, node: c.Expr, found: Target, kind: Kind, sure: bool, whole: bool = True) -> None:
-        array, element, offset, index = found
-        index = substitute(index, self._integers)
-        offset = None if offset is None else substitute(offset, self._integers)
-        used = names_in(index) | (frozenset() if offset is None else names_in(offset))
-        loops = tuple(loop for loop in self._loops if loop[0] in used)
-        self.found.append(AccessSite(node, array, element, offset, index, kind, sure, whole, loops))
+    def _place(self, expr: c.Expr) -> ArrayPlace | None:
+        found = place_of(expr)
+        return found if found is not None and found.array in self.arrays else None
 
-    def _inner(self, found: Target, sure: bool, depth: int) -> None:
+    def _add(self, node: c.Expr, found: ArrayPlace, kind: Kind, sure: bool, whole: bool = True) -> None:
+        index = substitute(found.index, self._integers)
+        offset = None if found.offset is None else substitute(found.offset, self._integers)
+        element = None if found.as_type is None else c.Type(found.as_type.base, found.as_type.pointers)
+        site = AccessSite(node, found.array, element, offset, index, kind, sure, whole)
+        loops = tuple(loop for loop in self._loops if loop[0] in site.names)
+        self.found.append(replace(site, loops=loops))
+
+    def _inner(self, found: ArrayPlace, sure: bool, depth: int) -> None:
         """Loads inside the index of another."""
-        for part in found[2:]:
-            if isinstance(part, c.Expr):
+        for part in (found.offset, found.index):
+            if part is not None:
                 self._expr(part, sure, depth)
 
 
@@ -261,6 +246,12 @@ class Independence:
         (a, a_written), (b, b_written) = self.touched(one), self.touched(other)
         return not a_written & b and not b_written & a
 
+    def going_on(self, run: Sequence[Each], step: Step) -> list[Each]:
+        """Loops that may run side by side and end with this step: it goes with those before it, or begins."""
+        if not isinstance(step, Each) or not self.stands_alone(step):
+            return []
+        return [*run, step] if all(self.is_apart(step, other) for other in run) else [step]
+
     def may_come_first(self, let: Let, loops: Sequence[Each]) -> bool:
         """Whether what the whole team computes after these loops is the same before them."""
         touched, _ = self.touched(let)
@@ -273,49 +264,31 @@ class Independence:
 
 def gathered(steps: Sequence[Step], rules: Independence) -> tuple[Step, ...]:
     """The steps with loops that may run side by side next to each other: what stood between comes first."""
-    done: list[Step] = []
-    run: list[Each] = []
-    for step in steps:
-        match step:
-            case Each():
-                alone = rules.stands_alone(step)
-                if not alone or not all(rules.is_apart(step, other) for other in run):
-                    run = []
-                done.append(step)
-                run = [*run, step] if alone else []
-            case Let() if run and rules.may_come_first(step, run):
+
+    def one_list(steps: Sequence[Step]) -> list[Step]:
+        done: list[Step] = []
+        run: list[Each] = []
+        for step in steps:
+            if isinstance(step, Let) and run and rules.may_come_first(step, run):
                 done.insert(len(done) - len(run), step)
-            case When(then=then, otherwise=otherwise):
-                run = []
-                done.append(replace(step, then=gathered(then, rules), otherwise=gathered(otherwise, rules)))
-            case Repeat(body=body):
-                run = []
-                done.append(replace(step, body=gathered(body, rules)))
-            case _:
-                run = []
-                done.append(step)
-    return tuple(done)
+                continue
+            run = rules.going_on(run, step)
+            done.append(step)
+        return done
+
+    return map_lists(steps, one_list)
 
 
 def runs(steps: Sequence[Step], rules: Independence) -> tuple[Run, ...]:
     """Two loops or more each, of gathered steps."""
-    found: list[Run] = []
-    run: Run = ()
-    for step in (*steps, Let(())):
-        if isinstance(step, Each) and rules.stands_alone(step):
-            if all(rules.is_apart(step, other) for other in run):
-                run = (*run, step)
-                continue
-            found.append(run)
-            run = (step,)
-            continue
-        found.append(run)
-        run = ()
-        if isinstance(step, When):
-            found += [*runs(step.then, rules), *runs(step.otherwise, rules)]
-        elif isinstance(step, Repeat):
-            found += runs(step.body, rules)
-    return tuple(one for one in found if len(one) > 1)
+    found: list[Sequence[Each]] = []
+    for own in step_lists(steps):
+        run: Sequence[Each] = ()
+        for step in (*own, Let(())):
+            before, run = run, rules.going_on(run, step)
+            if len(run) <= len(before):  # it has ended
+                found.append(before)
+    return tuple(tuple(run) for run in found if len(run) > 1)
 
 
 def starts_at_zero(each: Each) -> bool:
@@ -329,11 +302,7 @@ def extent_of(each: Each) -> c.Expr:
 
 def length_of_all(run: Iterable[Each]) -> c.Expr:
     """Indices of all loops together: they start at 0."""
-    ends = [loop.stop for loop in run]
-    total = ends[0]
-    for end in ends[1:]:
-        total = c.Binary("+", total, end)
-    return total
+    return chained("+", *(loop.stop for loop in run))
 
 
 def either(first: c.Expr, one: c.Expr, other: c.Expr, types: Mapping[str, c.Type]) -> c.Expr | None:

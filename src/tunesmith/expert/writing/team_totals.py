@@ -7,11 +7,13 @@ from collections.abc import Container
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.snippets import Wording, code
+from tunesmith.csource.snippets import code
 from tunesmith.csource.types import integer
 from tunesmith.expert.model.kernel import Total
+from tunesmith.expert.writing.buffers import LoopPlan
+from tunesmith.expert.writing.given import has_nested_totals
 from tunesmith.expert.writing.naming import Knob
-from tunesmith.expert.writing.plan import LoopPlan, WritingPlan, has_nested_totals
+from tunesmith.expert.writing.plan import WritingPlan
 
 _NEUTRAL = {"+": 0, "*": 1, "^": 0, "|": 0}
 
@@ -44,10 +46,7 @@ class TeamTotals:
 
     def __init__(self, plan: WritingPlan) -> None:
         self._plan = plan
-        own = ("TEAM", "WARPS", "WAYS", "turn", "step", "mates")
-        words = {word: plan.names.fresh(word) for word in own}
-        self._w = Wording({**words, "LANES": plan.knobs.lanes.name, "TASKS": plan.knobs.tasks.name})
-        self._blocking = plan.blocking
+        self._w, self._blocking = plan.words, plan.blocking
         self._slots: dict[str, int] = {}
         for loop in plan.all_loops:
             for base, count in Counter(total.type.base for total in loop.each.totals).items():
@@ -57,8 +56,6 @@ class TeamTotals:
         self._is_hip = plan.language == "hip"
 
     def defines(self) -> tuple[c.Stmt, ...]:
-        if not self._slots or self._plan.knobs.lanes.most == 1:
-            return ()
         ways = "WARPS > 16 ? 32 : WARPS > 8 ? 16 : WARPS > 4 ? 8 : WARPS > 2 ? 4 : 2"
         return (
             self._w.define("TEAM", "LANES < 32 ? LANES : 32", "threads of a task in one warp"),
@@ -137,12 +134,9 @@ class CpuTotals:
     """Totals over the work-items of a task, through local memory."""
 
     def __init__(self, plan: WritingPlan) -> None:
-        fresh = plan.names.fresh
-        self._plan = plan
+        fresh, self._plan, self._w = plan.names.fresh, plan, plan.words
         totals = [total for loop in plan.all_loops for total in loop.each.totals]
         self._arrays = {total.name: (fresh(f"{total.name}_of_item"), total.type.base) for total in totals}
-        words = {word: fresh(word) for word in ("turn", "count", "away")}
-        self._w = Wording({**words, "LANES": plan.knobs.lanes.name, "TASKS": plan.knobs.tasks.name})
 
     def defines(self) -> tuple[c.Stmt, ...]:
         return ()

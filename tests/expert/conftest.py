@@ -13,4 +13,4 @@ import pytest
 def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("emulated")
     yield folder
-    shutil.rmtree(folder)  # a compiled header is large
+    shutil.rmtree(folder)
