@@ -267,7 +267,7 @@ def test_loops_without_another_are_found_in_one_pass() -> None:
             for (int j = 0; j < 4; j++) { x[j]++; }
         }
     """
-    source = f"__global__ void scale(float *x) {{{body}{'for (;;) x[0]++; ' * 20000}}}\n"
+    source = f"__global__ void blur(float *x) {{{body}{'for (;;) x[0]++; ' * 20000}}}\n"
     site = find_site(replace(problem(), kernel=replace(problem().kernel, text=source)))
     assert not isinstance(site, str), site
     assert [loop.line for loop in site.inner_loops[:3]] == [2, 3, 6]
