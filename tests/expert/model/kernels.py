@@ -29,6 +29,7 @@ def row_problem(
     d: str = "{ min = 1, max = 65536 }",
     before: str = "",
     alias: str = "",
+    many: tuple[int, int] = (512, 32),
 ) -> Problem:
     """A kernel `k(x, out, rows, d)` on rows of floats."""
     head = 'extern "C" __global__ void k(const float *x, float *out, int rows, int d)'
@@ -65,7 +66,7 @@ block = [{", ".join(f'"{part}"' for part in block)}]
 rows = {{ min = 1, max = 65536 }}
 d = {d}
 [workloads]
-many = {{ rows = 512, d = 32 }}
+many = {{ rows = {many[0]}, d = {many[1]} }}
 [accuracy]
 rtol = 1e-3
 atol = 1e-3

@@ -105,6 +105,21 @@ BEYOND = {
         "__shared__ float u[8][16];\n" + TILE + "t[ty][tx] = x[y0];\n"
         "for (int k = 0; k < d; k++) { u[ty][tx] = x[k]; __syncthreads(); } " + OWN + "t[7 - ty][tx];",
         "with no barrier between"),
+    "turns that a thread leaves": (
+        TILE + "float s = 0; for (int k = 0; k < d; k++) { if (k == tx) break; t[ty][tx] = x[k];\n"
+        "__syncthreads(); s += t[ty][tx]; __syncthreads(); } " + OWN + "s;", "turns differently"),
+    "turns that data count": (
+        TILE + "float s = 0; int n = (int)x[x0]; for (int k = 0; k < n; k++) { t[ty][tx] = x[k];\n"
+        "__syncthreads(); s += t[ty][tx]; __syncthreads(); } " + OWN + "s;", "turns differently"),
+    "a place that is left out": (
+        TILE + "for (int j = 0; j < 1; j++) { if (x[j] > 0) break; t[ty][tx + j] = x[j]; }\n"
+        "__syncthreads(); " + OWN + "t[ty][tx];", "as tiles"),
+    "one value in shared memory": (
+        "__shared__ float one;\n" + TILE + "if (tx == 3) one = x[ty]; t[ty][tx] = x[y0]; __syncthreads();\n"
+        + OWN + "t[7 - ty][tx] + one;", "is no array"),
+    "a tile read as vectors": (
+        "__shared__ float u[128];\n" + PLACE + "u[ty * 16 + tx] = x[y0]; __syncthreads();\n"
+        + OWN + "((float2 *)u)[(ty * 16 + tx) / 2].x;", "as tiles"),
     "a sum in the tile": (
         TILE + "t[ty][tx] = 0; __syncthreads(); t[ty][tx] += x[y0]; __syncthreads(); " + OWN + "t[ty][tx];",
         "not followed"),
@@ -150,12 +165,52 @@ def test_a_block_whose_shape_is_a_size_is_left_alone() -> None:
     )
 
 
+HEAD = "__shared__ float row[512]; const int r = blockIdx.x; if (r >= rows) return;\n"
+FILL = "for (int i = threadIdx.x; i < d; i += blockDim.x) row[i] = x[r * d + i];\n"
+EACH = "for (int i = threadIdx.x; i < d; i += blockDim.x) out[r * d + i] = "
+BEFORE = "i > 0 ? row[i - 1] : 0.0f;\n"
+WHOLE = HEAD + FILL + "__syncthreads();\n"
+ROWS = {
+    "neighbours": (
+        WHOLE + EACH + "(i > 0 ? row[i - 1] : 0.0f) + (i + 1 < d ? row[i + 1] : 0.0f);",
+        "(i_2 > 0 ? x[r * d + (i_2 - 1)] : 0.0f) + (i_2 + 1 < d ? x[r * d + (i_2 + 1)] : 0.0f)"),
+    "an edge that repeats": (
+        WHOLE + EACH + "row[max(i - 1, 0)] - row[min(i + 1, d - 1)];", "x[r * d + min(i_2 + 1, d - 1)]"),
+    "all of it": (
+        WHOLE + "for (int i = threadIdx.x; i < d; i += blockDim.x) {\n"
+        "float s = 0; for (int j = 0; j <= i; j++) s += row[j]; out[r * d + i] = s; }", "s += x[r * d + j]"),
+}  # fmt: skip
+ROWS_BEYOND = {
+    "behind its end": WHOLE + EACH + "row[i + 1];",
+    "before its start": WHOLE + EACH + "row[i - 1];",
+    "no barrier": HEAD + FILL + EACH + BEFORE,
+    "what is loaded changes": WHOLE.replace("x[", "out[") + EACH + BEFORE,
+    "threads that leave": WHOLE.replace("r >= rows", "threadIdx.x >= d") + EACH + BEFORE,
+    "half the threads": WHOLE.replace("i += blockDim.x", "i += 512") + EACH + BEFORE,
+    "each thread's own": WHOLE.replace("x[r * d + i]", "x[i] + threadIdx.x") + EACH + BEFORE,
+    "filled twice": WHOLE + EACH + BEFORE + FILL,
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_that_all_threads_read_is_loaded_by_each(name: str) -> None:
+    body, want = ROWS[name]
+    kernel = lifted(row_problem(body, d="{ min = 1, max = 512 }"))
+    assert want in text_of(kernel)
+    assert any("that is read was filled before" in fact.what for fact in kernel.facts)
+
+
+@pytest.mark.parametrize("name", ROWS_BEYOND)
+def test_a_row_that_is_not_proved_whole_is_left_alone(name: str) -> None:
+    assert refusal(row_problem(ROWS_BEYOND[name], d="{ min = 1, max = 512 }"))
+
+
 ZOO = {
     "transpose_tiled": "out[(long long)y * rows + x] = in[(long long)x * cols + y];",
     "heat_tile": "(y + 1 < height ? u[(long long)(y + 1) * width + x] : 0.0f)",
     "conv3x3_tile": "taps[3 * dy + dx]",
     "matmul_tile": "(16 * t + i < k ? b[(long long)(16 * t + i) * n + col] : 0.0f)",
-    "cl_blur_tile": "(col >= 1 ? in[",
+    "cl_blur_tile": "(col >= 1 ? in[(long)row * cols + (col - 1)] : 0.0f)",
 }
 
 

@@ -11,6 +11,9 @@ from tests.expert.random_kernels.elements import Elements, Scope, Value
 from tests.expert.random_kernels.opencl import translated
 from tests.expert.random_kernels.program import Operand, Program
 from tests.expert.random_kernels.teams import Team, flat_team, row_team
+from tests.expert.random_kernels.tiles import generate_tile
+
+TILES = 9  # one kernel of so many has a tile
 
 _HELPERS = (
     "__device__ {inline}float {name}(float a) {{ return a * 2.0f - 1.0f; }}",
@@ -62,6 +65,8 @@ class Drawing:
 
 
 def generate(seed: int) -> Program:
+    if seed % TILES == TILES - 1:
+        return generate_tile(seed)
     rng = random.Random(f"kernel {seed}")
     language = "opencl" if random.Random(f"language {seed}").random() < 0.12 else "cuda"
     elements = Elements(rng, language)

@@ -31,7 +31,7 @@ needs_emulator = pytest.mark.skipif(
     reason="there is no g++, or no CUDA headers",
 )
 _GUARD = 256  # bytes before and behind every array
-_COMPILE = ("g++", "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", f"-I{INCLUDE}")
+_COMPILE = ("g++", "-std=c++17", "-Og", "-w", "-fPIC", "-shared", "-fno-strict-aliasing", f"-I{INCLUDE}")
 
 
 class Stray(AssertionError):

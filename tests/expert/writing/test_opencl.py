@@ -11,6 +11,7 @@ from tests.expert.passes.kernels import CPU as A_CPU
 from tests.expert.writing import models
 from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU, Model, choice
+from tests.expert.writing.test_emulated import of_the_zoo
 from tests.opencl_here import needs_opencl
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
@@ -46,6 +47,7 @@ CASES: list[tuple[Model, Schedule, dict[str, int], dict[str, int]]] = [
     (models.cl_softmax, CPU, {"rows": 9, "d": 7}, {"VEC": 16, "FAST": 1, "LANES": 8}),
     (models.cl_silu_and_mul, FLAT, {"tokens": 3, "d": 64}, {"VEC": 16, "ITEMS": 2, "FAST": 1}),
     (models.cl_silu_and_mul, FLAT, {"tokens": 3, "d": 71}, {"LANES": 16}),
+    (of_the_zoo("cl_blur_tile"), CPU, {"rows": 5, "cols": 131}, {"VEC": 8, "ITEMS": 2, "TASKS": 1}),
     (_silu_rows, CPU, {"tokens": 3, "d": 71}, {"VEC": 16, "ITEMS": 2, "FAST": 1, "TASKS": 1}),
 ]
 

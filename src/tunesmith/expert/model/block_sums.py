@@ -172,7 +172,7 @@ def check_signs(body: Sequence[c.Stmt], types: Mapping[str, c.Type]) -> None:
                 raise OutOfReach(f"'{print_expr(node)}' may be of an unsigned number below zero")
 
 
-class Sums:
+class ThreadSums:
     """Sums of a kernel in numbers of its threads; what an expression comes to is worked out once."""
 
     def __init__(self) -> None:
@@ -215,6 +215,10 @@ def rebuilt(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
     return replace(expr, **changed)
 
 
+def added(one: Sum, other: Sum) -> Sum:
+    return {symbols: one.get(symbols, 0) + other.get(symbols, 0) for symbols in {*one, *other}}
+
+
 def is_at_least_zero(one: Sum, facts: Sequence[Sum], natural: frozenset[str]) -> bool:
     """Whether it follows from one of the facts, each `sum >= 0`, or from that symbols are."""
     for fact in (_NOTHING, *facts):
@@ -247,8 +251,11 @@ class FitPart:
 class Fit:
     parts: tuple[FitPart, ...]
 
-    def expr(self, wide: bool, sizes: Collection[str]) -> c.Expr:
-        """`wide`: in 64 bits, as the source has it. `sizes`: what is multiplied with sums of all others."""
+    def expr(self, wide: str, sizes: Collection[str]) -> c.Expr:
+        """`wide`: the type of 64 bits that the source computes it in, or "".
+
+        `sizes`: what is multiplied with sums of all others.
+        """
         groups: dict[Symbols, Terms] = {}
         for part in self.parts:
             outer = [f for f in part.symbols.factors if walk.names_in(f) <= set(sizes)]
@@ -266,7 +273,7 @@ class Fit:
                 del factors[0]
             if wide:
                 first = isinstance(factors[0], c.Number) and len(factors) > 1
-                factors[first] = c.Cast(c.Type("long long"), factors[first]) if symbols else factors[first]
+                factors[first] = c.Cast(c.Type(wide), factors[first]) if symbols else factors[first]
             done.append(reduce(lambda a, b: c.Binary("*", a, b), factors))
         return reduce(lambda a, b: c.Binary("+", a, b), done) if done else number(0)
 
@@ -375,7 +382,8 @@ class Refit:
     axes: tuple[BoxAxis, ...]
     types: Mapping[str, c.Type]
     sizes: frozenset[str]
-    sums: Sums
+    wide: str  # an integer of 64 bits
+    sums: ThreadSums
 
     def one(self, trees: Sequence[c.Expr], turns: Followed, inner: Sequence[str]) -> c.Expr:
         """What these trees are in common; each turn goes by the one with its number.
@@ -423,7 +431,7 @@ class Refit:
             plain = [_named(tree, part, name) for tree, part in zip(plain, row, strict=True)]
         sums = [(turn, self.sums.at(plain[at], turn.other or turn.numbers)) for at, turn in turns]
         wide = any(INTEGERS[t.base][0] == 8 for tree in trees if (t := integer_type(tree, self.types)))
-        return substitute(fitted(sums, self.axes, inner).expr(wide, self.sizes), held)
+        return substitute(fitted(sums, self.axes, inner).expr(self.wide if wide else "", self.sizes), held)
 
     def _mixed(self, tree: c.Expr, own: frozenset[str]) -> list[c.Expr]:
         found: list[c.Expr] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -35,41 +35,28 @@ from tunesmith.expert.model.facts import Fact
 from tunesmith.expert.model.flat import Flat
 from tunesmith.expert.model.geometry import THREAD, LaunchedKernel
 from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
+from tunesmith.expert.model.surroundings import SurroundedReading, Surroundings
 from tunesmith.expert.model.tidy import structured
 from tunesmith.expert.model.tiles import Tiles
-from tunesmith.space import grammar as size
 
 _AXES = ("blockIdx.x", "blockIdx.y", "blockIdx.z")
 
 
-@dataclass(frozen=True)
-class _Context:
-    """What is around an expression: tests that hold, as sums at least 0, and loops inside the element's."""
-
-    facts: tuple[c.Expr, ...] = ()
-    loops: tuple[c.For, ...] = ()
-
-
 def read_boxes(kernel: LaunchedKernel, source: c.Source) -> tuple[Flat, tuple[Fact, ...]]:
     """Raises OutOfReach where the blocks do not work on boxes."""
-    return _Boxes(kernel, source).read()
+    return _Boxes(kernel, source).flat()
 
 
 _Missing = dict[tuple[tuple[b.Symbols, int], ...], int]  # sums without their number -> the number
 
 
-class _Boxes:
+class _Boxes(SurroundedReading):
     def __init__(self, kernel: LaunchedKernel, source: c.Source) -> None:
         self._kernel, self._normal, self._launch = kernel, kernel.normal, kernel.launch
-        shapes = {scenario.block for scenario in kernel.scenarios}
-        if len(shapes) != 1:
-            raise OutOfReach("the shape of a block is no number")
+        self._language = source.language
         fixed = {n: v for n, v in self._launch.values.items() if n.startswith("blockDim")}
-        self._block = next(iter(shapes))
-        if any(
-            int_value(fixed.get(f"blockDim.{a}", c.Name(""))) != n
-            for a, n in zip("xyz", self._block, strict=True)
-        ):
+        x, y, z = (int_value(fixed.get(f"blockDim.{axis}", c.Name(""))) for axis in "xyz")
+        if x is None or y is None or z is None:
             raise OutOfReach("the shape of a block is no number")
         body = structured(substitute(substitute(self._normal.body, self._normal.definitions), fixed))
         body = fold_statements(body)
@@ -77,14 +64,10 @@ class _Boxes:
             raise OutOfReach("threads of a block cooperate other than by tiles")
         self._check_memory(body)
         b.check_signs(body, self._normal.types)
-        self._threads = list(b.threads_of(self._block))
+        self._threads = list(b.threads_of((x, y, z)))
         normal = self._normal
-        self._types = {**normal.types}
-        self._tiles = Tiles(body, normal.shared, normal.arrays, self._types, self._threads, source)
-        self._natural = frozenset(BUILTINS) | {
-            name for name, node in self._launch.parameters.items() if isinstance(node, size.Variable)
-        }
-        self._sums = b.Sums()
+        self._tiles = Tiles(body, normal.shared, normal.arrays, normal.types, self._threads, source)
+        super().__init__(kernel, self._tiles.body, normal.types)
         self._said: dict[int, list[c.Expr]] = {}  # by tests that the tiles hold
         self._turns: list[b.Turn] = []
         self._tests: list[c.Expr] = []
@@ -108,24 +91,26 @@ class _Boxes:
             if isinstance(node, c.Verbatim | c.Opaque):
                 raise OutOfReach(f"'{node.text.strip()[:60]}' is not understood")
 
-    def read(self) -> tuple[Flat, tuple[Fact, ...]]:
+    def flat(self) -> tuple[Flat, tuple[Fact, ...]]:
         body = self._peeled(self._tiles.body)
         counted = frozenset({*THREAD, *(h.index for loop in self._loops if (h := head_of(loop)))})
-        tests = [part for test in self._tests for part in b.operands(_straight(test))]
+        tests = [part for test in self._tests for part in b.operands(self.straight(test))]
         own = [test for test in tests if walk.names_in(test) <= counted]
         rest = [test for test in tests if test not in own]
         every = b.turns_of(self._loops, own, self._threads)
         self._axes = self._found_axes(body, rest, every)
         bounds, tests = self._bounds(rest)
-        heads = {h.index for n in walk.nodes_in(body) if isinstance(n, c.For) and (h := head_of(n))}
-        self._changing = walk.assigned_in(body) - heads
-        context = _Context()
+        around = Surroundings()
         for test in rest:
-            context = self._with(context, test, True)
-        self._refit = b.Refit(self._axes, self._types, frozenset(self._launch.parameters), self._sums)
-        done = self._block_of(body, context)
+            around = self.where(around, test)
+        wide = "long" if self._language == "opencl" else "long long"
+        sizes = frozenset(self._launch.parameters)
+        self._refit = b.Refit(self._axes, self._types, sizes, wide, self._sums)
+        done = self.block(body, around)
+        if any("@" in name for name in walk.names_in(done)):
+            raise OutOfReach("a tile is read in a way that is not followed")
         for test in reversed(tests):
-            done = (c.If(self._rewritten(test, _Context()), done, line=getattr(body[0], "line", 0)),)
+            done = (c.If(self.rewritten(test, Surroundings()), done, line=getattr(body[0], "line", 0)),)
         return self._flat(done, bounds), self._facts()
 
     # -- the element: guards and turns taken off ------------------------------------------------------
@@ -138,7 +123,7 @@ class _Boxes:
                 break
             changed = walk.assigned_in(before) | set(walk.declared_in(before))
             if isinstance(last, c.If) and not last.otherwise and not walk.names_in(last.condition) & changed:
-                if b.loads(last.condition):
+                if b.loads(last.condition) or walk.assigned_in(last.condition):
                     break
                 self._tests.append(last.condition)
                 body = (*before, *last.then)
@@ -189,7 +174,7 @@ class _Boxes:
         axes = [replace(box, name=walk.fresh_name(box.name, names)) for box, _ in way]
         self._turns = [b.Turn(numbers, place) for numbers, place in zip(every, at, strict=True)]
         self._natural |= {box.name for box in axes}
-        self._types |= {box.name: c.Type("int") for box in axes}
+        self._types = {**self._types, **{box.name: c.Type("int") for box in axes}}
         return tuple(axes)
 
     def _candidates(self, stores: Sequence[c.Expr], tests: Sequence[c.Expr]) -> Iterator[c.Expr]:
@@ -205,7 +190,7 @@ class _Boxes:
             yield from (from_terms(part) for part in by_symbols.values())
         yield from self._normal.definitions.values()
 
-    def _indices(self) -> list[c.Expr]:
+    def _indices(self) -> list[c.Name]:
         return [c.Name(head.index) for loop in self._loops if (head := head_of(loop)) is not None]
 
     def _axis(self, expr: c.Expr, axis: str, every: Sequence[b.Numbers]) -> tuple[int, list[int]] | None:
@@ -295,66 +280,30 @@ class _Boxes:
 
     # -- statements over the box's axes ---------------------------------------------------------------
 
-    def _block_of(self, stmts: Sequence[c.Stmt], context: _Context) -> tuple[c.Stmt, ...]:
-        done: list[c.Stmt] = []
-        for stmt in stmts:
-            outer = walk.map_parts(stmt, lambda expr: self._rewritten(expr, context), lambda body: body)
-            match outer, stmt:
-                case c.If(), c.If(condition=test, then=then, otherwise=otherwise):
-                    then = self._block_of(then, self._with(context, test, True))
-                    otherwise = self._block_of(otherwise, self._with(context, test, False))
-                    outer = replace(outer, then=then, otherwise=otherwise)
-                case c.For(), c.For():
-                    inside = replace(context, loops=(*context.loops, stmt))
-                    head = head_of(stmt)
-                    if head is not None and stmt.condition is not None:
-                        inside = self._with(inside, stmt.condition, True)
-                        first = int_value(head.start)
-                        self._natural |= {head.index} if first is not None and first >= 0 else set()
-                    outer = replace(outer, body=self._block_of(stmt.body, inside))
-                case c.While(), _:
-                    raise OutOfReach.at(stmt.line, "a loop that counts nothing, beside tiles")
-            done.append(outer)
-        return tuple(done)
-
-    def _with(self, context: _Context, test: c.Expr, yes: bool) -> _Context:
-        if b.loads(test) or walk.names_in(test) & self._changing:
-            return context
-        parts = b.operands(_straight(test)) if yes else [test]
-        found = [one for part in parts for one in b.inequalities(part, self._types, yes) or ()]
-        return replace(context, facts=(*context.facts, *found))
-
-    def _rewritten(self, expr: c.Expr, context: _Context) -> c.Expr:
-        moving = {*THREAD, *_AXES, *(name.name for name in self._indices() if isinstance(name, c.Name))}
-        read = self._tiles.read(expr) if isinstance(expr, c.Index) else None
-        if read is not None:
-            return self._held(read, context)
+    def read(self, expr: c.Expr, around: Surroundings) -> c.Expr | None:
+        place = self._tiles.read(expr) if isinstance(expr, c.Index) else None
+        if place is not None:
+            return self._held(place, around)
+        moving = {*THREAD, *_AXES, *(name.name for name in self._indices())}
         if not any("@" in name or name in moving for name in walk.names_in(expr)):
             return expr
         if b.is_index(expr, self._types):
             return self._refit.one([expr], [(0, turn) for turn in self._turns], ())
-        match expr:
-            case c.Ternary(condition=condition, yes=yes, no=no):
-                return c.Ternary(
-                    self._rewritten(condition, context),
-                    self._rewritten(yes, self._with(context, condition, True)),
-                    self._rewritten(no, self._with(context, condition, False)),
-                )
-        return b.rebuilt(expr, lambda part: self._rewritten(part, context))
+        return None
 
-    def _facts_at(self, context: _Context, turn: b.Turn) -> list[b.Sum]:
+    def _facts_at(self, around: Surroundings, turn: b.Turn) -> list[b.Sum]:
         found: list[b.Sum] = []
-        for fact in context.facts:
+        for fact in around.facts:
             try:
                 found.append(self._sums.at(fact, turn.numbers))
             except OutOfReach:
                 continue  # it says nothing that is followed
         return found
 
-    def _held(self, read: tuple[str, int, int, tuple[c.Expr, ...]], context: _Context) -> c.Expr:
+    def _held(self, read: tuple[str, int, int, tuple[c.Expr, ...]], around: Surroundings) -> c.Expr:
         """The value of a tile's place, over the box's axes and the loops around it."""
         used = {name for index in read[3] for name in walk.names_in(index)}
-        loops = [loop for loop in context.loops if (h := head_of(loop)) is not None and h.index in used]
+        loops = [loop for loop in around.loops if (h := head_of(loop)) is not None and h.index in used]
         inner = [head.index for loop in loops if (head := head_of(loop)) is not None]
         trees: list[c.Expr] = []
         turns: list[tuple[int, b.Turn]] = []
@@ -364,7 +313,7 @@ class _Boxes:
             for numbers in b.turns_of(loops, (), [base.numbers]):
                 held = self._tiles.at(read, numbers)
                 turn = b.Turn(numbers, base.at, held.numbers)
-                facts = self._facts_at(context, turn)
+                facts = self._facts_at(around, turn)
                 for must in self._sums_of(held.must, held.numbers):
                     if not b.is_at_least_zero(must, facts, self._natural):
                         raise OutOfReach(
@@ -383,7 +332,7 @@ class _Boxes:
                 turns.append((trees.index(held.value), turn))
                 open_tests.append(missing)
         value = self._refit.one(trees, turns, inner)
-        return self._tested(value, others, turns, open_tests, inner, context)
+        return self._tested(value, others, turns, open_tests, inner, around)
 
     def _sums_of(self, tests: tuple[c.Expr, ...], numbers: b.Numbers) -> list[b.Sum]:
         if id(tests) not in self._said:
@@ -400,7 +349,7 @@ class _Boxes:
         turns: Sequence[tuple[int, b.Turn]],
         open_tests: Sequence[_Missing],
         inner: Sequence[str],
-        context: _Context,
+        around: Surroundings,
     ) -> c.Expr:
         """The value where the tests hold that no reader is sure of; what else stands there elsewhere."""
         forms = list(dict.fromkeys(form for missing in open_tests for form in missing))
@@ -421,7 +370,7 @@ class _Boxes:
             fit = b.fitted(sums, self._axes, inner)
             for (_, turn), missing in zip(turns, open_tests, strict=True):
                 sure = form not in missing
-                facts = self._facts_at(context, turn) if sure else []
+                facts = self._facts_at(around, turn) if sure else []
                 if sure and not b.is_at_least_zero(fit.at(turn, self._axes), facts, self._natural):
                     raise OutOfReach("a tile's border is tested otherwise than its inside")
             tests.append(fit.test())
@@ -429,17 +378,3 @@ class _Boxes:
         for test in tests[1:]:
             joined = c.Binary("&&", joined, test)
         return c.Ternary(joined, value, other)
-
-
-def _straight(test: c.Expr) -> c.Expr:
-    """`!(a || b)` as `!a && !b`, comparisons turned round."""
-    match test:
-        case c.Unary(op="!", operand=c.Binary(op="||", left=left, right=right)):
-            return c.Binary("&&", _straight(c.Unary("!", left)), _straight(c.Unary("!", right)))
-        case c.Unary(op="!", operand=c.Binary(op=op, left=left, right=right)) if op in OPPOSITE:
-            return c.Binary(OPPOSITE[op], left, right)
-        case c.Unary(op="!", operand=c.Unary(op="!", operand=inner)):
-            return _straight(inner)
-        case c.Binary(op="&&", left=left, right=right):
-            return c.Binary("&&", _straight(left), _straight(right))
-    return test

@@ -16,9 +16,10 @@ from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.boxes import read_boxes
+from tunesmith.expert.model.broadcast import with_rows_read_again
 from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
-from tunesmith.expert.model.facts import facts_of, order_free
+from tunesmith.expert.model.facts import Fact, facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.kernel import (
     Each,
@@ -201,8 +202,13 @@ class _Lifting:
         except OutOfReach as stop:
             if not any(declare.is_array for declare in normal.shared.values()):
                 raise
-            launched = replace(launched, normal=plain)
-            reading = self._with_tiles(launched, stop)
+            again = self._with_rows(launched)
+            if again is None:
+                launched = replace(launched, normal=plain)
+                reading = self._with_tiles(launched, stop)
+            else:
+                launched, reading = again
+                reading = replace(reading, reach=(*reading.reach, *reach))
         check_reach(reading, geometry.every_scenario(self._problem, launch.parameters))
         kernel = self._model(reading, launched)
         return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
@@ -254,6 +260,28 @@ class _Lifting:
         check_pointers(normal, self._source)
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
+
+    def _with_rows(
+        self, kernel: geometry.LaunchedKernel
+    ) -> tuple[geometry.LaunchedKernel, KernelReading] | None:
+        """Rows in shared memory that all threads of a block read: loaded by each."""
+        found = with_rows_read_again(kernel, self._source)
+        if found is None:
+            return None
+        found = replace(found, loops=geometry.strided_loops(found.normal, kernel.scenarios[-1]))
+        rows = sorted(kernel.normal.shared.keys() - found.normal.shared.keys())
+        facts = tuple(
+            Fact(
+                f"every place of '{row}' that is read was filled before",
+                "proved",
+                f"line {kernel.normal.shared[row].line}",
+            )
+            for row in rows
+        )
+        try:
+            return found, replace(self._read(found), facts=facts)
+        except OutOfReach:
+            return None
 
     def _with_tiles(self, kernel: geometry.LaunchedKernel, before: OutOfReach) -> KernelReading:
         """Threads that fill tiles for each other; `before`: why they were not read otherwise."""

@@ -41,7 +41,7 @@ def is_barrier(stmt: c.Stmt) -> bool:
 
 
 @dataclass(frozen=True)
-class Write:
+class TileWrite:
     array: str
     indices: tuple[c.Expr, ...]
     value: c.Expr
@@ -78,8 +78,10 @@ class Segment:
         return f"{array}@{self.cycle}@{self.at}"
 
 
-def segments_of(body: Sequence[c.Stmt], loop: c.For | None = None, cycle: int = 0) -> list[Segment]:
-    """The kernel cut at its barriers, which every thread of a block comes to."""
+def segments_of(
+    body: Sequence[c.Stmt], own: frozenset[str], loop: c.For | None = None, cycle: int = 0
+) -> list[Segment]:
+    """The kernel cut at its barriers, which every thread of a block comes to; `own`: a thread's variables."""
     done: list[Segment] = []
     here: list[c.Stmt] = []
     at = 0
@@ -92,17 +94,20 @@ def segments_of(body: Sequence[c.Stmt], loop: c.For | None = None, cycle: int = 
         if is_barrier(stmt):
             at += 1
         elif isinstance(stmt, c.For) and loop is None:
-            done += _cycle(stmt, 1 + max((s.cycle for s in done), default=0))
+            done += _cycle(stmt, own, 1 + max((s.cycle for s in done), default=0))
         else:
             raise OutOfReach.at(stmt.line, "not every thread of a block comes to the barrier")
     return [*done, Segment(tuple(here), at, cycle, loop)]
 
 
-def _cycle(loop: c.For, cycle: int) -> list[Segment]:
+def _cycle(loop: c.For, own: frozenset[str], cycle: int) -> list[Segment]:
     head = head_of(loop)
-    if head is None or any(walk.names_in(part) & THREAD for part in (head.start, head.stop, head.step)):
+    uniform = head is not None and not any(
+        walk.names_in(part) & (THREAD | own) for part in (head.start, head.stop, head.step)
+    )
+    if not uniform or any(isinstance(node, c.Jump | c.Return) for node in walk.nodes_in(loop.body)):
         raise OutOfReach.at(loop.line, "a loop with barriers turns differently for different threads")
-    found = segments_of(loop.body, loop, cycle)
+    found = segments_of(loop.body, own, loop, cycle)
     first, last = found[0].body, found[-1].body
     if walk.stored_in(first) & walk.names_in(last) or walk.stored_in(last) & walk.names_in(first):
         # What ends a turn and what starts the next have no barrier between them.
@@ -124,7 +129,7 @@ class Tiles:
     ) -> None:
         self.shared, self._arrays, self._types, self._threads = shared, arrays, types, threads
         self._program, self._source = Program.of(source), source
-        self._segments = segments_of(body)
+        self._segments = segments_of(body, frozenset({*walk.declared_in(body), *walk.assigned_in(body)}))
         self._check_segments()
         self._unknown = {*walk.declared_in(body), *walk.assigned_in(body), *walk.stored_in(body), *shared}
         self._held: dict[tuple[str, int, int, int], Held] = {}  # array, cycle, segment, place
@@ -153,8 +158,10 @@ class Tiles:
 
     def _check_segments(self) -> None:
         """A tile is filled, then read: never both between two barriers, nor in and out of one loop."""
-        for array in self.shared:
+        for array, declare in self.shared.items():
             name = frozenset({array})
+            if not declare.is_array and any(name & walk.names_in(s.body) for s in self._segments):
+                raise OutOfReach(f"'{array}' in shared memory is no array")
             written = {(s.cycle, s.at) for s in self._segments if name & walk.stored_in(s.body)}
             read = {(s.cycle, s.at) for s in self._segments if name & walk.names_in(_stripped(s.body, name))}
             if written & read:
@@ -170,8 +177,8 @@ class Tiles:
     # -- writes -------------------------------------------------------------------------------------
 
     def _fill(self, segment: Segment, env: dict[str, c.Expr]) -> None:
-        found: dict[tuple[str, int], list[tuple[Write, b.Numbers]]] = {}
-        forms: dict[tuple[int, ...], tuple[list[tuple[Write, b.Numbers]], Held]] = {}
+        found: dict[tuple[str, int], list[tuple[TileWrite, b.Numbers]]] = {}
+        forms: dict[tuple[int, ...], tuple[list[tuple[TileWrite, b.Numbers]], Held]] = {}
         for write in self._writes(segment.body, env, (), ()):
             counted = {*THREAD, *(h.index for loop in write.loops if (h := head_of(loop)))}
             own: list[c.Expr] = []
@@ -201,7 +208,7 @@ class Tiles:
                 held = self._joined(writes)
             self._held[array, segment.cycle, segment.at, place] = replace(held, numbers=writes[-1][1])
 
-    def _joined(self, writes: Sequence[tuple[Write, b.Numbers]]) -> Held:
+    def _joined(self, writes: Sequence[tuple[TileWrite, b.Numbers]]) -> Held:
         """What one thread leaves at a place, one write after the other."""
         held: Held | None = None
         for write, numbers in writes:
@@ -255,7 +262,7 @@ class Tiles:
         env: dict[str, c.Expr],
         tests: tuple[c.Expr, ...],
         loops: tuple[c.For, ...],
-    ) -> Iterator[Write]:
+    ) -> Iterator[TileWrite]:
         for stmt in stmts:
             if not walk.stored_in((stmt,)) & set(self.shared) and isinstance(stmt, c.For | c.While):
                 for name in walk.assigned_in((stmt,)):
@@ -289,7 +296,8 @@ class Tiles:
                 case _:
                     for name in walk.assigned_in((stmt,)):
                         env.pop(name, None)
-                    if walk.stored_in((stmt,)) & set(self.shared) or isinstance(stmt, c.Verbatim):
+                    leaves = isinstance(stmt, c.Verbatim | c.Jump | c.Return)
+                    if leaves or walk.stored_in((stmt,)) & set(self.shared):
                         raise OutOfReach.at(
                             stmt.line, "shared memory is written in a way that is not followed"
                         )
@@ -303,7 +311,7 @@ class Tiles:
         env: Mapping[str, c.Expr],
         tests: tuple[c.Expr, ...],
         loops: tuple[c.For, ...],
-    ) -> Write:
+    ) -> TileWrite:
         found = indices_of(substitute(target, env))
         if found is None or op != "=":
             raise OutOfReach.at(stmt.line, "shared memory is written in a way that is not followed")
@@ -315,7 +323,7 @@ class Tiles:
             raise OutOfReach.at(stmt.line, f"the type of what '{array}' holds is not known")
         if kind.base != own.base:
             value = c.Cast(c.Type(own.base), value)
-        return Write(array, indices, value, tests, loops, stmt.line)
+        return TileWrite(array, indices, value, tests, loops, stmt.line)
 
     def _check_value(self, part: c.Expr, array: str, line: int, loops: Sequence[c.For]) -> None:
         """What may be computed later, by another thread, and be the same."""
@@ -376,7 +384,8 @@ def _alive(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
             case c.Evaluate(expr=c.Assign(target=c.Name(name=name), value=value)) if name in unread:
                 return stmt if effects_of(value) & ~_ONLY_VALUES else ()
             case c.If(then=(), otherwise=()) | c.For(body=()):
-                return ()
+                own = {part.name for part in getattr(stmt, "init", ()) if isinstance(part, c.Declare)}
+                return stmt if walk.assigned_in((stmt,)) - own else ()
         return stmt
 
     shorter = walk.map_statements(stmts, None, one)

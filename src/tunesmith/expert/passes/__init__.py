@@ -31,6 +31,7 @@ from tunesmith.expert.passes.ring import ring
 from tunesmith.expert.passes.rows import rows
 from tunesmith.expert.passes.split import split
 from tunesmith.expert.passes.tasks import tasks
+from tunesmith.expert.passes.tile import tile
 from tunesmith.expert.passes.unroll import unroll, unroll_text
 from tunesmith.expert.passes.vector import vector
 from tunesmith.problem.template import Remedy
@@ -53,7 +54,7 @@ __all__ = [
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
-    *(redundant, rows, beside, lanes, tasks, vector, items, split, keep),
+    *(redundant, rows, beside, lanes, tasks, vector, items, split, keep, tile),
     *(convert, reciprocal, fast, divide, hints, persistent, blocking, ring, bake),
     *(unroll, bounds, registers, flags),
 )

@@ -56,6 +56,8 @@ def ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> Templa
         return "there is no loop whose next chunk could be copied ahead"
     if "lanes" not in schedule:
         return "no loop is shared among threads"
+    if "tile" in schedule:
+        return "what would be copied ahead goes through tiles"
     choice = ParameterChoice(name, STAGES, 0)
     plan = planned(draft, context, ring=choice)
     if isinstance(plan, str):

@@ -10,7 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tunesmith.csource.nodes import Expr
+from tunesmith.csource.nodes import Binary, Expr, Type
+from tunesmith.csource.snippets import expr
+from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import terms
 from tunesmith.expert.model.kernel import Each, Step, all_steps, names_in_steps, own_parts, step_lists
@@ -41,6 +43,20 @@ class Buffer:
     table: str = ""  # of rows of packs, where tasks that are taken at once differ in what they hold
     row: int = 0  # in the table, behind the task's own
     span: int = 0  # rows that the table has beside one for each task
+
+
+@dataclass(frozen=True)
+class SharedRow:
+    """What a loop leaves for a later one in shared memory; it lives as long as its task."""
+
+    name: str
+    type: Type
+    extent: Expr  # elements: as far as the loops that use it go
+    size: int  # bytes of each; 0 where they are not known
+
+    @property
+    def bytes(self) -> Expr:
+        return expr("(extent * size + 15) / 16 * 16", extent=self.extent, size=integer(self.size))
 
 
 @dataclass(frozen=True)
@@ -90,6 +106,16 @@ def planned_loops(given: Given, blocking: Blocking) -> tuple[LoopPlan, ...]:
             for loop in _kept([loops[each.number] for each in row], given):
                 loops[loop.each.number] = loop
     return tuple(_with_copies(_with_tables(loop, blocking), given) for loop in loops)
+
+
+def shared_rows(given: Given, loops: Sequence[LoopPlan]) -> tuple[SharedRow, ...]:
+    found = []
+    for staged in given.kernel.staged:
+        stops = [loop.each.stop for loop in loops if staged.name in names_in(loop.each.body)]
+        extent = stops[0] if stops else Binary("-", loops[0].each.stop, loops[0].each.start)
+        size = (byte_size(staged.type.base) or 0) * staged.width
+        found.append(SharedRow(staged.name, staged.type, extent, size))
+    return tuple(found)
 
 
 def _plan_loop(each: Each, given: Given) -> LoopPlan:

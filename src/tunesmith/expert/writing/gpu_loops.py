@@ -50,7 +50,8 @@ class GpuLoops(ElementLoops):
         return "", ""
 
     def before(self) -> list[str]:
-        return [packs(self._plan, self.copies())] if any(loop.packs for loop in self._plan.all_loops) else []
+        used = any(loop.packs for loop in self._plan.all_loops) or "tile" in self._plan.draft.schedule
+        return [packs(self._plan, self.copies())] if used else []
 
     # -- the loop -----------------------------------------------------------------------------------
 

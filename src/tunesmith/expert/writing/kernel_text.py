@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_kernel
-from tunesmith.csource.snippets import chained, code, expr
-from tunesmith.csource.types import byte_size, integer
+from tunesmith.csource.snippets import chained, code
 from tunesmith.csource.walk import commented, names_in
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
 from tunesmith.expert.writing.comments import SourceComments, at_line
@@ -20,7 +19,8 @@ from tunesmith.expert.writing.nest import LoopAxis
 from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
-from tunesmith.expert.writing.rules import Baked, staged_extent
+from tunesmith.expert.writing.rules import Baked
+from tunesmith.expert.writing.tile import TileText
 
 
 class KernelText:
@@ -50,7 +50,7 @@ class KernelText:
             *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
             *self._baked.declare(),
             *self.loops.declare(),
-            *(self._steps(plan.kernel.steps, scope) if plan.is_flat else self._over_tasks(scope)),
+            *self._work(scope),
         )
         parameters = tuple(self._baked.parameter(p) for p in self._parameters())
         macros = names_in(self.defines())
@@ -59,6 +59,12 @@ class KernelText:
             function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)
         )
         return print_kernel(made, self._head(), plan.language)
+
+    def _work(self, scope: set[str]) -> tuple[c.Stmt, ...]:
+        if "tile" in self._plan.draft.schedule:
+            return TileText(self._plan, self._fast).text()
+        is_flat, steps = self._plan.is_flat, self._plan.kernel.steps
+        return self._steps(steps, scope) if is_flat else self._over_tasks(scope)
 
     def _head(self) -> str:
         knobs = self._plan.knobs
@@ -98,7 +104,7 @@ class KernelText:
             several.append("SPLIT")
         body = (
             *self._task_names(type_),
-            *self._staged_rows(),
+            *self._shared_rows(),
             *self._steps(plan.kernel.steps, scope | {task.name for task in plan.kernel.tasks}),
         )
         first, step = (w.expr(text, T=type_) for text in ("(T)TASK_BLOCK * TASKS", "(T)TASK_BLOCKS * TASKS"))
@@ -140,26 +146,22 @@ class KernelText:
             done += _named("unsigned int", task.count, count)
         return tuple(done)
 
-    def _staged_rows(self) -> tuple[c.Stmt, ...]:
-        plan, w = self._plan, self._w
-        if not plan.kernel.staged:
+    def _shared_rows(self) -> tuple[c.Stmt, ...]:
+        plan, w, blocking = self._plan, self._w, self._plan.blocking
+        if not plan.shared:
             return ()
         done = [*w.code("extern __shared__ __align__(16) unsigned char kept_bytes[];")]
         before = w.expr("kept_bytes + RING_BYTES" if self.loops.ring else "kept_bytes")
-        tasks = w.expr("TASKS")
-        for staged in plan.kernel.staged:
-            extent, size = staged_extent(plan, staged.name), (byte_size(staged.type.base) or 0) * staged.width
-            bytes_ = expr("(extent * size + 15) / 16 * 16", extent=extent, size=integer(size))
-            at = w.expr("before + threadIdx.y * bytes_", before=before, bytes_=bytes_)
-            if plan.blocking.task is None:
-                done += code("T *own = (T *)at;", T=staged.type.base, own=staged.name, at=at)
-                before = w.expr("before + TASKS * bytes_", before=before, bytes_=bytes_)
+        for row in plan.shared:
+            at = w.expr("before + threadIdx.y * size", before=before, size=row.bytes)
+            if blocking.task is None:
+                done += code("T *own = (T *)at;", T=row.type.base, own=row.name, at=at)
+                before = w.expr("before + TASKS * size", before=before, size=row.bytes)
                 continue
-            mine = plan.blocking.words.expr("at + r * TASKS * bytes_", at=at, TASKS=tasks, bytes_=bytes_)
-            pointer = c.Type(staged.type.base, 1)
-            done += plan.blocking.declared(c.Declare(pointer, staged.name, c.Cast(pointer, mine)))
-            text = "before + BLOCKED * TASKS * bytes_"
-            before = plan.blocking.words.expr(text, before=before, TASKS=tasks, bytes_=bytes_)
+            mine = blocking.words.expr("at + r * TASKS * size", at=at, size=row.bytes)
+            pointer = c.Type(row.type.base, 1)
+            done += blocking.declared(c.Declare(pointer, row.name, c.Cast(pointer, mine)))
+            before = w.expr("before + BLOCKED * TASKS * size", before=before, size=row.bytes)
         kept = w.when("!KEEP" if plan.keeps_staged else "", done)
         return commented(kept, (c.Comment("What a loop leaves for a later one."),))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from tunesmith.csource.nodes import Number
 from tunesmith.expert.model.kernel import Each, TemplateDraft
 from tunesmith.expert.writing.blocking import Blocking
-from tunesmith.expert.writing.buffers import LoopPlan, planned_loops
+from tunesmith.expert.writing.buffers import LoopPlan, SharedRow, planned_loops, shared_rows
 from tunesmith.expert.writing.given import Given
 from tunesmith.expert.writing.naming import Unwritable, wide
 from tunesmith.expert.writing.sites import length_of_all, runs
@@ -19,6 +19,7 @@ class WritingPlan(Given):
     blocking: Blocking = field(default_factory=Blocking)
     all_loops: tuple[LoopPlan, ...] = ()  # by their numbers
     beside: tuple[tuple[LoopPlan, ...], ...] = ()  # loops that may run side by side
+    shared: tuple[SharedRow, ...] = ()
 
     def index_type(self, loop: LoopPlan) -> str:
         """An int, unless a step beyond the end could overflow it."""
@@ -45,7 +46,7 @@ class WritingPlan(Given):
     def keeps_staged(self) -> bool:
         """Whether nothing is left in shared memory once rows are kept."""
         kept = {key[0] for loop in self.all_loops for key in loop.kept}
-        return self.keeps and all(staged.name in kept for staged in self.kernel.staged)
+        return self.keeps and all(row.name in kept for row in self.shared)
 
     def loop(self, each: Each) -> LoopPlan:
         return self.all_loops[each.number]
@@ -62,7 +63,8 @@ def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
         blocking = Blocking.of(given)
     loops = planned_loops(given, blocking)
     known = {field.name: getattr(given, field.name) for field in fields(given)}
-    return WritingPlan(**known, blocking=blocking, all_loops=loops, beside=side_by_side(given, loops))
+    beside, shared = side_by_side(given, loops), shared_rows(given, loops)
+    return WritingPlan(**known, blocking=blocking, all_loops=loops, beside=beside, shared=shared)
 
 
 def side_by_side(given: Given, loops: tuple[LoopPlan, ...]) -> tuple[tuple[LoopPlan, ...], ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.nodes import Alternative, Binary, Expr, Name, Parameter, Stmt
+from tunesmith.csource.nodes import Alternative, Expr, Name, Parameter, Stmt
 from tunesmith.csource.snippets import code
-from tunesmith.csource.types import byte_size, is_integer
+from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing.bulk import bulk_rules
@@ -18,6 +18,7 @@ from tunesmith.expert.writing.plan import WritingPlan, make_plan
 from tunesmith.expert.writing.ring import ring_bytes, ring_rules
 from tunesmith.expert.writing.sites import length_of_all
 from tunesmith.expert.writing.sizes import factors
+from tunesmith.expert.writing.tile import tile_grid, tile_of, tile_rules
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, unparse
 from tunesmith.space.grammar import product_text
@@ -81,7 +82,7 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
         if knobs.beside.is_parameter:
             require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
-    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan)]
+    rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan), *tile_rules(plan)]
     if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")
     return rules
@@ -116,6 +117,9 @@ def _multiples(plan: WritingPlan) -> list[str]:
 
 
 def grid(plan: WritingPlan) -> list[str]:
+    tiled = tile_of(plan)
+    if tiled is not None:
+        return tile_grid(plan, tiled)
     found = _grid(plan)
     axes: list[str] = []
     for task in plan.outer:
@@ -202,15 +206,14 @@ def shared_bytes(plan: WritingPlan) -> str | None:
 
 
 def _staged_bytes(plan: WritingPlan) -> str | None:
-    if not plan.kernel.staged:
+    if not plan.shared:
         return None
     total: list[str] = []
-    for staged in plan.kernel.staged:
-        size = byte_size(staged.type.base)
-        extent = plan.sizes.text(staged_extent(plan, staged.name))
-        if size is None or extent is None:
-            raise Unwritable(f"the size of what is staged in {staged.name} is not known")
-        total.append(f"round_up({grouped(extent)} * {size * staged.width}, 16)")
+    for row in plan.shared:
+        extent = plan.sizes.text(row.extent)
+        if not row.size or extent is None:
+            raise Unwritable(f"the size of what is staged in {row.name} is not known")
+        total.append(f"round_up({grouped(extent)} * {row.size}, 16)")
     each = " + ".join(total)
     tasks = plan.knobs.tasks.size_text
     several = [text for text in (tasks, plan.knobs.blocking.size_text) if text != "1"]
@@ -218,14 +221,6 @@ def _staged_bytes(plan: WritingPlan) -> str | None:
     if plan.knobs.keep.is_parameter and plan.keeps_staged:
         return f"(0 if {plan.knobs.keep.name} else {whole})"
     return whole
-
-
-def staged_extent(plan: WritingPlan, name: str) -> Expr:
-    """How many elements the array has for one task: as far as the loops that use it go."""
-    for loop in plan.all_loops:
-        if name in names_in(loop.each.body):
-            return loop.each.stop
-    return Binary("-", plan.all_loops[0].each.stop, plan.all_loops[0].each.start)
 
 
 # -- sizes as constants of a build: which parameters of the kernel, and how they read in its code ---

@@ -132,6 +132,8 @@ def about(plan: WritingPlan) -> list[str]:
     """What the file is, for whoever opens it."""
     if plan.is_flat:
         how = "Elements stand alone: blocks take runs of them, threads neighbouring vectors of a run."
+    elif "tile" in plan.draft.schedule:
+        how = "A block takes a tile: along one axis into shared memory, along another out of it."
     else:
         over = ", ".join(task.name for task in plan.kernel.tasks)
         how = f"A task is one ({over}); {plan.knobs.lanes.name} threads share it."
