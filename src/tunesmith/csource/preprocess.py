@@ -110,7 +110,7 @@ class _Preprocessor:
         self._waiting: list[Token] = []  # not yet expanded: a macro's arguments may go over lines
 
     def note_versions(self) -> None:
-        self._own_versions = {name: macro for name, macro in self._macros.items() if "_VER" in name}
+        self._own_versions = {name: macro for name, macro in self._macros.items() if "CUDACC_VER" in name}
 
     def take(self, token: Token) -> None:
         if token.kind != "directive":
