@@ -11,7 +11,7 @@ from tests.cuda_here import needs_nvrtc
 from tests.expert.passes.kernels import CPU
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.expert.author import ExpertAuthor
+from tunesmith.expert.author import ExpertAuthor, catalogue
 from tunesmith.expert.passes import PARAMETERS
 from tunesmith.expert.planning import SHARING, next_round
 from tunesmith.lab.runner import unit_of
@@ -73,6 +73,7 @@ def test_each_example_is_read_and_gets_the_moves_it_needs(name: str) -> None:
     problem = problem_of(name)
     found = written(problem, *EVERY)
     assert HAVE[name] <= set(found.moves), dict(found.refused)
+    _is_kept_by_a_person(found.text, template_of(problem, found))
     assert not any("beyond the expert" in note for note in found.notes)
     assert set(found.moves).isdisjoint(name for name, _ in found.refused)
     assert {*found.moves, *(name for name, _ in found.refused)} == set(EVERY)
@@ -132,8 +133,8 @@ def test_a_move_that_is_left_out_stays_at_its_default() -> None:
     problem = problem_of("cuda/per_token_group_quant_fp8")
     found = written(problem, "vector")
     assert found.moves == ("vector",)
-    domains = {param.name: param.values for param in template_of(problem, found).space.params}
-    assert (domains["LANES"], domains["TASKS"]) == ((16,), (16,))
+    assert [param.name for param in template_of(problem, found).space.params] == ["VEC"]
+    assert "#define LANES 16\n#define TASKS 16\n" in found.text  # no choice, and no parameter
 
 
 def test_a_kernel_beyond_the_expert_keeps_its_text_and_says_why_and_where() -> None:
@@ -155,7 +156,16 @@ def test_no_kernel_of_the_zoo_is_too_much(name: str) -> None:
     problem = problem_of(name)
     found = ExpertAuthor().write(Refactoring(EVERY), problem, device_of(problem))
     assert isinstance(found, Written), found
-    assert template_of(problem, found).space.params
+    template = template_of(problem, found)
+    assert template.space.params
+    _is_kept_by_a_person(found.text, template)
+
+
+def _is_kept_by_a_person(text: str, template: Template) -> None:
+    header = text[: text.index("// ///\n")].splitlines()
+    assert len(header) + 1 <= 40
+    assert max(map(len, header)) <= 120
+    assert all(len(param.values) > 1 for param in template.space.params)
 
 
 @pytest.mark.parametrize(
@@ -190,3 +200,17 @@ def test_several_launches_and_foreign_languages_are_declined_or_left_alone() -> 
     found = ExpertAuthor().write(Refactoring(EVERY), foreign, GPU)
     assert isinstance(found, Declined)
     assert "not metal" in found.reason
+
+
+def test_numbers_of_the_text_that_stay_in_the_template_are_offered_by_themselves() -> None:
+    problem = problem_of("int8_dynamic_quant")
+    available, _ = ExpertAuthor().available(problem, GPU)
+    assert {"lanes", "knobs"} <= set(available)
+    (offer,) = [one for one in catalogue(problem, GPU).offers if one.name == "knobs"]
+    assert "Only by itself" in offer.about
+    assert offer.parameters[0].startswith("KNOB_kThreads = ")
+    for name, reason in (("softmax", "other moves set it"), ("cuda/rmsnorm", "no number of the text")):
+        available, refused = ExpertAuthor().available(problem_of(name), GPU)
+        assert "knobs" not in available
+        assert reason in dict(refused)["knobs"]
+        assert reason in dict(catalogue(problem_of(name), GPU).refused)["knobs"]

@@ -67,6 +67,6 @@ def test_rounds_are_passed_on_with_their_scores_and_what_was_idle(monkeypatch: p
     assert third.score > (first.score or 0.0)
     assert third.distance is None, "nothing was profiled"
     reasons = [d.reason for d in state.decided if d.decision == "refactor"]
-    assert reasons[0] == "from the original; tried next: vector"
-    assert reasons[2] == "from template 1; tried next: keep"
+    assert reasons[0] == "from the original; tried next: vector (wide loads and stores)"
+    assert reasons[2] == "from template 1; tried next: keep (a row kept in registers between passes)"
     assert [d.candidate for d in state.decided if d.decision == "refactor"] == ["", "1", "1"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tunesmith.expert.passes import LOCAL_MOVES, MOVES
+from tunesmith.expert.passes import LOCAL_MOVES, MOVES, in_words
 from tunesmith.expert.planning import FIRST, ORDER, RoundResult, idle_moves, next_round, rank
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
@@ -150,3 +150,18 @@ def test_a_move_is_idle_where_every_winner_keeps_the_default_and_nothing_says_ot
     assert idle_moves(moves, default, [default], [effect("FAST_", 0, 1, 0.9)]) == ("hints", "bake")
     assert idle_moves(moves, default, [default], [effect("BAKE", 0, 1, 1.4)]) == ("fast", "hints", "bake")
     assert idle_moves(moves, default, [], []) == ()
+
+
+def test_the_own_text_of_a_kernel_that_is_read_has_a_round_by_itself_at_the_end() -> None:
+    available = ("lanes", "tasks", "knobs")
+    assert next_round((), (), available) == ("lanes", "tasks")
+    first = RoundResult(("lanes", "tasks"), LOG2)
+    assert next_round((first,), (), available) == ("knobs",)
+    for score in (None, LOG2 / 2, 2 * LOG2):
+        assert "every move" in reason_after(first, RoundResult(("knobs",), score), available=available)
+
+
+def test_moves_are_named_with_what_they_do() -> None:
+    assert in_words("vector") == "vector (wide loads and stores)"
+    assert in_words("bounds") == "bounds (`__launch_bounds__`)"
+    assert in_words("somebody else's") == "somebody else's"

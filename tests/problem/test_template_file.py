@@ -543,3 +543,37 @@ def test_any_line_may_hold_anything(data: st.DataObject) -> None:
         lines[at] = data.draw(st.sampled_from([drawn, "", f"// other = {data.draw(PIECES)}", lines[at][:-1]]))
     with suppress(BadInput):
         parse("\n".join(lines))
+
+
+def test_short_entries_may_share_a_line() -> None:
+    problem = a_problem()
+    old = '// [require]\n// whole = "d % (8 * VEC) == 0"\n'
+    assert old in SAMPLE
+    rules = '// all = [{ whole = "d % (8 * VEC) == 0", few = "VEC <= 4" }, { some = "d > 8" }]\n'
+    lines = "// [require]\n" + rules + '// long = """d > 1\n//         and rows > 0"""\n'
+    template = a_template(problem, SAMPLE.replace(old, lines))
+    found = {c.name: c.expr.text for c in template.space.constraints}
+    assert found == {
+        "whole": "d % (8 * VEC) == 0",
+        "few": "VEC <= 4",
+        "some": "d > 8",
+        "long": "d > 1 and rows > 0",
+    }
+    for wrong, words in (
+        ('// all = ["VEC <= 4"]\n', "all must be a list of tables"),
+        ('// few = "VEC < 4"\n// all = [{ few = "VEC <= 4" }]\n', "few is there twice"),
+    ):
+        with pytest.raises(BadInput) as caught:
+            a_template(problem, SAMPLE.replace(old, f"// [require]\n{wrong}"))
+        assert words in str(caught.value)
+
+
+def test_defines_under_a_parameter_are_zero_without_it() -> None:
+    problem = a_problem()
+    text = SAMPLE.replace(
+        "// [launch]\n", '// [defines]\n// VEC = { D_CONST = "d", TWICE = "2 * d" }\n// [launch]\n'
+    )
+    text = text.replace("int k = BLOCK * VEC;", "int k = BLOCK * VEC + D_CONST + TWICE;")
+    found = dict(a_template(problem, text).defines)
+    assert [found[name].evaluate({"VEC": 2, "d": 24}) for name in ("D_CONST", "TWICE")] == [24, 48]
+    assert [found[name].evaluate({"VEC": 0, "d": 24}) for name in ("D_CONST", "TWICE")] == [0, 0]

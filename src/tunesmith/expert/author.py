@@ -11,26 +11,29 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TypeVar
 
+from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
 from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.obstacles import with_change
 from tunesmith.expert.model.words import explain_lines, fact_lines
-from tunesmith.expert.passes import LOCAL_MOVES, MOVES, PARAMETERS, REMEDIES, Context, Move, is_of
-from tunesmith.expert.passes.local_draft import find_site, start, template_text, whole_text
+from tunesmith.expert.passes import LOCAL_MOVES, MOVES, OWN_TEXT, PARAMETERS, REMEDIES, Context, Move, is_of
+from tunesmith.expert.passes.local_draft import LocalDraft, find_site, start, template_text, whole_text
+from tunesmith.expert.passes.port import Noted
 from tunesmith.expert.writing import Unwritable, write
 from tunesmith.expert.writing.write import declared, unused
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.template_source import used_words
 from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 
 BASE = ("lanes", "tasks")  # the writer needs these to share the work as the original does
-OWN_TEXT = ("knobs",)  # asked for alone: the text's own choices, of a kernel that can be read as well
-_Any = TypeVar("_Any")
+_Any = TypeVar("_Any", bound=Noted)
 _Refusals = list[tuple[str, str]]
+_Reasons = tuple[tuple[str, str], ...]
 _Page = tuple[str, TemplateDraft, _Refusals]  # the template written, and moves that did not apply
 
 
@@ -55,7 +58,29 @@ class ExpertAuthor:
         written = self.write(Refactoring(every), problem, device)
         if isinstance(written, Declined):
             return (), tuple((name, written.reason) for name in every)
-        return written.moves, written.refused
+        own = self.own_text(written, problem, device)
+        if isinstance(own, Written):
+            refused = tuple(pair for pair in written.refused if pair[0] not in own.moves)
+            return (*written.moves, *own.moves), refused
+        return written.moves, _said_of(OWN_TEXT, own, written.refused)
+
+    def own_text(self, written: Written, problem: Problem, device: Device) -> Written | str:
+        """Of a kernel that is written anew, the template of its own text; or why there is none."""
+        if any(name in OWN_TEXT for name in written.moves) or isinstance(read(problem), str):
+            return ""
+        own = self.write(Refactoring(OWN_TEXT), problem, device)
+        if isinstance(own, Declined):
+            return own.reason
+        left = used_words(without_comments(written.text))
+        opened = [name for name, _ in declared(own.text)]
+        if not any(name.partition("_")[2] in left for name in opened):
+            return f"what it opens ({', '.join(opened)}) is no constant of the template: other moves set it"
+        return own
+
+
+def _said_of(names: Sequence[str], why: str, refused: _Reasons) -> _Reasons:
+    """The reasons, with a better one for some of them."""
+    return tuple((name, why if why and name in names else reason) for name, reason in refused)
 
 
 @lru_cache(maxsize=8)
@@ -236,6 +261,7 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
         about = {move.name: move.about for move in used}
         places = dict(_places(used, TemplateDraft(kernel), context))
     parameters = declared(written.text)
+    refused = written.refused
     offers = tuple(
         Offer(
             name,
@@ -246,7 +272,17 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
         )
         for name in written.moves
     )
-    return Catalogue(reading, offers, written.refused)
+    own = ExpertAuthor().own_text(written, problem, device)
+    if isinstance(own, Written):
+        offers += tuple(_offered_alone(move, own) for move in LOCAL_MOVES if move.name in own.moves)
+        refused = tuple(pair for pair in refused if pair[0] not in own.moves)
+    return Catalogue(reading, offers, _said_of(OWN_TEXT, own if isinstance(own, str) else "", refused))
+
+
+def _offered_alone(move: Move[LocalDraft], own: Written) -> Offer:
+    about = f"{move.about} Only by itself: the template keeps the original's text, where no other move acts"
+    lines = tuple(line for name, line in declared(own.text) if is_of(move.name, name))
+    return Offer(move.name, about, "", lines, tuple(str(remedy) for remedy in move.remedies))
 
 
 def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...]:

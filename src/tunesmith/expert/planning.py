@@ -2,6 +2,7 @@
 
     round 1    how the work is shared (its moves hang together), and what answers the foremost findings
     later      the best template so far, less what made no difference, and a few moves more
+    then       the original's own text with its own numbers open, where the kernel has some
     the end    the floor is near, nothing is left, or two rounds in a row brought nothing
 
 A round whose template was rejected is repeated with half of what it added, until the culprit is alone.
@@ -14,7 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from tunesmith.expert.passes import ORDER, PARAMETERS, REMEDIES, SHARING, STAY_OPEN, is_of
+from tunesmith.expert.passes import (
+    ORDER,
+    PARAMETERS,
+    REMEDIES,
+    SHARING,
+    STAY_OPEN,
+    apart,
+    in_words,
+    is_of,
+)
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
@@ -60,12 +70,16 @@ def next_round(
     """
     if reason := _finished(history):
         return reason
+    alone = apart(available)
+    available = [move for move in available if move not in alone]
     best = _best(history)
     base = tuple(m for m in best.moves if m not in best.idle) if best is not None else ()
     if (half := _half_of_rejected(history, available)) is not None:
         return _in_order({*half, *base}, available)
     spent = _spent(history)
     fresh = list(rank(diagnoses, [move for move in available if move not in spent]))
+    if not fresh and not spent.issuperset(alone):
+        return alone
     if not fresh:
         return "every move that applies has been tried" if history else "no move applies to this kernel"
     if best is None and not any(m in spent for m in SHARING):
@@ -204,7 +218,7 @@ class InOrder:
         if len(done) >= len(self.moves):
             return "every move has been tried"
         move = self.moves[len(done)]
-        return Next((*(base.moves if base else ()), move), f"{move} is next")
+        return Next((*(base.moves if base else ()), move), f"{in_words(move)} is next")
 
 
 @dataclass(frozen=True)
@@ -227,7 +241,9 @@ class ExpertPlanner:
             if base is not None and base.searched is not None and base.searched.cut:
                 return Decided("search", f"{chosen}: the rest is for the best", base.moves, base.id)
             return Decided("finish", chosen)
-        return Decided("refactor", chosen.reason, chosen.moves, base.id if base else "")
+        # The original's own text is no change of a template that has replaced it.
+        goes_on = base is not None and not (apart((*base.moves, *chosen.moves)) == chosen.moves != base.moves)
+        return Decided("refactor", chosen.reason, chosen.moves, base.id if base and goes_on else "")
 
 
 # -- the same for a run: what it has shown becomes rounds and diagnoses -----------------------------
@@ -295,7 +311,10 @@ def _reason(
     shown = dict.fromkeys(f.kind.value for d in found for f in d.findings[:1])
     why = f"{whose} shows {', '.join(shown)}; " if shown else f"from {whose}; "
     without = f", without {', '.join(dropped)}, which made no difference" if dropped else ""
-    return f"{why}tried next: {', '.join(added) or 'the same moves'}{without}"
+    tried = ", ".join(map(in_words, added)) or "the same moves"
+    if added and apart((*added, *dropped)):
+        return f"{why}tried next by itself, on the original's own text: {tried}"
+    return f"{why}tried next: {tried}{without}"
 
 
 # -- a run that begins from a template of the library: that one is its first round, the rest is planned

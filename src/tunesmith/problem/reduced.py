@@ -30,9 +30,11 @@ from tunesmith.problem.template_text import (
     workspace_text,
 )
 from tunesmith.problem.unused import without_unused
-from tunesmith.space.expr import Expr, Undefined, unparse
-from tunesmith.space.grammar import Arithmetic, Compare, Conditional, FunctionCall, Logic, Node, Num, children
+from tunesmith.problem.usual import settled_shape, shape_entries
+from tunesmith.space.expr import Expr, Undefined, parse
 from tunesmith.space.params import Config
+from tunesmith.space.settled import settled
+from tunesmith.space.space import Constraint
 
 
 def reduced(
@@ -118,11 +120,18 @@ def _declaration(
         if p.name not in fixed
     ]
     left = {param.name for param in params}
-    rules = [(c.kind, c.name, _settled(c.expr, fixed)) for c in template.space.constraints]
+    shape = settled_shape(template.shape, fixed) if template.shape is not None and params else None
+    own_rules = template.space.constraints
+    own_answers = [(str(remedy), expr) for remedy, expr in template.answers]
+    if template.shape is not None:  # what else is preferred and answered follows from the names
+        said = [Constraint(name, parse(text), "prefer") for name, text in template.shape.prefer]
+        own_rules = (*(c for c in own_rules if c.kind == "require"), *said)
+        own_answers = [(name, parse(text)) for name, text in template.shape.answers]
+    rules = [(c.kind, c.name, settled(c.expr, fixed)) for c in own_rules]
     # Without a parameter a preference chooses between nothing; a requirement still says where it is right.
     own = {name: winner[name] for name in left}
     kept = [r for r in rules if r[2].text != "1" and (r[0] == "require" or _steers(r[2], own))]
-    answers = [(str(remedy), _settled(expr, fixed)) for remedy, expr in template.answers]
+    answers = [(name, settled(expr, fixed)) for name, expr in own_answers]
     insert = {name: str(value) for name, value in known.items()}
     return declaration(
         params,
@@ -130,7 +139,7 @@ def _declaration(
             *((kind, [(n, e.text) for k, n, e in kept if k == kind]) for kind in ("require", "prefer")),
             ("answers", [(name, expr.text) for name, expr in answers if expr.names]),
         ],
-        [(name, _settled(expr, fixed).text) for name, expr in template.defines if name not in known],
+        [(name, settled(expr, fixed).text) for name, expr in template.defines if name not in known],
         [inserted(flag, insert) for flag in template.flags],
         launch_lines(
             [_launch(launch, fixed, insert) for launch in template.launches],
@@ -138,6 +147,7 @@ def _declaration(
             [argument.name for argument in problem.arguments],
         ),
         workspace=[(a.name, workspace_text(_bound(a, fixed))) for a in template.workspace],
+        shape=None if shape is None else shape_entries(shape),
     )
 
 
@@ -147,53 +157,17 @@ def _steers(preference: Expr, winner: Mapping[str, int]) -> bool:
     return bool(preference.names & winner.keys()) and not is_broken
 
 
-def _settled(expr: Expr, fixed: Mapping[str, int]) -> Expr:
-    """With the known values in it, as somebody would write it who never knew the others."""
-    tree = _plain(expr.bind(fixed).tree)
-    return Expr(unparse(tree), tree)
-
-
-def _plain(node: Node) -> Node:
-    match node:
-        case Arithmetic(op, left, right):
-            left, right = _plain(left), _plain(right)
-            if (op in ("*", "//") and right == Num(1)) or (op in ("+", "-") and right == Num(0)):
-                return left
-            if (op == "*" and left == Num(1)) or (op == "+" and left == Num(0)):
-                return right
-            return Arithmetic(op, left, right)
-        case FunctionCall("ceildiv" | "round_up", (value, Num(1))):
-            return _plain(value)
-        case FunctionCall(function, args):
-            return FunctionCall(function, tuple(map(_plain, args)))
-        case Compare(left, links):
-            return Compare(_plain(left), tuple((op, _plain(right)) for op, right in links))
-        case Conditional(test, then, other):
-            return Conditional(_plain(test), _plain(then), _plain(other))
-        case Logic(op, operands) if isinstance(operands[-1], Num) and not _may_fail(node):
-            return Num(int(bool(operands[-1].value)))  # the last settles it, whatever the others say
-        case Logic(op, operands):
-            return Logic(op, tuple(map(_plain, operands)))
-    return node
-
-
-def _may_fail(node: Node) -> bool:
-    """Whether it may have no value: it divides, or calls what does."""
-    divides = isinstance(node, FunctionCall) or (isinstance(node, Arithmetic) and node.op in ("//", "%"))
-    return divides or any(_may_fail(child) for child in children(node))
-
-
 def _launch(launch: Launch, fixed: Mapping[str, int], insert: Mapping[str, str]) -> Launch:
     bound = bind_launch(launch, fixed, insert)
     grid, block, cluster = (
-        tuple(_settled(e, {}) for e in each) for each in (bound.grid, bound.block, bound.cluster)
+        tuple(settled(e, {}) for e in each) for each in (bound.grid, bound.block, bound.cluster)
     )
-    shared = _settled(bound.shared, {}) if bound.shared is not None else None
+    shared = settled(bound.shared, {}) if bound.shared is not None else None
     return replace(bound, grid=grid, block=block, cluster=cluster, shared=shared)
 
 
 def _bound(argument: Argument, fixed: Mapping[str, int]) -> Argument:
-    return replace(argument, shape=tuple(_settled(e, fixed) for e in argument.shape))
+    return replace(argument, shape=tuple(settled(e, fixed) for e in argument.shape))
 
 
 def _with_defaults(code: str, values: Mapping[str, int]) -> str:
@@ -237,7 +211,7 @@ def _uses(text: str, template: Template) -> frozenset[str]:
     """Names that the code, the launch or the flags depend on; to be required or preferred is no use."""
     block = find_block(text, template.path)
     before, code = _around(text, block)
-    tables = ("[launch]", "[[launch]]", "[build]", "[defines]", "[workspace]")
+    tables = ("", "[launch]", "[[launch]]", "[build]", "[defines]", "[workspace]")
     title, words = "", set[str]()
     for line in block.toml.splitlines():
         title = line.strip() if line.startswith("[") else title

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, reduce
 from math import prod
@@ -130,6 +130,17 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """What a template says of its kernel for the usual rules (`problem/usual`)."""
+
+    facts: Mapping[str, str]  # by name: expressions over parameters and sizes, and counts of bytes
+    fixed: Mapping[str, int]  # parameters by their usual names that have one value
+    on_cpu: bool = False
+    prefer: tuple[tuple[str, str], ...] = ()  # preferences and answers of the template's own
+    answers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
 class Template:
     path: str
     source: str
@@ -144,6 +155,8 @@ class Template:
     answers: tuple[tuple[Remedy, Expr], ...] = ()  # configurations that have what a diagnosis may ask for
     is_foreign: bool = False  # neither the user nor this program wrote it: what is built of it is vetted
     device: tuple[tuple[str, int], ...] = ()  # numbers of the one it is built for
+    # From which preferences and answers follow beside its own.
+    shape: Shape | None = field(default=None, hash=False)
 
     @cached_property
     def digest(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -25,6 +26,7 @@ from tunesmith.problem.template_source import (
     user_headers,
 )
 from tunesmith.problem.toml_table import Table, load_toml, show, texts
+from tunesmith.problem.usual import read_shape, with_facts, with_usual
 from tunesmith.problem.vetting_waits import FIRST, waits_somewhere
 from tunesmith.space.expr import LIMIT, Expr, is_name
 from tunesmith.space.params import Config, Param
@@ -32,9 +34,12 @@ from tunesmith.space.space import Constraint, Space
 
 MOST_BYTES = 1_000_000
 ALL = "all"  # of [answers]: several to a line
-_ROOT = ("params", "default", "require", "prefer", "answers", "launch", "build", "defines", "workspace")
+_ROOT = (
+    *("params", "default", "require", "prefer", "answers", "shape"),
+    *("launch", "build", "defines", "workspace"),
+)
 
-_ABOUT_PARAMS = ("params", "default", "prefer", "answers")
+_ABOUT_PARAMS = ("params", "default", "prefer", "answers", "shape")
 _REQUIRE = re.compile(r"\[\s*require\s*\]\s*(#.*)?")
 
 
@@ -49,8 +54,21 @@ def parse_template(
     block = find_block(text, path)
     root = load_toml(block.toml, path=path, offset=block.line)
     root.only(_ROOT)
+    for title in ("require", "prefer", "defines"):
+        _take_apart(root, title, root.names("params") if title == "defines" else ())
+    with_facts(root)
     names = _KnownNames(problem.size_names, root.names("params"), root.names("defines"))
     params = _read_params(root, problem)
+    default = _read_default(root, params, text)
+    constraints, answers = _read_constraints(root, names), read_answers(root, names.params)
+    shape = read_shape(root, names.params, names.sizes)
+    if shape is not None and not root.faults:
+        shape = replace(
+            shape,
+            prefer=tuple((c.name, c.expr.text) for c in constraints if c.kind == "prefer"),
+            answers=tuple((str(remedy), expr.text) for remedy, expr in answers),
+        )
+        constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
     arguments = [argument.name for argument in problem.arguments]
     workspace = _read_workspace(root, names.before_build, arguments)
     headers = None
@@ -61,8 +79,8 @@ def parse_template(
         path=path,
         source=text,
         language=problem.kernel.language,
-        space=Space(params, _read_constraints(root, names)),
-        default=_read_default(root, params),
+        space=Space(params, constraints),
+        default=default,
         launches=read_launches(
             root,
             names=names.after_build,
@@ -75,7 +93,8 @@ def parse_template(
         defines=_read_defines(root, names, problem),
         workspace=workspace,
         headers=headers or (),
-        answers=read_answers(root, names.params),
+        answers=answers,
+        shape=shape,
     )
     check_source(root, template, problem)
     if not root.faults:  # only a template that reads well can be tried out
@@ -157,7 +176,7 @@ def _read_constraints(root: Table, names: _KnownNames) -> tuple[Constraint, ...]
     return tuple(found)
 
 
-def _read_default(root: Table, params: Sequence[Param]) -> Config:
+def _read_default(root: Table, params: Sequence[Param], text: str) -> Config:
     if not any(key in root for key in _ABOUT_PARAMS):
         return Config(())
     declared = root.names("params")
@@ -165,6 +184,10 @@ def _read_default(root: Table, params: Sequence[Param]) -> Config:
     params_table = root.data.get("params")
     entries = params_table if isinstance(params_table, dict) else {}
     own = {n: e["default"] for n, e in entries.items() if isinstance(e, dict) and "default" in e}
+    given = root.names("default")
+    if "shape" in root:
+        said = {*own, *given}
+        own |= {n: v for n, v in _in_code(text).items() if n in declared and n not in said}
     lacking = [name for name in declared if name not in own]
     table = root.table("default", "[default]")
     if table is None:
@@ -193,6 +216,39 @@ def _read_default(root: Table, params: Sequence[Param]) -> Config:
             allowed = ", ".join(map(str, param.values))
             place.fault(param.name, f"{param.name} must be one of {allowed}, got {show(value)}", "choose one")
     return Config.of(values)
+
+
+def _in_code(text: str) -> dict[str, int]:
+    """Defaults that the code has, `#ifndef NAME` and `#define NAME 4`, by the parameter's name."""
+    found = [define for define in defines(without_comments(text)) if define.is_default]
+    return {define.name: int(define.value.strip("( )").rstrip("uUlL"), 0) for define in found}
+
+
+def _take_apart(root: Table, title: str, switches: Collection[str]) -> None:
+    """Entries that share a line, `all = [{ A = "1", B = "2" }]`, as entries of the table.
+
+    By the name of one of `switches`, a parameter, they are 0 without it.
+    """
+    table = root.data.get(title)
+    if not isinstance(table, dict):
+        return
+    entries: list[tuple[str, object]] = []
+    for key, value in table.items():
+        is_switch = key in switches and not isinstance(value, str | int)
+        if key != ALL and not is_switch:
+            entries.append((key, value))
+            continue
+        lines = value if isinstance(value, list) else [value]
+        if not all(isinstance(line, dict) for line in lines):
+            rule = f"[{title}]: {key} must be a list of tables, got {show(value)}"
+            root.faults.add((title, key), rule, f'write e.g. {key} = [{{ A = "d", B = "2 * d" }}]')
+            continue
+        for name, text in (pair for line in lines for pair in line.items()):
+            on = is_switch and isinstance(text, str | int)
+            entries.append((name, f"({text}) if {key} else 0" if on else text))
+    if twice := [name for name, count in Counter(name for name, _ in entries).items() if count > 1]:
+        root.faults.add((title, twice[0]), f"[{title}]: {twice[0]} is there twice", "say it once")
+    root.data[title] = dict(entries)
 
 
 def _read_flags(root: Table, names: _KnownNames) -> tuple[str, ...]:

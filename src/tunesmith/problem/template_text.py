@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tunesmith.problem.problem import Argument, Launch
 from tunesmith.problem.problem_text import toml_string
 
-WIDTH = 108  # of a line of the declaration
+WIDTH = 117  # of a line of the declaration, behind its comment sign
+MOST_LINES = 40  # with more, short conditions share lines
+_MOST_APART = {"answers": 3, "defines": 2}  # with more, they share lines anyway
 Pairs = Sequence[tuple[str, str]]  # a name, and what stands behind its equals sign
 
 
@@ -26,8 +28,17 @@ class DeclaredParam:
     @property
     def text(self) -> str:
         kind = ", categorical = true" if self.categorical else ""
-        entry = f"{{ values = {list(self.values)}, default = {self.default}{kind} }}"
-        return entry + (f"  # {self.note}" if self.note else "")
+        return f"{{ values = {list(self.values)}, default = {self.default}{kind} }}{self._remark}"
+
+    @property
+    def short(self) -> str:
+        """Without its default, which the code has."""
+        values = f"{{ values = {list(self.values)}, categorical = true }}"
+        return (values if self.categorical else str(list(self.values))) + self._remark
+
+    @property
+    def _remark(self) -> str:
+        return f"  # {self.note}" if self.note else ""
 
 
 def declaration(
@@ -38,34 +49,89 @@ def declaration(
     launch: Iterable[str] = (),
     *,
     workspace: Pairs = (),
+    shape: Pairs | None = None,
+    baked: tuple[str, Pairs] = ("", ()),
+    in_code: Collection[str] = (),
 ) -> list[str]:
-    """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out."""
-    lines = ["/// tunesmith", *_table("params", [(param.name, param.text) for param in params])]
-    for title, pairs in (*conditions, ("defines", defines)):
-        quoted = [(name, toml_string(text)) for name, text in pairs]
-        lines += _answers(quoted) if title == "answers" else _table(title, quoted)
-    lines += _table("workspace", workspace)
-    lines += ["[build]", f"flags = {_list(flags)}"] if flags else []
-    return [f"// {line}".rstrip() for line in (*lines, *launch, "///")]
+    """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out.
+
+    `shape`: the usual rules hold, and parameters that are `in_code` have their defaults there. `baked`: a
+    parameter, and defines that are 0 without it.
+    """
+    is_short = in_code if shape is not None else ()
+    given = [(param.name, param.short if param.name in is_short else param.text) for param in params]
+    named = {title: [(name, toml_string(text)) for name, text in pairs] for title, pairs in conditions}
+    named["defines"] = [(name, toml_string(text)) for name, text in defines]
+    several = [title for title, most in _MOST_APART.items() if len(named.get(title, ())) > most]
+
+    def written(packed: Collection[str]) -> list[str]:
+        lines = ["/// tunesmith", *_table("params", given)]
+        for title, pairs in named.items():
+            if title == "defines" and shape is not None:
+                lines += _table("shape", shape) or ["[shape]"]
+            lines += _packed(title, pairs) if title in packed else _table(title, pairs)
+        if baked[1]:
+            lines += ["[defines]"] if not named["defines"] else []
+            rows = _rows([(name, toml_string(text)) for name, text in baked[1]])
+            lines += _shared(baked[0], rows) if len(rows) > 1 else [f"{baked[0]} = {rows[0]}"]
+        lines += _table("workspace", workspace)
+        if flags and "require" in packed:
+            lines.insert(1, f"build.flags = {_list(flags)}")
+        elif flags:
+            lines += ["[build]", f"flags = {_list(flags)}"]
+        return [*lines, *launch, "///"]
+
+    lines = written(several)
+    if len(lines) > MOST_LINES:
+        lines = written((*several, "require", "prefer"))
+    return [f"// {line}".rstrip() for line in lines]
 
 
 def _table(title: str, pairs: Pairs) -> list[str]:
     width = max((len(name) for name, _ in pairs), default=0)
-    return [f"[{title}]", *(f"{name:<{width}} = {text}" for name, text in pairs)] if pairs else []
+    lines = [line for name, text in pairs for line in _wrapped(f"{name:<{width}} = ", text)]
+    return [f"[{title}]", *lines] if pairs else []
 
 
-def _answers(pairs: Pairs) -> list[str]:
-    """Several to a line: they are many, and short."""
-    entries = [f"{name} = {text}" for name, text in pairs]
-    if len(entries) < 4:
-        return _table("answers", pairs)
-    rows: list[list[str]] = [[]]
-    for entry in entries:
-        if rows[-1] and len(", ".join([*rows[-1], entry])) > WIDTH - len("all = [{  }]"):
-            rows.append([])
-        rows[-1].append(entry)
-    tables = [f"{{ {', '.join(row)} }}" for row in rows]
-    return ["[answers]", *f"all = [{(',' + chr(10) + ' ' * 7).join(tables)}]".splitlines()]
+def _wrapped(start: str, text: str) -> list[str]:
+    """A text too long for a line is several of them, in three quotes."""
+    if len(start + text) <= WIDTH or not text.startswith('"'):
+        return [start + text]
+    lines = [f'{start}""']
+    for part in re.split(r" (?=(?:and|or|else|\+) )", text):
+        if len(f"{lines[-1]} {part}") > WIDTH - 3 and len(lines[-1]) > len(start) + 2:
+            lines.append(" " * len(start) + part)
+        else:
+            lines[-1] += part if lines[-1] == f'{start}""' else f" {part}"
+    return [*lines[:-1], f'{lines[-1]}""']
+
+
+def _packed(title: str, pairs: Pairs) -> list[str]:
+    """Several to a line: they are many, and short. Long ones keep lines of their own."""
+    alone = [(name, text) for name, text in pairs if len(f"{name} = {text}") > WIDTH - len("all = [{  }]")]
+    rows = _rows([pair for pair in pairs if pair not in alone])
+    lines = _table(title, alone) or ([f"[{title}]"] if rows else [])
+    return [*lines, *_shared("all", rows)]
+
+
+def _rows(pairs: Pairs) -> list[str]:
+    """Tables that fit a line each, with as many entries as there is room for."""
+    rows: list[list[str]] = []
+    for name, text in pairs:
+        entry = f"{name} = {text}"
+        room = WIDTH - len("BAKE = [{  }]")
+        row = next((row for row in rows if len(", ".join([*row, entry])) <= room), None)
+        if row is None:
+            rows.append([entry])
+        else:
+            row.append(entry)
+    return [f"{{ {', '.join(row)} }}" for row in rows]
+
+
+def _shared(name: str, rows: Sequence[str]) -> list[str]:
+    """A list of tables, one to a line."""
+    start = f"{name} = ["
+    return (start + f",\n{' ' * len(start)}".join(rows) + "]").splitlines() if rows else []
 
 
 def _list(texts: Iterable[str]) -> str:
@@ -75,7 +141,18 @@ def _list(texts: Iterable[str]) -> str:
 def listed(name: str, texts: Sequence[str]) -> list[str]:
     """A list of expressions, on lines of their own where one is too short."""
     one = f"{name} = {_list(texts)}"
-    return [one] if len(one) <= WIDTH else [f"{name} = [", *(f"  {toml_string(t)}," for t in texts), "]"]
+    if len(one) <= WIDTH:
+        return [one]
+    lines: list[str] = []
+    for place, text in enumerate(texts, 1):
+        start = f"{name} = [" if place == 1 else " " * len(f"{name} = [")
+        *more, last = _wrapped(start, toml_string(text))
+        lines += [*more, f"{last}," if place < len(texts) else f"{last}]"]
+    return lines
+
+
+def shared_line(text: str) -> list[str]:
+    return _wrapped("shared = ", toml_string(text))
 
 
 def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) -> list[str]:
@@ -91,7 +168,7 @@ def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) ->
         lines += listed("grid", [e.text for e in launch.grid])
         lines += listed("block", [e.text for e in launch.block])
         lines += listed("cluster", [e.text for e in launch.cluster]) if launch.cluster else []
-        lines += [f"shared = {toml_string(launch.shared.text)}"] if launch.shared is not None else []
+        lines += shared_line(launch.shared.text) if launch.shared is not None else []
         lines += [f"{word} = true" for word in ("cooperative", "pdl") if getattr(launch, word)]
         lines += [f"when = {toml_string(launch.when.text)}"] if launch.when is not None else []
     return lines

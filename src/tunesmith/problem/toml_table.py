@@ -369,7 +369,8 @@ class Table:
         if not isinstance(value, str) and (type(value) is not int or abs(value) > LIMIT):
             return self._wrong(key, "an integer or an expression in quotes", value)
         try:
-            return parse(value, names=names)
+            # Lines of a text in three quotes are one expression.
+            return parse(" ".join(value.split()) if isinstance(value, str) else value, names=names)
         except BadInput as error:
             prefix = f"{self.label}: {key}" if self.label else key
             self.faults.add((*self.keys, *keys), f"{prefix}: {error.message}", error.hint)

@@ -153,7 +153,8 @@ def test_values_that_the_gate_found_wrong_are_left_out() -> None:
     task = Refactoring(("knobs",), (("KNOB_TILE", 256),))
     written = ExpertAuthor().write(task, problem_of("nbody_tile"), H200)
     assert isinstance(written, Written)
-    assert "KNOB_TILE   = { values = [32, 64, 96, 128], default = 64 }  #" in written.text
+    assert "KNOB_TILE   = [32, 64, 96, 128]  #" in written.text
+    assert "#define KNOB_TILE 64\n" in written.text
 
 
 # -- builds --------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ __global__ void work(float *out, const float *x, int n)
     written, template = opened(problem)
     assert template.default.as_dict() == {"KNOB_FIRST": 64}
     assert "constexpr int FIRST = KNOB_FIRST;\nconstexpr int SECOND = KNOB_FIRST;\n" in written.text
-    entry = "KNOB_FIRST = { values = [32, 64, 96, 128, 256], default = 64 }"
+    entry = "KNOB_FIRST = [32, 64, 96, 128, 256]"
     assert f"{entry}  # threads of a block along an axis, line 1, 2" in written.text
 
 

@@ -186,7 +186,7 @@ def test_switches_are_knobs_where_their_names_say_so() -> None:
     problem = summing(head, "n += 0 * USE_PREFETCH * HAS_BIAS;")
     written, template = opened(problem)
     assert template.default.as_dict() == {"KNOB_BLOCK": 128, "KNOB_USE_PREFETCH": 0}
-    assert "KNOB_USE_PREFETCH = { values = [0, 1], default = 0, categorical = true }" in written.text
+    assert "KNOB_USE_PREFETCH = { values = [0, 1], categorical = true }" in written.text
     assert "HAS_BIAS (line 6) stays as it is: it switches something" in notes_of(problem)
 
 

@@ -9,9 +9,14 @@ from tunesmith.csource.nodes import Expr, Number, Return, Stmt, Type
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Step, Task, TemplateDraft, Total
 from tunesmith.expert.passes import MOVES, Context, Move
+from tunesmith.expert.writing.rules import structural_rules
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import Shape
+from tunesmith.problem.usual import usual_rules
+from tunesmith.space.expr import parse
+from tunesmith.space.params import Param
 
 GPU = Device("cuda", "0", "a GPU", "cuda", "13", "gpu", HOPPER)
 CPU = Device("opencl", "0", "a CPU", "pocl", "3", "cpu", replace(HOPPER, warp=1, max_threads=4096))
@@ -135,6 +140,26 @@ def applied(
         assert not isinstance(found, str), f"{name}: {found}"
         draft = found
     return draft
+
+
+def searched(draft: TemplateDraft, problem: Problem = PROBLEM) -> TemplateDraft:
+    """With the preferences and answers that whoever reads the template adds by the usual rules."""
+    choices = draft.schedule.choices
+    facts = dict(draft.shape)
+    on_cpu = facts.pop("kind", "gpu") == "cpu"
+    prefer, answers = usual_rules(
+        Shape(facts, {}, on_cpu),
+        [Param(c.name, c.values) for c in choices],
+        {c.name: c.default for c in choices},
+        [parse(text) for _, text in structural_rules(draft, problem)],
+        problem.size_names,
+    )
+    named = [(str(remedy), e.text) for remedy, e in answers]
+    return replace(
+        draft,
+        prefer=(*draft.prefer, *((name, e.text) for name, e in prefer)),
+        answers=(*draft.answers, *named),
+    )
 
 
 def refused(given: KernelModel, *names: str, problem: Problem = PROBLEM, device: Device = GPU) -> str:

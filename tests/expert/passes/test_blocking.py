@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tests.expert.passes.kernels import CPU, FLAT, FLAT_PROBLEM, GPU, MAP, NORM, refused
+from tests.expert.passes.kernels import CPU, FLAT, FLAT_PROBLEM, GPU, MAP, NORM, refused, searched
 from tests.running import FIXTURES
 from tests.wording import says
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, TemplateDraft
@@ -44,7 +44,7 @@ class TestBlocking:
         assert isinstance(draft, TemplateDraft)
         assert draft.schedule["blocking"].values == (1, 2, 4, 8)
         assert draft.schedule["blocking"].default == 1
-        prefer = dict(draft.prefer)
+        prefer = dict(searched(draft, lifted("bias_relu_2d")[1]).prefer)
         # Of each row its own four bytes, of the bias four for all.
         assert prefer["tile_in_registers"] == "BLOCKED == 1 or VEC * ITEMS * (BLOCKED * 4 + 4) <= 256"
         assert prefer["teams_for_all"] == "BLOCKED == 1 or rows >= BLOCKED * TASKS * device.sms"
@@ -71,4 +71,4 @@ class TestBlocking:
     def test_a_row_for_each_of_several_tasks_is_kept(self) -> None:
         draft = of_the_zoo("layernorm", *SHARED)
         assert isinstance(draft, TemplateDraft)
-        assert "BLOCKED *" in dict(draft.prefer)["tile_is_kept"]
+        assert "BLOCKED *" in dict(searched(draft, lifted("layernorm")[1]).prefer)["registers"]

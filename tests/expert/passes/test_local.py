@@ -256,3 +256,21 @@ def test_a_text_that_has_no_one_kernel_is_left_alone(source: str, reason: str) -
     site = find_site(replace(problem(), kernel=replace(problem().kernel, text=source)))
     assert isinstance(site, str)
     assert reason in site
+
+
+def test_loops_without_another_are_found_in_one_pass() -> None:
+    body = """
+        for (int i = 0; i < 4; i++) for (int j = 0; j < 4; j++) x[j] = f(i);
+        for (int i = 0; i < 4; i++) { if (i) { x[i]++; } }
+        for (int i = 0; i < 4; i++) {
+            while (i) x[i]--;
+            for (int j = 0; j < 4; j++) { x[j]++; }
+        }
+    """
+    source = f"__global__ void blur(float *x) {{{body}{'for (;;) x[0]++; ' * 20000}}}\n"
+    site = find_site(replace(problem(), kernel=replace(problem().kernel, text=source)))
+    assert not isinstance(site, str), site
+    assert [loop.line for loop in site.inner_loops[:3]] == [2, 3, 6]
+    assert source[site.inner_loops[0].at :].startswith("for (int j")
+    assert len(site.inner_loops) == 20003
+    assert {loop.line for loop in site.inner_loops[3:]} == {8}

@@ -22,6 +22,7 @@ from tests.expert.passes.kernels import (
     kernel,
     problem,
     refused,
+    searched,
 )
 from tests.samples import HOPPER
 from tunesmith.expert.model.kernel import KernelModel, Let
@@ -42,17 +43,17 @@ SHARED = ("lanes", "tasks", "vector", "items")
 def test_rows_that_are_only_read_are_copied_ahead(given: KernelModel, device: Device) -> None:
     draft = applied(given, *SHARED, "hints", "ring", device=device)
     assert draft.schedule["ring"].values == (0, 2, 3, 4)
-    prefer = dict(draft.prefer)
+    prefer = dict(searched(draft).prefer)
     assert prefer["chunks_ahead"] == "STAGES == 0 or 2 * LANES * VEC * ITEMS < d"
     assert prefer["copied_or_hinted"] == "STAGES == 0 or LOAD == 0"
-    assert dict(draft.answers)["stage_in_shared"] == "STAGES > 0"
+    assert dict(searched(draft).answers)["stage_in_shared"] == "STAGES > 0"
 
 
 def test_bulk_copies_are_a_choice_on_hopper() -> None:
     assert "bulk" not in applied(NORM, *SHARED, "ring", device=AMPERE).schedule
     draft = applied(NORM, *SHARED, "ring", device=GPU)
     assert draft.schedule["bulk"].values == (0, 1)
-    assert dict(draft.prefer)["long_runs"] == "BULK == 0 or LANES * VEC * ITEMS * 2 >= 512"
+    assert dict(searched(draft).prefer)["long_runs"] == "BULK == 0 or LANES * VEC * ITEMS * 2 >= 512"
     rules = dict(structural_rules(draft, problem(SIGNATURE)))
     assert rules["bulk_copies"] == "BULK == 0 or STAGES > 0 and device.capability >= 90"
     assert rules["bulk_by_warps"] == "BULK == 0 or LANES % 32 == 0"
@@ -152,6 +153,6 @@ def test_tasks_that_share_registers_may_have_one_in_their_stead() -> None:
 def test_a_flat_range_needs_blocks_that_go_on() -> None:
     draft = applied(FLAT, "lanes", "vector", "persistent", "ring", problem=FLAT_PROBLEM)
     want = "STAGES == 0 or 2 * LANES * VEC * PERSIST * device.sms < n"
-    assert dict(draft.prefer)["chunks_ahead"] == want
+    assert dict(searched(draft, FLAT_PROBLEM).prefer)["chunks_ahead"] == want
     rules = dict(structural_rules(draft, FLAT_PROBLEM))
     assert rules["ring_goes_on"] == "STAGES == 0 or PERSIST > 0"

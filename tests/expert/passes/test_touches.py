@@ -20,6 +20,7 @@ from tests.expert.passes.kernels import (
     kernel,
     problem,
     refused,
+    searched,
 )
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_expr, print_statements
@@ -171,9 +172,10 @@ def test_hints_for_loads_and_stores_go_with_wide_vectors() -> None:
     assert "load_hint" in draft.schedule
     assert draft.schedule["load_hint"].values == (0, 1, 2)
     assert draft.schedule["load_hint"].categorical
-    assert dict(draft.prefer)["load_if_wide"] == "LOAD == 0 or VEC == 8 or not (d % (2 * VEC) == 0)"
-    assert dict(draft.prefer)["hints_agree"] == "LOAD == 0 or STORE == LOAD // 2"
-    assert dict(draft.answers)["cache_hints"] == "LOAD > 0 or STORE > 0"
+    prefer, wide = dict(searched(draft).prefer), "VEC >= 8 or not d % (2 * VEC) == 0"
+    assert prefer["touches_if_wide"] == f"LOAD == 0 and STORE == 0 or {wide}"
+    assert prefer["hints_agree"] == "LOAD == 0 or STORE == LOAD // 2"
+    assert dict(searched(draft).answers)["cache_hints"] == "LOAD > 0 or STORE > 0"
     assert "plain one of neighbours" in refused(
         kernel(ROWS, each("out[i * rows] = x[i * rows];")), "lanes", "hints"
     )
@@ -214,10 +216,9 @@ def test_unrolling_is_for_long_inner_loops() -> None:
 
 
 def test_compiler_settings_are_tried_one_at_a_time() -> None:
-    prefer = dict(applied(MAP, "lanes", "tasks", "bounds", "registers", "flags").prefer)
-    assert prefer["regs_or_bounds"] == "REGS == 255 or BOUNDS == 1"
-    assert prefer["level_or_regs"] == "LEVEL == 5 or REGS == 255"
-    assert prefer["bounds_fit"] == "BOUNDS == 1 or BOUNDS * LANES * TASKS <= 2048"
+    prefer = dict(searched(applied(MAP, "lanes", "tasks", "bounds", "registers", "flags")).prefer)
+    assert prefer["one_setting"] == "(BOUNDS != 1) + (REGS != 255) + (LEVEL != 5) <= 1"
+    assert prefer["bounds_fit"].startswith("BOUNDS == 1 or BOUNDS * LANES * TASKS <= ")
     capped = problem(SIGNATURE, flags='["-maxrregcount=64"]')
     assert "cap registers already" in refused(MAP, "registers", problem=capped)
 

@@ -29,7 +29,8 @@ def test_forms_are_legal_where_they_are_exact() -> None:
     kernel, problem = rotary()
     rules = dict(structural_rules(TemplateDraft(kernel, DIVIDING), problem))
     assert rules["shifts"] == "DIVIDE != 1 or is_pow2(rot_dim // 2)"
-    assert "rot_dim // 2 > 1 and (heads * (rot_dim // 2)) * (rot_dim // 2) < 4294967296" in rules["products"]
+    longest = "max(heads * (rot_dim // 2), kv_heads * (rot_dim // 2))"
+    assert f"rot_dim // 2 > 1 and ({longest}) * (rot_dim // 2) < 4294967296" in rules["products"]
 
 
 @pytest.mark.parametrize(

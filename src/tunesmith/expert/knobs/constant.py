@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from typing import Any, cast
 
 from tunesmith.csource.lex import Token, read_number
+from tunesmith.csource.types import byte_size
 from tunesmith.space.expr import Expr, Undefined
 from tunesmith.space.grammar import (
     Arithmetic,
@@ -22,17 +22,10 @@ from tunesmith.space.grammar import (
     names,
     unparse,
 )
+from tunesmith.space.settled import substituted
 
 Resolve = Callable[[str], Node | None]  # what a word stands for; None: no constant
 
-SIZES = {
-    "char": 1, "bool": 1, "uchar": 1, "int8_t": 1, "uint8_t": 1, "half": 2, "__half": 2, "short": 2,
-    "ushort": 2, "__nv_bfloat16": 2, "int16_t": 2, "uint16_t": 2, "int": 4, "unsigned": 4, "uint": 4,
-    "float": 4,
-    "int32_t": 4, "uint32_t": 4, "half2": 4, "__half2": 4, "double": 8, "long long": 8, "int64_t": 8,
-    "uint64_t": 8, "float2": 8, "int2": 8, "uint2": 8, "size_t": 8, "float4": 16, "int4": 16, "uint4": 16,
-    "double2": 16, "unsigned int": 4, "unsigned char": 1, "unsigned short": 2, "unsigned long long": 8,
-}  # fmt: skip
 _LEVELS = {
     "||": 1, "&&": 2, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7, "<<": 8, ">>": 8,
     "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
@@ -98,7 +91,7 @@ def _primary(tokens: Sequence[Token], at: int, resolve: Resolve, depth: int) -> 
         return (Not(found[0]), found[1]) if found is not None else None
     if token.text == "sizeof":
         end = next((p for p in range(at, min(at + 6, len(tokens))) if tokens[p].text == ")"), at)
-        size = SIZES.get(" ".join(t.text for t in tokens[at + 2 : end]))
+        size = byte_size(" ".join(t.text for t in tokens[at + 2 : end]))
         return (Num(size), end + 1) if size is not None else None
     if token.kind != "word":
         return None
@@ -171,21 +164,9 @@ def evaluated(node: Node, values: Mapping[str, int]) -> int | None:
         return None
 
 
-def substituted(node: Node, meanings: Mapping[str, Node]) -> Node:
+def with_names(node: Node, meanings: Mapping[str, Node]) -> Node:
     """The tree with other trees in place of some of its names."""
-    if isinstance(node, Variable):
-        return meanings.get(node.id, node)
-    changed: dict[str, Any] = {}
-    for field in fields(node):
-        value = getattr(node, field.name)
-        changed[field.name] = _with(value, meanings)
-    return cast("Node", replace(node, **changed))
-
-
-def _with(value: Any, meanings: Mapping[str, Node]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_with(part, meanings) for part in value)
-    return substituted(cast("Node", value), meanings) if hasattr(value, "__dataclass_fields__") else value
+    return substituted(node, {Variable(name): meaning for name, meaning in meanings.items()})
 
 
 def size_of(node: Node) -> int:

@@ -12,8 +12,8 @@ from tunesmith.expert.knobs.constant import (
     evaluated,
     read_constant,
     size_of,
-    substituted,
     used_names,
+    with_names,
 )
 from tunesmith.expert.knobs.text import (
     AXES,
@@ -109,9 +109,9 @@ class ConstantTable:
         while derived := [
             name for name in used_names(node) if name in self.every and not self.every[name].is_literal
         ]:
-            node = substituted(node, {name: self.every[name].node for name in derived})
+            node = with_names(node, {name: self.every[name].node for name in derived})
             if size_of(node) > _MOST_NODES:  # constants of constants of constants
-                return substituted(node, {name: Num(value) for name, value in self.values().items()})
+                return with_names(node, {name: Num(value) for name, value in self.values().items()})
         return node
 
     def values(self) -> dict[str, int]:

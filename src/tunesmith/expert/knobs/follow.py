@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
 
-from tunesmith.expert.knobs.constant import evaluated, product_of, substituted, text_of, used_names
+from tunesmith.expert.knobs.constant import evaluated, product_of, text_of, used_names, with_names
 from tunesmith.expert.knobs.evidence import LaunchEvidence, fits_name
 from tunesmith.expert.knobs.find import ConstantTable
 from tunesmith.expert.knobs.text import AXES
@@ -134,7 +134,7 @@ class _OneLaunch:
 
     def _opened(self, node: Node) -> Node:
         """Over what may change alone."""
-        return substituted(node, {**self._closed, **self._block})
+        return with_names(node, {**self._closed, **self._block})
 
     def _best(self, scored: Sequence[tuple[int, Node]]) -> Node | None:
         if not scored:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tunesmith.expert.knobs import rules
-from tunesmith.expert.knobs.constant import evaluated, product_of, substituted, text_of, used_names
+from tunesmith.expert.knobs.constant import evaluated, product_of, text_of, used_names, with_names
 from tunesmith.expert.knobs.domains import ABOUT, Bounds, Role, values_of
 from tunesmith.expert.knobs.evidence import LaunchEvidence, evidence_of
 from tunesmith.expert.knobs.find import ConstantTable, entry_parts, find_constants
@@ -62,7 +62,7 @@ class KnobPlan:
         block = self.followed.launches[number].block
         for place, axis in enumerate(AXES):
             meanings[f"blockDim.{axis}"] = block[place] if place < len(block) else Num(1)
-        return substituted(node, meanings)
+        return with_names(node, meanings)
 
     def today(self) -> dict[str, int]:
         return {**self.constants.values(), **self.followed.own}
@@ -298,4 +298,4 @@ def _can_fail(node: Node, plan: KnobPlan) -> bool:
 
 def named(node: Node, names: Mapping[str, str]) -> Node:
     """Keys as the parameters that set them."""
-    return substituted(node, {key: Variable(name) for key, name in names.items()})
+    return with_names(node, {key: Variable(name) for key, name in names.items()})

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.lex import Token, closing_angle, split_at
-from tunesmith.expert.knobs.constant import SIZES, Resolve, product_of, read_constant, read_prefix, used_names
+from tunesmith.csource.types import byte_size
+from tunesmith.expert.knobs.constant import Resolve, product_of, read_constant, read_prefix, used_names
 from tunesmith.expert.knobs.evidence import LaunchEvidence
 from tunesmith.expert.knobs.find import ConstantTable, entry_parts
 from tunesmith.expert.knobs.text import SHARED, WARP_WORDS, KnobText
@@ -175,7 +176,7 @@ def arrays(
                     for w in head
                     if w not in SHARED and w not in ("static", "volatile", "const", "register")
                 ]
-                size = types.get(" ".join(words), SIZES.get(" ".join(words), UNKNOWN_BYTES))
+                size = types.get(" ".join(words), byte_size(" ".join(words)) or UNKNOWN_BYTES)
                 yield ArrayExtents(tokens[at - 1].text, size, product_of(dims), bool(SHARED & set(head)))
 
 
@@ -201,8 +202,8 @@ def element_types(problem: Problem, text: KnobText) -> dict[str, int]:
             end = closing_angle(item.tokens, 1)
             params = split_at(",", item.tokens[2:end]) if end is not None else []
             for part, arg in zip(params, args, strict=False):
-                if part and part[0].text in ("typename", "class") and arg in SIZES:
-                    found[part[-1].text] = SIZES[arg]
+                if part and part[0].text in ("typename", "class") and (size := byte_size(arg)):
+                    found[part[-1].text] = size
     return found
 
 

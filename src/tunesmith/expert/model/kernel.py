@@ -227,6 +227,9 @@ class ParameterChoice:
     note: str = ""
     categorical: bool = False
 
+    def noted(self, notes: Mapping[str, str]) -> ParameterChoice:
+        return self if self.note else replace(self, note=notes.get(self.name, ""))
+
 
 @dataclass(frozen=True)
 class Schedule(Mapping[str, ParameterChoice]):
@@ -272,10 +275,16 @@ class TemplateDraft:
     require: tuple[tuple[str, str], ...] = ()  # name -> expression of the template file
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()  # remedy -> condition
+    shape: tuple[tuple[str, str], ...] = ()  # what the usual rules know of the kernel (`problem/usual`)
     moves: tuple[str, ...] = ()  # applied, in order
     hardware: tuple[tuple[str, str], ...] = ()  # helper -> the same as a statement for the device's unit
     in_pairs: tuple[tuple[str, str], ...] = ()  # helper -> the same for two values, {a} and {b}, as one
     build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter
+
+    def noted(self, notes: Mapping[str, str]) -> TemplateDraft:
+        """With words for choices that have none yet, by parameter."""
+        found = {role: choice.noted(notes) for role, choice in self.schedule.items()}
+        return replace(self, schedule=self.schedule.having(**found))
 
 
 @dataclass(frozen=True)

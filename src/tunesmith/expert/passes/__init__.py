@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tunesmith.expert.model.kernel import TemplateDraft
@@ -40,12 +40,15 @@ __all__ = [
     "LOCAL_MOVES",
     "MOVES",
     "ORDER",
+    "OWN_TEXT",
     "PARAMETERS",
     "REMEDIES",
     "SHARING",
     "STAY_OPEN",
     "Context",
     "Move",
+    "apart",
+    "in_words",
     "is_of",
 ]
 
@@ -73,6 +76,22 @@ SHARING = tuple(move.name for move in _EVERY if move.turn == "sharing")
 STAY_OPEN = tuple(move.name for move in _EVERY if move.stays_open)  # in every round
 # With nothing else known.
 ORDER = tuple(dict.fromkeys(m.name for m in sorted(_EVERY, key=lambda move: TURNS.index(move.turn))))
+# Of a kernel that can be read these make a template by themselves: the rest would replace the text they edit.
+OWN_TEXT = (knobs.name,)
+_ON_MODEL = {move.name for move in MOVES} - {move.name for move in LOCAL_MOVES}
+
+
+def apart(available: Sequence[str]) -> tuple[str, ...]:
+    """Of the moves that apply to a kernel those that go with no other."""
+    is_read = not _ON_MODEL.isdisjoint(available)
+    return tuple(name for name in available if is_read and name in OWN_TEXT)
+
+
+def in_words(name: str) -> str:
+    """A move with what it does: the beginning of its own sentence."""
+    about = next((move.about for move in _EVERY if move.name == name), "")
+    first = about.split(":")[0].rstrip(".")
+    return f"{name} ({first[0].lower()}{first[1:]})" if first else name
 
 
 def is_of(move: str, parameter: str) -> bool:

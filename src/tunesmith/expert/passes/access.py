@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from tunesmith.csource.types import byte_size
@@ -94,27 +93,6 @@ def rules_of_sizes(draft: TemplateDraft, context: Context, vector: ParameterChoi
     return [text for _, text in structural_rules(draft, context.problem) if parse(text).names <= known]
 
 
-def is_widest(draft: TemplateDraft, context: Context) -> str:
-    """A condition that holds where one access at least is as wide as can be, or no wider vector is legal.
-
-    "" where there are no vectors to choose from.
-    """
-    vector = draft.schedule.get("vector")
-    if vector is None or len(vector.values) == 1:
-        return ""
-    rules = [text for text in rules_of_sizes(draft, context, vector) if vector.name in parse(text).names]
-    full, found = max(vector.values), planned(draft, context)
-    if not isinstance(found, str):  # the smallest with which the widest elements move at full width
-        size = max((index_bytes(pack, found) for pack in packs_in(found)), default=1)
-        reach = ON_CPU if context.on_cpu else WIDEST
-        full = min((v for v in vector.values if v * size >= reach), default=full)
-    widest = f"{vector.name} >= {full}" if full < max(vector.values) else f"{vector.name} == {full}"
-    if not rules:
-        return widest
-    wider = [re.sub(rf"\b{vector.name}\b", f"(2 * {vector.name})", text) for text in rules]
-    return f"{widest} or not ({' and '.join(wider)})"
-
-
 def _fault(most: int, packs: tuple[Pack, ...], found: WritingPlan, widest: int) -> str:
     """Why packs of that many indices are too wide; "" where they are not."""
     gains, why = False, ""
@@ -147,9 +125,3 @@ def _loose(draft: TemplateDraft) -> str:
         apart = f"{far.stride} elements" if far.stride is not None else "no fixed number of elements"
         return f"{far.array} moves by {apart} from one index to the next (line {far.line})"
     return "no access to neighbours happens in every turn of its loop"
-
-
-def with_wide(draft: TemplateDraft, context: Context, name: str, default: int = 0) -> list[tuple[str, str]]:
-    """On narrow vectors other things cost more."""
-    widest = is_widest(draft, context)
-    return [(f"{name.lower()}_if_wide", f"{name} == {default} or {widest}")] if widest else []

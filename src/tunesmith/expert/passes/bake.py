@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import planned, with_wide
+from tunesmith.expert.passes.access import planned
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.writing.rules import Baked
 from tunesmith.problem.template import Remedy
@@ -24,15 +24,10 @@ def _places(draft: TemplateDraft, context: Context) -> str:
 )
 def bake(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Sizes as constants of the build: one build for each workload's sizes, the original for all others."""
-    choice = ParameterChoice(name, (0, 1), 0, "1: sizes are constants, with a build for each workload")
+    choice = ParameterChoice(name, (0, 1), 0)
     plan = planned(draft, context, bake=choice)
     if isinstance(plan, str):
         return plan
     if not Baked.of(plan).sizes:
         return "no length or stride of a row is an argument that follows from the problem's sizes"
-    prefer = with_wide(draft, context, name)
-    divide = draft.schedule.get("divide")
-    if divide is not None:  # by a constant the compiler divides cheaply itself
-        prefer.append(("bake_or_divide", f"{name} == 0 or {divide.name} == {divide.default}"))
-    answers = [(Remedy.BAKE_SIZES, f"{name} == 1"), (Remedy.CHEAP_DIVISION, f"{name} == 1")]
-    return extend(draft, "bake", choice, prefer, answers)
+    return extend(draft, "bake", choice)

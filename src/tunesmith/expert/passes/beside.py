@@ -39,6 +39,4 @@ def beside(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         return "the loops are spread over the whole grid already"
     if not runs_of(kernel, context):
         return "no two loops in a row stand alone: they total something, or touch what the other writes"
-    choice = ParameterChoice(name, (0, 1), 0, "1: loops that do not depend on each other run side by side")
-    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} == 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")]
-    return extend(draft, "beside", choice, answers=answers)
+    return extend(draft, "beside", ParameterChoice(name, (0, 1), 0))

@@ -76,12 +76,7 @@ def block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
         launches=(LaunchText(launch, (grid, *draft.launches[0].grid[1:]), (name,)),),
         require=(*draft.require, ("block_fits", f"{name} <= device.max_threads")),
     )
-    return add(
-        changed,
-        "block",
-        ParameterChoice(name, values, own[0], "threads in a block"),
-        answers=((Remedy.BLOCK_SIZE, f"{name} != {own[0]}"),),
-    )
+    return add(changed, "block", ParameterChoice(name, values, own[0]))
 
 
 def squeezed(text: str) -> str:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import index_bytes, kept_bytes, planned
-from tunesmith.expert.passes.items import MOST_BYTES
-from tunesmith.expert.passes.port import Context, extend, move, product
-from tunesmith.expert.passes.shape import loops, named_arrays, shape_of, term
+from tunesmith.expert.passes.access import index_bytes, planned
+from tunesmith.expert.passes.port import Context, extend, move
+from tunesmith.expert.passes.shape import loops, named_arrays, shape_of
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.problem.template import Remedy
 
 COUNTS = (1, 2, 4, 8)
 SHORT = 1024  # elements: of a longer row a team has several turns to load ahead
-OTHERS = 32  # registers of a thread for everything but its rows
-REGISTERS = 65536  # of a multiprocessor
 
 
 def _places(draft: TemplateDraft, context: Context) -> str:
@@ -44,37 +41,25 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
     taken from there where it has them. The last team may lack tasks; where only the grid tells how many there
     are, BLOCKED must divide their number (`require`).
     """
-    schedule = draft.schedule
     if context.on_cpu or context.language == "opencl":
         return "a CPU has too few registers for a tile, and its caches hold what tasks read alike"
     if not draft.kernel.tasks:
         return "the whole grid works on one task: it has no neighbours"
-    if not loops(draft.kernel) or "lanes" not in schedule:
+    if not loops(draft.kernel) or "lanes" not in draft.schedule:
         return "no loop is shared among threads"
-    choice = ParameterChoice(name, COUNTS, 1, "neighbouring tasks that a team takes at once")
+    choice = ParameterChoice(name, COUNTS, 1)
     plan = planned(draft, context, blocking=choice)
     if isinstance(plan, str):
         return plan
-    shape = shape_of(draft, context)
-    if not plan.blocking.alike and max(shape.extents, default=SHORT + 1) > SHORT:
+    extents = shape_of(draft, context).extents
+    if not plan.blocking.alike and max(extents, default=SHORT + 1) > SHORT:
         return "neighbouring tasks read nothing alike, and their rows are long enough to load ahead in"
-    prefer = [("tile_in_registers", f"{name} == 1 or {_loaded(plan, name)} <= {MOST_BYTES}")]
-    if "keep" in schedule:
-        registers = context.device.limits.registers_per_sm or REGISTERS
-        kept = f"{name} * {product(schedule, 'keep', 'vector')} * {kept_bytes(plan)} // 4 + {OTHERS}"
-        threads = product(schedule, "lanes", "tasks")
-        prefer.append(("tile_is_kept", f"{name} == 1 or {threads} * ({kept}) <= {registers}"))
-    if shape.tasks:
-        blocks = f"{name} * {product(schedule, 'tasks')} * device.sms"
-        prefer.append(("teams_for_all", f"{name} == 1 or {term(shape.tasks)} >= {blocks}"))
-    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 1"), (Remedy.ROWS_PER_BLOCK, f"{name} > 1")]
-    if plan.blocking.alike:
-        answers.append((Remedy.HOIST_INVARIANTS, f"{name} > 1"))
-    return extend(draft, "blocking", choice, prefer, answers)
+    own, alike = _loaded(plan)
+    return extend(draft, "blocking", choice, own=own, alike=alike)
 
 
-def _loaded(plan: WritingPlan, name: str) -> str:
-    """Bytes that a thread has under way in the busiest loop, as text: what tasks share counts once."""
+def _loaded(plan: WritingPlan) -> tuple[int, int]:
+    """Bytes that a thread has under way in the busiest loop: of each task, and what tasks share."""
     own, shared = 0, 0
     for loop in plan.all_loops:
         loads = [pack for pack in loop.packs if pack.loads and pack.width]
@@ -83,5 +68,4 @@ def _loaded(plan: WritingPlan, name: str) -> str:
         same = sum(index_bytes(pack, plan) for pack in loads if plan.blocking.is_same(pack))
         same += sum(index_bytes(table.first, plan) * table.span for table in tables)
         own, shared = max((own, shared), (each, same))
-    bytes_ = f"({name} * {own} + {shared})" if shared else f"{name} * {own}"
-    return f"{product(plan.draft.schedule, 'vector', 'items')} * {bytes_}"
+    return own, shared

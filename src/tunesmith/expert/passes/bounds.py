@@ -6,8 +6,8 @@ from math import prod
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.local_draft import Edit, LocalDraft, add
-from tunesmith.expert.passes.port import Context, extend, move, product
-from tunesmith.expert.passes.settings import one_at_a_time, one_at_a_time_in_text, switched
+from tunesmith.expert.passes.port import Context, extend, move
+from tunesmith.expert.passes.settings import switched
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import Undefined
 
@@ -23,15 +23,7 @@ def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     """`__launch_bounds__`: the compiler learns the block's size, and how many blocks must fit."""
     if context.language != "cuda":
         return f"{context.language} has no bound on blocks to a compute unit"
-    schedule = draft.schedule
-    threads = product(schedule, "lanes", "tasks")
-    most = context.device.limits.threads_per_sm or 2048
-    prefer = [("bounds_fit", f"{name} == 1 or {name} * {threads} <= {most}")]
-    if "persistent" in schedule:
-        prefer.append(("bounds_persist", f"{name} == 1 or {schedule['persistent'].name} == 0"))
-    prefer += one_at_a_time(draft, context, name, 1)
-    choice = ParameterChoice(name, (1, 2, 4), 1, "blocks that must fit on a multiprocessor at once")
-    return extend(draft, "bounds", choice, prefer, [(Remedy.LAUNCH_BOUNDS, f"{name} > 1")])
+    return extend(draft, "bounds", ParameterChoice(name, (1, 2, 4), 1))
 
 
 @move(
@@ -50,15 +42,13 @@ def bounds_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | 
     block = draft.choice("BLOCK")
     threads = block.name if block is not None else str(largest_block(draft, context))
     word = context.macro("LAUNCH_BOUNDS")
-    most = context.device.limits.threads_per_sm or 2048
     return add(
         draft,
         "bounds",
-        ParameterChoice(name, (0, 1, 2, 4), 0, "blocks that must fit on a multiprocessor; 0: not said"),
+        ParameterChoice(name, (0, 1, 2, 4), 0),
         edits=(Edit(draft.site.marker_end, f" {word}"),),
         preamble=switched(name, word, f"__launch_bounds__({threads}, {name})"),
-        prefer=[("bounds_fit", f"{name} * {threads} <= {most}"), *one_at_a_time_in_text(draft, name, 0)],
-        answers=((Remedy.LAUNCH_BOUNDS, f"{name} > 0"),),
+        block=threads,
     )
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import with_wide
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.writing.fast_math import used_functions
 from tunesmith.problem.template import Remedy
@@ -243,9 +242,8 @@ def convert(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft 
     pairs = [(helper.name, form.pair) for helper, form in helpers if form.pair]
     names = ", ".join(f"{helper.name} to {form.name}" for helper, form in helpers)
     choice = ParameterChoice(name, (0, 1), 0, f"1: the hardware's own conversion for {names}")
-    answers = [(Remedy.HARDWARE_CONVERSIONS, f"{name} == 1")]
     changed = replace(draft, hardware=(*draft.hardware, *found), in_pairs=(*draft.in_pairs, *pairs))
-    return extend(changed, "convert", choice, with_wide(draft, context, name), answers)
+    return extend(changed, "convert", choice)
 
 
 def recognised(function: c.Function) -> Format | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import with_wide
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.passes.shape import all_loops, index_divisions
 from tunesmith.problem.template import Remedy
@@ -28,6 +27,4 @@ def divide(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         return "cheaper divisions are known for cuda and hip alone"
     if not index_divisions(draft.kernel):
         return "no index is divided by a number that only the call knows"
-    note = "index divisions: 1: shifts, divisors are powers of two; 2: products with a reciprocal"
-    choice, answers = ParameterChoice(name, (0, 1, 2), 0, note), [(Remedy.CHEAP_DIVISION, f"{name} > 0")]
-    return extend(draft, "divide", choice, with_wide(draft, context, name), answers)
+    return extend(draft, "divide", ParameterChoice(name, (0, 1, 2), 0))

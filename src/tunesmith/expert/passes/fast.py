@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import with_wide
 from tunesmith.expert.passes.local_draft import LocalDraft, add
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.passes.shape import fast_forms
@@ -28,8 +27,7 @@ def fast(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | s
     if not found:
         return "no function or division of floats has a fast form here"
     choice = ParameterChoice(name, (0, 1), 0, f"1: fast forms of {', '.join(found)}")
-    answers = [(Remedy.FAST_INTRINSICS, f"{name} == 1")]
-    return extend(draft, "fast", choice, with_wide(draft, context, name), answers)
+    return extend(draft, "fast", choice)
 
 
 CUDA = ("__", ("expf", "exp10f", "logf", "log2f", "log10f", "sinf", "cosf", "tanf", "powf"))
@@ -60,7 +58,6 @@ def fast_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | st
     return add(
         draft,
         "fast",
-        ParameterChoice(name, (0, 1), 0, "1: functions of the special-function unit"),
+        ParameterChoice(name, (0, 1), 0),
         after_includes=(f"#if {name}", *macros, "#endif"),
-        answers=((Remedy.FAST_INTRINSICS, f"{name} == 1"),),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import packs_in, planned, with_wide
+from tunesmith.expert.passes.access import packs_in, planned
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.passes.shape import loops, named_arrays
 from tunesmith.problem.template import Remedy
@@ -32,20 +32,9 @@ def hints(draft: TemplateDraft, context: Context, load: str, store: str) -> Temp
     if not packs:
         return "no access is a plain one of neighbours, in every turn of its loop"
     choices: dict[str, ParameterChoice] = {}
-    answers: list[tuple[str, str]] = []
-    prefer: list[tuple[str, str]] = []
     if any(p.loads for p in packs) and context.language != "opencl":
-        note = "1: loads leave L1 alone; 2: loads are evicted first"
-        choices["load_hint"] = ParameterChoice(load, (0, 1, 2), 0, note, categorical=True)
-        answers.append((Remedy.CACHE_HINTS, f"{load} > 0"))
-        prefer += with_wide(draft, context, load)
+        choices["load_hint"] = ParameterChoice(load, (0, 1, 2), 0, categorical=True)
     if any(p.stores for p in packs):
         note = f"1: results {'go past the cache' if context.language == 'opencl' else 'are evicted first'}"
         choices["store_hint"] = ParameterChoice(store, (0, 1), 0, note, categorical=True)
-        answers.append((Remedy.CACHE_HINTS, f"{store} > 0"))
-        prefer += with_wide(draft, context, store)
-    if len(choices) == 2:
-        prefer.append(("hints_agree", f"{load} == 0 or {store} == {load} // 2"))
-    if not choices:
-        return "no hint of the language applies to its accesses"
-    return extend(draft, "hints", choices, prefer, answers)
+    return extend(draft, "hints", choices) if choices else "no hint of the language applies to its accesses"

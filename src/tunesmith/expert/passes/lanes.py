@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.access import widest_vector
-from tunesmith.expert.passes.port import Context, extend, move
-from tunesmith.expert.passes.shape import (
-    Shape,
-    all_loops,
-    is_map,
-    loops,
-    named_tasks,
-    nearest,
-    shape_of,
-    term,
-)
+from tunesmith.expert.passes.port import Context, extend, move, told
+from tunesmith.expert.passes.shape import LoopShape, all_loops, loops, named_tasks, nearest, shape_of
 from tunesmith.problem.template import Remedy
 
 WIDTHS = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
 PARTS = (4, 8, 16)  # of a warp, for rows that a warp would not be busy with
 SHORT = 1024  # elements: such a row may do with a part of a warp
 WARP = 32
-SHUFFLED = 256  # threads whose totals meet mostly by shuffles; more wait for more warps
 TURNS = (1, 2, 4)
 MOST_EVEN = 4
 ON_CPU = (1, 8, 64)  # a CPU runs a group's work-items one after the other
@@ -47,29 +37,20 @@ def lanes(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | 
     Values go up to one turn of the longest row, in parts of a warp where rows are short, with widths that
     make a row a few whole turns. The default is as near to the original's own launch as that allows.
     """
-    kernel = draft.kernel
-    if not loops(kernel):  # the writer has to know: a task is one thread's work
-        return extend(draft, "lanes", ParameterChoice(name, (1,), 1, "a task is one thread's work"))
     shape = shape_of(draft, context)
-    limits = context.device.limits
+    named = {"row": shape.extent, "beside": shape.beside, "rows": shape.tasks}
+    draft = told(draft, **named if draft.kernel.tasks else {"elements": shape.extent})
+    draft = told(draft, kind="cpu") if context.on_cpu else draft
+    if not loops(draft.kernel):  # the writer has to know: a task is one thread's work
+        return extend(draft, "lanes", ParameterChoice(name, (1,), 1))
+    answers = [(Remedy.SHARE_SERIAL_WORK, f"{name} > 1")] if draft.kernel.team == "thread" else []
     most = widest_vector(draft, context, "VEC")
     values = _domain(shape, context, 1 if isinstance(most, str) else most[0])
-    default = nearest(values, shape.lanes)
-    answers = [(Remedy.BLOCK_SIZE, f"{name} != {default}")]
-    if not context.on_cpu:
-        answers.append((Remedy.WARP_PER_ROW, f"{name} <= {limits.warp or 32}"))
-    if kernel.team == "thread":
-        answers.append((Remedy.SHARE_SERIAL_WORK, f"{name} > 1"))
-    if not is_map(kernel) and not context.on_cpu:
-        answers.append((Remedy.SHUFFLE_REDUCTION, f"{name} <= {SHUFFLED}"))
-    prefer = []
-    if shape.extent and not context.on_cpu:
-        prefer.append(("no_idle_lanes", f"{name} < 2 * {term(shape.extent)}"))
-    choice = ParameterChoice(name, values, default, "threads to a task")
-    return extend(draft, "lanes", choice, prefer, answers)
+    choice = ParameterChoice(name, values, nearest(values, shape.lanes))
+    return extend(draft, "lanes", choice, answers=answers)
 
 
-def _domain(shape: Shape, context: Context, vector: int) -> tuple[int, ...]:
+def _domain(shape: LoopShape, context: Context, vector: int) -> tuple[int, ...]:
     most = context.device.limits.max_threads
     if context.on_cpu:
         return tuple(sorted(v for v in {*ON_CPU, shape.lanes} if v <= most))
@@ -82,7 +63,7 @@ def _domain(shape: Shape, context: Context, vector: int) -> tuple[int, ...]:
     return (*(p for p in parts if p < reach), *sorted(fitting | own | _even(shape, vector, most)))
 
 
-def _even(shape: Shape, vector: int, most: int) -> set[int]:
+def _even(shape: LoopShape, vector: int, most: int) -> set[int]:
     """Widths with which a row of vectors is a few whole turns, with no thread idle in the last."""
     found: list[int] = []
     for extent in sorted(set(shape.extents)):

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from typing import cast
 
 from tunesmith.csource.lex import lex, split_at, without_comments
 from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
-from tunesmith.expert.passes.port import Context, either
+from tunesmith.expert.passes.port import Context
 from tunesmith.expert.reading.headers import Blanked, blank_source, read_headers
-from tunesmith.expert.writing.merging import merged
-from tunesmith.expert.writing.naming import Pairs, distinct
-from tunesmith.expert.writing.write import declared_params, default_lines
+from tunesmith.expert.writing.heading import declared_params, fixed_values, settled_pairs
+from tunesmith.expert.writing.write import default_lines
 from tunesmith.problem.problem import Launch, Problem
-from tunesmith.problem.template import PLACEHOLDER
+from tunesmith.problem.template import PLACEHOLDER, inserted
 from tunesmith.problem.template_source import defines
-from tunesmith.problem.template_text import declaration
+from tunesmith.problem.template_text import declaration, listed, shared_line
+from tunesmith.space.expr import parse
+from tunesmith.space.settled import settled
 
 # -- where in a source the kernel's qualifiers, parameters and loops stand: offsets into the original text
 
@@ -140,32 +142,30 @@ def _pointers(head: str) -> tuple[PointerParameter, ...]:
 
 
 def _inner_loops(text: str, source: Blanked, start: int, end: int) -> tuple[SourceLoop, ...]:
-    plain = source.plain
-    loops = [(m.start(), _end_of_loop(plain, m.end(), end)) for m in re.finditer(r"\bfor\b", plain[:end])]
-    inside = [(at, stop) for at, stop in loops if at > start]
-    inner = [at for at, stop in inside if not any(at < other < stop for other, _ in inside)]
-    return tuple(
-        SourceLoop(at, text.count("\n", 0, at) + 1, _PRAGMA.search(text[max(0, at - 200) : at]) is not None)
-        for at in inner
-    )
-
-
-def _end_of_loop(plain: str, place: int, end: int) -> int:
-    """Behind the loop's body: the end of its braces, or of its one statement."""
-    depth, seen_head = 0, False
-    while place < end:
-        character = plain[place]
-        if character in "({":
-            depth += 1
-        elif character in ")}":
-            depth -= 1
-            if depth == 0 and character == "}":
-                return place + 1
-            seen_head = seen_head or depth == 0
-        elif character == ";" and depth == 0 and seen_head:
-            return place + 1
-        place += 1
-    return end
+    """In one pass: a loop is open until the braces of its body end, or its one statement."""
+    is_inner: dict[int, bool] = {}  # where a loop begins -> whether no other is in it
+    open_loops: list[tuple[int, int]] = []  # where one begins, and how deep in brackets
+    heads: set[int] = set()  # of those that have had their head
+    depth = 0
+    for mark in re.compile(r"\bfor\b|[(){};]").finditer(source.plain, start + 1, end):
+        word = mark.group()
+        if word == "for":
+            is_inner |= {at: False for at, _ in open_loops[-1:]}  # those around it are known to have one
+            is_inner[mark.start()] = True
+            open_loops.append((mark.start(), depth))
+            continue
+        depth += (word in "({") - (word in ")}")
+        while open_loops and open_loops[-1][1] >= depth:
+            at, outside = open_loops[-1]
+            if word == ")" and outside == depth:
+                heads.add(at)
+            if word in "()" or (outside == depth and word == ";" and at not in heads):
+                break
+            open_loops.pop()
+    inner = [at for at, alone in is_inner.items() if alone]
+    lines = accumulate((text.count("\n", a, b) for a, b in pairwise([0, *inner])), initial=1)
+    marked = [_PRAGMA.search(text[max(0, at - 200) : at]) is not None for at in inner]
+    return tuple(SourceLoop(*loop) for loop in zip(inner, list(lines)[1:], marked, strict=True))
 
 
 @dataclass(frozen=True)
@@ -201,11 +201,15 @@ class LocalDraft:
     require: tuple[tuple[str, str], ...] = ()
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
+    block: str = ""  # threads of one, for the usual rules
     moves: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # for the reader of the report
 
     def choice(self, name: str) -> ParameterChoice | None:
         return next((c for c in self.choices if c.name.rstrip("_") == name), None)
+
+    def noted(self, notes: Mapping[str, str]) -> LocalDraft:
+        return replace(self, choices=tuple(choice.noted(notes) for choice in self.choices))
 
 
 def start(site: EditSite, problem: Problem) -> LocalDraft:
@@ -225,8 +229,7 @@ def add(
     preamble: tuple[str, ...] = (),
     after_includes: tuple[str, ...] = (),
     flags: tuple[str, ...] = (),
-    prefer: Pairs = (),
-    answers: Pairs = (),
+    block: str = "",
 ) -> LocalDraft:
     return replace(
         draft,
@@ -235,8 +238,7 @@ def add(
         after_includes=(*draft.after_includes, *after_includes),
         choices=(*draft.choices, choice),
         flags=(*draft.flags, *flags),
-        prefer=distinct(draft.prefer, prefer),
-        answers=either(draft.answers, answers),
+        block=block or draft.block,
         moves=(*draft.moves, move),
     )
 
@@ -245,12 +247,23 @@ def add(
 
 
 def template_text(draft: LocalDraft, context: Context) -> str:
+    fixed = fixed_values(draft.choices)
     sizes, launches = _with_sizes(draft.launches, context)
-    conditions = (("require", draft.require), ("prefer", merged(draft.prefer)), ("answers", draft.answers))
+    own = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
     title = "[[launch]]" if len(launches) > 1 else "[launch]"
-    launch_lines = [line for item in launches for line in (title, *_launch(item))]
-    header = declaration(declared_params(draft.choices), conditions, sizes, draft.flags, launch_lines)
-    defaults = [line for choice in draft.choices for line in default_lines(choice.name, choice.default)]
+    insert = {name: str(value) for name, value in fixed.items()}
+    header = declaration(
+        declared_params(draft.choices),
+        [(table, settled_pairs(pairs, fixed)) for table, pairs in own],
+        sizes,
+        [inserted(flag, insert) for flag in draft.flags],
+        [line for item in launches for line in (title, *_launch(item, fixed))],
+        shape=[("block", f'"{draft.block}"')] if draft.block else [],
+        in_code=[choice.name for choice in draft.choices],
+    )
+    defaults = [f"#define {name} {value}" for name, value in fixed.items()]
+    for choice in draft.choices:
+        defaults += default_lines(choice.name, choice.default) if choice.name not in fixed else ()
     about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
     text = draft.site.text
     changed = [(edit.offset, place, edit.text, edit.length) for place, edit in enumerate(draft.edits)]
@@ -287,19 +300,23 @@ def _with_sizes(
     return [(macro, size) for size, macro in macros.items()], changed
 
 
-def _launch(item: LaunchText) -> Iterator[str]:
-    launch = item.launch
-    yield f"entry = {json.dumps(launch.entry)}"
-    yield f"grid = {json.dumps(list(item.grid))}"
-    yield f"block = {json.dumps(list(item.block))}"
+def _launch(item: LaunchText, fixed: Mapping[str, int]) -> Iterator[str]:
+    launch, insert = item.launch, {name: str(value) for name, value in fixed.items()}
+
+    def said(texts: Iterable[str]) -> list[str]:
+        return [settled(parse(text), fixed).text for text in texts]
+
+    yield f"entry = {json.dumps(inserted(launch.entry, insert))}"
+    yield from listed("grid", said(item.grid))
+    yield from listed("block", said(item.block))
     if launch.shared is not None:
-        yield f"shared = {json.dumps(launch.shared.text)}"
+        yield from shared_line(*said([launch.shared.text]))
     if launch.cluster:
-        yield f"cluster = {json.dumps([e.text for e in launch.cluster])}"
+        yield from listed("cluster", said(e.text for e in launch.cluster))
     if launch.cooperative:
         yield "cooperative = true"
     if launch.pdl:
         yield "pdl = true"
     if launch.when is not None:
-        yield f"when = {json.dumps(launch.when.text)}"
-    yield f"args = {json.dumps(list(launch.args))}"
+        yield f"when = {json.dumps(*said([launch.when.text]))}"
+    yield from listed("args", launch.args)

@@ -2,9 +2,10 @@
 
 Each has a file of its own with everything that is known of it, and a place in the list of this package. It
 looks at the model and the contract, and where its precondition is proved adds a choice to the draft's
-schedule, with what makes it worthwhile (`prefer`) and which remedies it is (`answers`). What a choice must
-fulfil to be legal the writer states beside the code that relies on it. A move never changes what is computed:
-the writer prints the choice, the search decides.
+schedule. What makes it worthwhile and which remedies it is follow from its parameter's name and what the move
+says of the kernel (`problem/usual`); only what holds for one kernel alone is a `prefer` or an answer of the
+draft. What a choice must fulfil to be legal the writer states beside the code that relies on it. A move never
+changes what is computed: the writer prints the choice, the search decides.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, get_args
 
 from tunesmith import backends
 from tunesmith.backends.port import TuningFlags
@@ -23,7 +24,14 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Remedy
 
-AnyDraft = TypeVar("AnyDraft")
+
+class Noted(Protocol):
+    """A draft: its choices can be told what they are."""
+
+    def noted(self, notes: Mapping[str, str]) -> Self: ...
+
+
+AnyDraft = TypeVar("AnyDraft", bound=Noted)
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
@@ -87,7 +95,9 @@ class Move(Generic[AnyDraft]):
 
     def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | str:
         """The draft with the move's choice; or why it does not apply, in words."""
-        return self.function(draft, context, *(context.macro(name) for name, _ in self.parameters))
+        notes = {context.macro(name): note for name, note in self.parameters}
+        changed = self.function(draft, context, *notes)
+        return changed if isinstance(changed, str) else changed.noted(notes)
 
     @property
     def about(self) -> str:
@@ -129,16 +139,23 @@ def extend(
     choice: ParameterChoice | Mapping[str, ParameterChoice],
     prefer: Pairs = (),
     answers: Pairs = (),
+    **facts: str | int,
 ) -> TemplateDraft:
-    """The draft with a move's choice, or several by role, and its conditions."""
+    """The draft with a move's choice, or several by role, and what it tells of the kernel."""
     choices = {move: choice} if isinstance(choice, ParameterChoice) else choice
     return replace(
-        draft,
+        told(draft, **facts),
         schedule=draft.schedule.having(**choices),
         prefer=distinct(draft.prefer, prefer),
         answers=either(draft.answers, answers),
         moves=(*draft.moves, move),
     )
+
+
+def told(draft: TemplateDraft, **facts: str | int) -> TemplateDraft:
+    """With what the usual rules have to know of the kernel (`problem/usual`); "" is not known."""
+    known = {name: str(fact) for name, fact in facts.items() if fact != ""}
+    return replace(draft, shape=tuple({**dict(draft.shape), **known}.items()))
 
 
 def product(schedule: Schedule, *roles: str) -> str:

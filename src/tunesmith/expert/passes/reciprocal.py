@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import with_wide
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.passes.shape import all_loops, fast_forms
 from tunesmith.problem.template import Remedy
@@ -20,13 +19,10 @@ def _places(draft: TemplateDraft, context: Context) -> str:
     turn="anywhere",
     remedies=(Remedy.RECIPROCAL, Remedy.HOIST_INVARIANTS),
     places=_places,
-    RECIP="0: as they are; 1: products; 2: products set right by their remainder",
+    RECIP="divisions by one number: 1: products; 2: products set right",
 )
 def reciprocal(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """Multiplication by a reciprocal in place of divisions by one number: a parameter, judged as any."""
     if not fast_forms(draft.kernel, context.language).by_invariants:
         return "no float is divided by what is the same for a whole loop"
-    note = "divisions by one number: 0 as they are, 1 products, 2 products set right by their remainder"
-    choice = ParameterChoice(name, (0, 1, 2), 0, note, categorical=True)
-    answers = [(Remedy.RECIPROCAL, f"{name} > 0"), (Remedy.HOIST_INVARIANTS, f"{name} > 0")]
-    return extend(draft, "reciprocal", choice, with_wide(draft, context, name), answers)
+    return extend(draft, "reciprocal", ParameterChoice(name, (0, 1, 2), 0, categorical=True))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.local_draft import LocalDraft
+from typing import Any
+
+from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.passes.port import Context, move
-from tunesmith.expert.passes.settings import FlagChoice, text_with_flag, with_flag
+from tunesmith.expert.passes.settings import EitherDraft, on_text, with_flag
 from tunesmith.problem.template import Remedy
+
+NO_CAP = 255  # registers: all that a thread can have
 
 
 @move(
@@ -16,32 +19,14 @@ from tunesmith.problem.template import Remedy
     remedies=(Remedy.REGISTER_CAP,),
     REGS="registers of a thread, at most",
 )
-def registers(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
+def registers(draft: EitherDraft, context: Context, name: str) -> Any:  # a draft of the same kind, or why not
     """A cap on registers: more threads on a multiprocessor, at the risk of spills."""
-    return with_flag(draft, context, "registers", register_cap(context, name), in_waves=True)
-
-
-@move(
-    "registers",
-    needs="languages other than CUDA; a cap in the problem's flags",
-    turn="compiler",
-    remedies=(Remedy.REGISTER_CAP,),
-    REGS="registers of a thread, at most",
-)
-def registers_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
-    """A cap on registers for the whole file: more threads on a multiprocessor, at the risk of spills."""
-    return text_with_flag(draft, "registers", register_cap(context, name))
-
-
-NO_CAP = 255  # registers: all that a thread can have
-
-
-def register_cap(context: Context, name: str) -> FlagChoice | str:
-    """For a draft of either kind; or why registers are not capped."""
     if not context.flags.register_cap:
         return f"no flag caps registers in {context.language}"
     if any("maxrregcount" in flag for flag in context.problem.kernel.flags):
         return "the problem's own flags cap registers already"
-    choice = ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP, "registers of a thread, at most")
-    flag = context.flags.register_cap.format(f"{{{name}}}")
-    return choice, flag, (Remedy.REGISTER_CAP, f"{name} < {NO_CAP}")
+    choice = ParameterChoice(name, (32, 64, 128, NO_CAP), NO_CAP)
+    return with_flag(draft, "registers", choice, context.flags.register_cap)
+
+
+registers_text = on_text(registers, "languages other than CUDA; a cap in the problem's flags")

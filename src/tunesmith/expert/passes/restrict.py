@@ -19,7 +19,7 @@ def _places(draft: LocalDraft, _context: Context) -> str:
     turn="seldom",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.HOIST_INVARIANTS),
     places=_places,
-    RESTRICT="1: pointers are `__restrict__`, as the contract allows",
+    RESTRICT="1: pointers are `restrict`, as the contract allows",
 )
 def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """`__restrict__` on pointers whose arrays the contract keeps apart: loads need not wait for stores."""
@@ -41,8 +41,7 @@ def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str
     return add(
         draft,
         "restrict",
-        ParameterChoice(name, (0, 1), 0, f"1: pointers are {spelled}, as the contract allows"),
+        ParameterChoice(name, (0, 1), 0),
         edits=tuple(Edit(pointer.at, f"{word} ") for pointer in apart),
         preamble=switched(name, word, spelled),
-        answers=((Remedy.HOIST_INVARIANTS, f"{name} == 1"),),
     )

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
-from tunesmith.expert.passes.access import planned, with_wide
-from tunesmith.expert.passes.port import Context, extend, move, product
-from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of, term
+from tunesmith.expert.passes.access import planned
+from tunesmith.expert.passes.port import Context, extend, move
+from tunesmith.expert.passes.shape import loops, named_arrays, named_loops, shape_of
 from tunesmith.expert.writing.bulk import BULK_CAPABILITY, WARP, bulked
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import LEAST_CAPABILITY, kinds, ringed
 from tunesmith.problem.template import Remedy
 
 STAGES = (0, 2, 3, 4)
-THREADS = 1024  # of a multiprocessor for which rings must leave room
-SHARED = 228 << 10  # bytes of one, where the device does not say
-RUN = 512  # bytes below which a bulk copy costs more than it brings
 
 
 def _places(draft: TemplateDraft, context: Context) -> str:
@@ -61,7 +58,7 @@ def ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> Templa
         return "no loop is shared among threads"
     if "tile" in schedule:
         return "what would be copied ahead goes through tiles"
-    choice = ParameterChoice(name, STAGES, 0, "chunks copied ahead into shared memory; 0: loads")
+    choice = ParameterChoice(name, STAGES, 0)
     plan = planned(draft, context, ring=choice)
     if isinstance(plan, str):
         return plan
@@ -74,30 +71,13 @@ def ring(draft: TemplateDraft, context: Context, name: str, runs: str) -> Templa
     least = min(schedule["lanes"].values)
     if not plan.is_flat and shape.extents and max(shape.extents) <= 2 * least:
         return f"a row is done in two turns at most: it has {max(shape.extents)} elements"
-    taken = product(schedule, "lanes", "vector", "items")
-    prefer = with_wide(draft, context, name)
-    if plan.is_flat:
-        blocks = f"{schedule['persistent'].name} * device.sms"
-        if shape.extent:
-            prefer.append(("chunks_ahead", f"{name} == 0 or 2 * {taken} * {blocks} < {term(shape.extent)}"))
-    elif shape.extent:
-        prefer.append(("chunks_ahead", f"{name} == 0 or 2 * {taken} < {term(shape.extent)}"))
-    each = sum(kind.bytes * count for kind, count in own.items())
-    room = (context.device.limits.shared_per_sm or SHARED) // THREADS
-    of_thread = f"{product(schedule, 'vector', 'items')} * {each}"
-    prefer.append(("room_for_rings", f"{name} * {of_thread} <= {room}"))
-    if "load_hint" in schedule:
-        prefer.append(("copied_or_hinted", f"{name} == 0 or {schedule['load_hint'].name} == 0"))
-    answers = [(Remedy.ITEMS_IN_FLIGHT, f"{name} > 0"), (Remedy.STAGE_IN_SHARED, f"{name} > 0")]
     choices = {"ring": choice}
     sent = any(bulked(plan, loop) for loop in plan.all_loops)
     of_warps = any(lanes % WARP == 0 for lanes in schedule["lanes"].values)
     if context.device.limits.capability >= BULK_CAPABILITY and sent and of_warps:
-        note = "1: one thread sends for a team's whole chunk"
-        choices["bulk"] = ParameterChoice(runs, (0, 1), 0, note, categorical=True)
-        least = min(kind.bytes for kind in own)
-        prefer.append(("long_runs", f"{runs} == 0 or {taken} * {least} >= {RUN}"))
-    return extend(draft, "ring", choices, prefer, answers)
+        choices["bulk"] = ParameterChoice(runs, (0, 1), 0, categorical=True)
+    copied = sum(kind.bytes * count for kind, count in own.items())
+    return extend(draft, "ring", choices, copied=copied, piece=min(kind.bytes for kind in own))
 
 
 def _called(context: Context) -> str:

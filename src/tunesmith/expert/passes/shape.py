@@ -37,36 +37,38 @@ def has_sums(kernel: KernelModel) -> bool:
 
 
 @dataclass(frozen=True)
-class Shape:
+class LoopShape:
     """Each tuple of numbers has one for every workload; it is empty where the contract does not say."""
 
     extent: str  # of the longest loop, as text of the template file; "" where unknown
+    beside: str  # the same where loops run side by side; "" where none can
     extents: tuple[int, ...]
     tasks: str  # how many there are
     threads: tuple[int, ...]  # of a block today
     lanes: int  # threads to a task today, at the workload where there are most
 
 
-def shape_of(draft: TemplateDraft, context: Context) -> Shape:
+def shape_of(draft: TemplateDraft, context: Context) -> LoopShape:
     kernel, problem = draft.kernel, context.problem
     sizes = Sizes.of(kernel, problem)
     nodes = [sizes.node(extent_of(loop)) for loop in loops(kernel)]
     known = tuple(dict.fromkeys(node for node in nodes if node is not None))
-    extent = _longest(known)
-    if (beside := draft.schedule.get("beside")) is not None:
+    extent, together = _longest(known), ""
+    if "beside" in draft.schedule:
         runs = runs_of(kernel, context)
-        together = [length_of_all(run) for run in runs]
+        lengths = [length_of_all(run) for run in runs]
         rest = [loop.stop for loop in loops(kernel) if not any(loop in run for run in runs)]
-        joint = tuple(dict.fromkeys(n for e in (*together, *rest) if (n := sizes.node(e)) is not None))
-        extent = f"({_longest(joint)} if {beside.name} else {extent})"
+        joint = tuple(dict.fromkeys(n for e in (*lengths, *rest) if (n := sizes.node(e)) is not None))
+        together = _longest(joint)
         known = tuple(dict.fromkeys((*joint, *known)))
     tasks = [parse(task.size).tree if task.size else sizes.node(task.extent) for task in kernel.tasks]
     counts = [node for node in tasks if node is not None]
     whole = len(counts) == len(tasks)
     threads = _at_workloads(tuple(e.tree for e in problem.launches[0].block), context, prod)
     texts = [unparse(node) for node in counts] if whole else []
-    return Shape(
+    return LoopShape(
         extent=extent,
+        beside=together,
         extents=_at_workloads(known, context, max) if known else (),
         tasks=" * ".join(text if text.isidentifier() else f"({text})" for text in texts),
         threads=threads,
@@ -108,12 +110,6 @@ def _at_workloads(
         except Undefined:
             return ()
     return tuple(found)
-
-
-def term(text: str) -> str:
-    """A size's text as a factor."""
-    whole = text.startswith(("max(", "(")) and text.endswith(")")
-    return text if text.isidentifier() or text.isdigit() or whole else f"({text})"
 
 
 def nearest(values: tuple[int, ...], wanted: int) -> int:

@@ -9,7 +9,6 @@ from tunesmith.problem.template import Remedy
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 COUNTS_ON_CPU = (1, 4, 16, 64)
-LEAST_THREADS = 64  # smaller blocks leave threads unused: a multiprocessor has 32 blocks at most
 MOST_THREADS = 512  # larger blocks of many rows only wait for each other's end
 
 
@@ -32,18 +31,12 @@ def tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | 
         widths = (1, 8, 32, 64, 128, 256) if context.on_cpu else (32, 64, 128, 256, 512, 1024)
         values = tuple(v for v in widths if v <= limits.max_threads)
         default = nearest(values, max(1, max(shape.threads, default=shape.lanes) // max(1, shape.lanes)))
-        choice = ParameterChoice(name, values, default, "tasks to a block, one a thread")
-        return extend(draft, "tasks", choice, answers=[(Remedy.BLOCK_SIZE, f"{name} != {default}")])
+        return extend(
+            draft, "tasks", ParameterChoice(name, values, default, "tasks to a block, one a thread")
+        )
     fewest = min(lanes.values)
     counts = COUNTS_ON_CPU if context.on_cpu else COUNTS
     most = max(1, (limits.max_threads if context.on_cpu else MOST_THREADS) // fewest)
     values = tuple(v for v in counts if v <= most)
     default = nearest(values, max(shape.threads, default=lanes.default) // lanes.default)
-    prefer = []
-    if not context.on_cpu:
-        least = min(LEAST_THREADS, limits.max_threads)
-        prefer.append(("enough_threads", f"{lanes.name} * {name} >= {least}"))
-        prefer.append(("short_rows", f"{name} == 1 or {lanes.name} * {name} <= {MOST_THREADS}"))
-    choice = ParameterChoice(name, values, default, "tasks to a block")
-    answers = [(Remedy.ROWS_PER_BLOCK, f"{name} > 1"), (Remedy.MORE_BLOCKS, f"{name} == 1")]
-    return extend(draft, "tasks", choice, prefer, answers)
+    return extend(draft, "tasks", ParameterChoice(name, values, default))

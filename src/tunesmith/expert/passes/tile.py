@@ -19,7 +19,7 @@ PADS = (0, 1, 2)
 SIDE, PAD = 32, 1
 THREADS = (64, 128, 256, 512, 1024)
 MOST_TURNS = 32  # elements that a thread has under way
-_OF_ROWS = ("no_idle_lanes", "short_rows", "no_idle_items", "enough_threads")  # said of threads to a row
+_OF_ROWS = ("row", "beside", "elements")  # what the usual rules of threads to a row ask for
 
 
 def _found(draft: TemplateDraft, context: Context) -> tuple[WritingPlan, TiledMap] | str:
@@ -86,12 +86,12 @@ def tile(draft: TemplateDraft, context: Context, name: str, across: str, pad: st
     if tasks is not None:
         schedule = schedule.having(tasks=replace(tasks, values=(1,), default=1))
     choices = {
-        "tile": ParameterChoice(name, SIDES, SIDE, "elements of a tile along the stores"),
-        "across": ParameterChoice(across, sides, side, "elements of a tile along the loads"),
-        "pad": ParameterChoice(pad, PADS, PAD, "elements by which a tile's rows are longer"),
+        "tile": ParameterChoice(name, SIDES, SIDE),
+        "across": ParameterChoice(across, sides, side),
+        "pad": ParameterChoice(pad, PADS, PAD),
     }
     prefer = [("tile_in_registers", f"{name} * {across} <= {MOST_TURNS} * {lanes.name}")]
     answers = [(remedy, f"{name} > 0") for remedy in (Remedy.STAGE_IN_SHARED, Remedy.COALESCE)]
     answers.append((Remedy.PAD_SHARED, f"{pad} > 0"))
-    draft = replace(draft, schedule=schedule, prefer=tuple(p for p in draft.prefer if p[0] not in _OF_ROWS))
+    draft = replace(draft, schedule=schedule, shape=tuple(f for f in draft.shape if f[0] not in _OF_ROWS))
     return extend(draft, "tile", choices, prefer, answers)

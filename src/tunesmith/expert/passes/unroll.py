@@ -36,10 +36,7 @@ def unroll(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         return "every inner loop has a pragma of its own, or is short and unrolled whole anyway"
     # PoCL's compiler refuses 0, which CUDA's takes for "as you like".
     values = (1, 2, 4, 8) if context.language == "opencl" else (0, 1, 2, 4, 8)
-    note = "turns of an inner loop at once; 0: as the compiler likes"
-    choice = ParameterChoice(name, values, values[0], note)
-    answers = [(Remedy.UNROLL, f"{name} > 1"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")]
-    return extend(draft, "unroll", choice, answers=answers)
+    return extend(draft, "unroll", ParameterChoice(name, values, values[0]))
 
 
 @move(
@@ -59,7 +56,6 @@ def unroll_text(draft: LocalDraft, _context: Context, name: str) -> LocalDraft |
     return add(
         draft,
         "unroll",
-        ParameterChoice(name, (0, 1, 2, 4, 8), 0, "turns of an inner loop at once; 0: as it is"),
+        ParameterChoice(name, (0, 1, 2, 4, 8), 0),
         edits=tuple(Edit(loop.at, pragma) for loop in loops),
-        answers=((Remedy.UNROLL, f"{name} > 1"), (Remedy.ITEMS_IN_FLIGHT, f"{name} > 1")),
     )

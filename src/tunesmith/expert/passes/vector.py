@@ -7,7 +7,7 @@ from dataclasses import replace
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.access import index_bytes, packs_in, rules_of_sizes, widest_vector
 from tunesmith.expert.passes.port import Context, extend, move
-from tunesmith.expert.passes.shape import is_map, loops, named_arrays, shape_of, term
+from tunesmith.expert.passes.shape import is_map, loops, named_arrays
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import parse
 
@@ -43,7 +43,7 @@ def vector(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
         return found
     most, plan = found
     values = tuple(v for v in (1, 2, 4, 8, 16) if v <= most)
-    every = ParameterChoice(name, values, 1, "elements in one load or store")
+    every = ParameterChoice(name, values, 1)
     given = replace(draft, schedule=draft.schedule.having(vector=every))
     rules = [parse(text) for text in rules_of_sizes(given, context, every)]
     legal = {1} | {
@@ -55,15 +55,9 @@ def vector(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft |
     if legal == {1}:
         return "rows are no whole number of vectors at any workload, or start at odd places"
     widest = max(index_bytes(pack, plan) for pack in packs_in(plan))
-    lanes, extent = draft.schedule.get("lanes"), shape_of(draft, context).extent
-    prefer = []
-    if lanes is not None and extent and not context.on_cpu:
-        # In place of the weaker one, of lanes alone.
-        draft = replace(draft, prefer=tuple(p for p in draft.prefer if p[0] != "no_idle_lanes"))
-        prefer.append(("no_idle_lanes", f"{lanes.name} * {name} < 2 * {term(extent)}"))
+    lanes, prefer = draft.schedule.get("lanes"), []
     if lanes is not None and context.on_cpu and not is_map(draft.kernel):
         # A vector has the unit to itself; work-items would take turns, and wait to join their totals.
         prefer.append(("lanes_or_vectors", f"{lanes.name} == 1 or {name} == 1"))
     choice = replace(every, values=tuple(v for v in values if v in legal))
-    answers = [(Remedy.WIDE_ACCESS, f"{name} * {widest} >= 16")]
-    return extend(draft, "vector", choice, prefer, answers)
+    return extend(draft, "vector", choice, prefer, element=widest)

@@ -92,13 +92,15 @@ def division_rules(plan: WritingPlan) -> list[tuple[str, str]]:
     """What the forms rely on, as the template's `require`."""
     kind = plan.knobs.divide.name
     powers: dict[str, None] = {}
-    products: dict[str, None] = {}
+    extents: dict[str, dict[str, None]] = {}  # divisor -> lengths of loops that divide by it
     for loop, divisor in divided(plan):
         by, extent = plan.sizes.text(divisor), plan.sizes.text(loop.extent)
         powers[f"is_pow2({by})"] = None
-        products[f"{by} > 1 and ({extent}) * ({by}) < {_WORDS}"] = None
+        extents.setdefault(str(by), {})[str(extent)] = None
     if not powers:
         return []
+    longest = {by: next(iter(t)) if len(t) == 1 else f"max({', '.join(t)})" for by, t in extents.items()}
+    products = [f"{by} > 1 and ({extent}) * ({by}) < {_WORDS}" for by, extent in longest.items()]
     return [
         ("shifts", f"{kind} != 1 or {' and '.join(powers)}"),
         ("products", f"{kind} != 2 or {' and '.join(products)}"),

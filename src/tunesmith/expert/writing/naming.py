@@ -141,7 +141,7 @@ class Knobs:
         for role, closed in vars(cls()).items():
             choice, name = schedule.get(role), closed.name
             if choice is not None:
-                found[role] = Knob(choice.name, choice.values, choice.default, True)
+                found[role] = Knob(choice.name, choice.values, choice.default, len(choice.values) > 1)
             else:
                 found[role] = replace(closed, name=names.fresh(name) if name else "")
         if "lanes" not in schedule:

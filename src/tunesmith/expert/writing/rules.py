@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.nodes import Expr, Parameter, Stmt
+from tunesmith.csource.nodes import Alternative, Expr, Name, Parameter, Stmt
 from tunesmith.csource.snippets import code
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
@@ -144,9 +144,7 @@ def _grid(plan: WritingPlan) -> list[str]:
         if not persistent.is_parameter:
             return [pieces]
         return [f"min({pieces}, device.sms * {persistent.name}) if {persistent.name} else {pieces}"]
-    count = tasks_text(plan)
-    blocks = count if knobs.tasks.size_text == "1" else f"ceildiv({count}, {knobs.tasks.size_text})"
-    plain = blocks
+    blocks = plain = blocks_text(plan) or "1"
     if persistent.is_parameter:
         plain = f"(min({blocks}, device.sms * {persistent.name}) if {persistent.name} else {blocks})"
     if knobs.split.most == 0:
@@ -154,6 +152,14 @@ def _grid(plan: WritingPlan) -> list[str]:
     pieces = _pieces(plan, chunk)
     split = knobs.split.size_text
     return [f"{pieces} if {split} else {plain}", f"min({blocks}, {_MOST_Y}) if {split} else 1"]
+
+
+def blocks_text(plan: WritingPlan) -> str | None:
+    """How many blocks all tasks take; None where the whole grid works on one."""
+    if plan.is_flat:
+        return None
+    count, tasks = tasks_text(plan), plan.knobs.tasks.size_text
+    return count if tasks == "1" else f"ceildiv({count}, {tasks})"
 
 
 def _pieces(plan: WritingPlan, chunk: str) -> str:
@@ -258,15 +264,16 @@ class Baked:
         return replace(parameter, name=given.get(parameter.name, parameter.name))
 
     def declare(self) -> tuple[Stmt, ...]:
-        text = "const T own = MACRO ? MACRO : given;"
-        return tuple(
-            stmt
-            for s in self.sizes
-            for stmt in code(
-                text, T=s.parameter.type.base, own=s.parameter.name, MACRO=s.macro, given=s.given
-            )
-        )
+        """The parameters by their own names: constants of the build, or what the call gives."""
+
+        def named(size: Size, value: str) -> tuple[Stmt, ...]:
+            own = size.parameter
+            return code("const T own = value;", T=own.type.base, own=own.name, value=value)
+
+        constants = tuple(stmt for size in self.sizes for stmt in named(size, size.macro))
+        given = tuple(stmt for size in self.sizes for stmt in named(size, size.given))
+        return (Alternative(Name(self.switch), constants, given),) if self.sizes else ()
 
     def declared(self) -> list[tuple[str, str]]:
-        """For the template's [defines]."""
-        return [(s.macro, f"{s.value} if {self.switch} else 0") for s in self.sizes]
+        """For the template's [defines], where the switch is on."""
+        return [(s.macro, s.value) for s in self.sizes]

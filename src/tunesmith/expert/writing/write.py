@@ -11,22 +11,18 @@ from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
+from tunesmith.expert.writing.heading import fixed_values, header, settled_pairs
 from tunesmith.expert.writing.kernel_text import KernelText
-from tunesmith.expert.writing.merging import merged
-from tunesmith.expert.writing.naming import Knob, distinct
+from tunesmith.expert.writing.naming import Knob
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
-from tunesmith.expert.writing.rules import Baked, block, grid, rules_of, shared_bytes
+from tunesmith.expert.writing.rules import Baked
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
-from tunesmith.problem.template_text import DeclaredParam, declaration, listed
 from tunesmith.problem.unused import without_unused
 from tunesmith.space.expr import parse
+from tunesmith.space.settled import settled
 
-_USING = ("[defines]", "[build]", "[launch]")  # tables whose words are uses
-
-
-def declared_params(choices: Iterable[ParameterChoice]) -> list[DeclaredParam]:
-    return [DeclaredParam(o.name, tuple(o.values), o.default, o.categorical, o.note) for o in choices]
+_USING = ("", "[defines]", "[build]", "[launch]")  # tables whose words are uses; "": build.flags
 
 
 def default_lines(name: str, value: object) -> tuple[str, ...]:
@@ -49,34 +45,12 @@ def declared(text: str) -> list[tuple[str, str]]:
 
 
 def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoice]:
-    """Those that a template's text does not declare, or has nowhere in its code, its launch or its flags."""
+    """Those that a template's text does not declare, or has nowhere in its code, its launch or its flags.
+
+    What has one value is no parameter, and not meant."""
     words = {word for title, line in _table_lines(text) if title in _USING for word in WORD.findall(line)}
     used = {name for name, _ in declared(text)} & (words | used_words(without_comments(text)))
-    return [choice for choice in choices if choice.name not in used]
-
-
-def header(plan: WritingPlan, baked: Baked) -> list[str]:
-    draft = plan.draft
-    require = distinct((), (*rules_of(plan), *draft.require))
-    return declaration(
-        declared_params(draft.schedule.choices),
-        [("require", require), ("prefer", merged(draft.prefer)), ("answers", draft.answers)],
-        baked.declared(),
-        plan.draft.build_flags,
-        _launch(plan),
-    )
-
-
-def _launch(plan: WritingPlan) -> list[str]:
-    lines = ["[launch]"]
-    if plan.problem.launches[0].entry != plan.kernel.function.name:
-        lines.append(f'entry = "{plan.kernel.function.name}"')
-    lines += listed("grid", grid(plan)) + listed("block", block(plan))
-    shared = shared_bytes(plan)
-    if shared is not None:
-        bare = shared[1:-1] if shared.startswith("(0 if") and shared.endswith(")") else shared
-        lines.append(f'shared = "{bare}"')
-    return lines
+    return [choice for choice in choices if choice.name not in used and len(choice.values) > 1]
 
 
 def write(draft: TemplateDraft, problem: Problem) -> str:
@@ -100,28 +74,28 @@ def _write(draft: TemplateDraft, problem: Problem) -> str:
     macros = (fast.macros([*helpers, *functions, body]), loops.division.macros())
     defines = print_statements(kernel.defines(), 0, plan.language)
     code = [defines, *loops.before(), *macros, *helpers, *functions, body]
-    top = [header(plan, baked) + about(plan), preamble(plan.kernel.source), defaults(plan, baked)]
-    parts = [*("\n".join(lines) for lines in top), *code]
-    text = "\n\n".join(part.rstrip("\n") for part in parts if part.strip()) + "\n"
+    top = ["\n".join(preamble(plan.kernel.source)), "\n".join(defaults(plan, baked))]
+    text = "\n\n".join(part.rstrip("\n") for part in (*top, *code) if part.strip()) + "\n"
     # Of macros, helpers and their methods only what some configuration uses.
-    return without_unused(text, (), since=len("\n".join(top[0])) + 1)
+    text = without_unused(text, ())
+    in_code = [choice.name for choice in draft.schedule.choices if f"#ifndef {choice.name}\n" in text]
+    return "\n".join([*header(plan, baked, in_code), *about(plan), "", text])
 
 
 def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
     """The draft without some of its choices; conditions are taken at their defaults."""
     values = {choice.name: choice.default for choice in idle}
-
-    def bound(conditions: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-        found = [(name, parse(text).bind(values).text) for name, text in conditions]
-        return tuple((name, text) for name, text in found if text != "1")
-
     gone = [role for role, choice in draft.schedule.items() if choice in idle]
     return replace(
         draft,
         schedule=draft.schedule.without(*gone),
-        require=bound(draft.require),
-        prefer=bound(draft.prefer),
-        answers=bound(draft.answers),
+        require=settled_pairs(draft.require, values),
+        prefer=settled_pairs(draft.prefer, values),
+        answers=settled_pairs(draft.answers, values),
+        shape=tuple(
+            (name, text if name == "kind" else settled(parse(text), values).text)
+            for name, text in draft.shape
+        ),
     )
 
 
@@ -144,12 +118,14 @@ def helper_texts(plan: WritingPlan, fast: FastMath) -> list[str]:
 def defaults(plan: WritingPlan, baked: Baked) -> list[str]:
     """Parameters with their defaults; what is no parameter is a plain constant."""
     lines: list[str] = []
+    fixed = fixed_values(plan.draft.schedule.choices)
     for choice in plan.draft.schedule.choices:
-        lines += default_lines(choice.name, choice.default)
+        lines += default_lines(choice.name, choice.default) if choice.name not in fixed else ()
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
     knobs: list[Knob] = list(vars(plan.knobs).values())
-    return lines + [f"#define {k.name} {k.default}" for k in knobs if k.name and not k.is_parameter]
+    fixed |= {knob.name: knob.default for knob in knobs if knob.name and not knob.is_parameter}
+    return lines + [f"#define {name} {value}" for name, value in fixed.items()]
 
 
 def about(plan: WritingPlan) -> list[str]:
