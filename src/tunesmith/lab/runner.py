@@ -24,7 +24,6 @@ from tunesmith.problem.device_words import Refusal
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of
-from tunesmith.problem.vetting import vetted
 from tunesmith.run.events import Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.survey import judge
@@ -116,6 +115,10 @@ class Builders:
         if self._closed:
             return Verdict(Status.BUILD_FAILED, "the lab is closing")
         if made_from:
+            from tunesmith.problem.vetting import (
+                vetted,
+            )  # with a whole reader of C, for a stranger's text alone
+
             about = (made_from[0], unit.language, made_from[1:], unit.flags, overlapping)
             found = vetted(unit.source, *about)
             if isinstance(found, Refusal):

@@ -27,7 +27,6 @@ from tunesmith.problem.template_source import (
 )
 from tunesmith.problem.toml_table import Table, load_toml, show, texts
 from tunesmith.problem.usual import read_shape, with_facts, with_usual
-from tunesmith.problem.vetting_waits import FIRST, waits_somewhere
 from tunesmith.space.expr import LIMIT, Expr, is_name
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
@@ -359,7 +358,11 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
             root.faults.add(("workspace", argument.name), rule, "list all the arguments in the launch's args")
     headers = [text for _, text in (*template.headers, *problem.kernel.headers)]
     for launch in template.launches:
-        if launch.pdl and not waits_somewhere(template.source, *headers):
+        if not launch.pdl:
+            continue
+        from tunesmith.problem.vetting_waits import FIRST, waits_somewhere
+
+        if not waits_somewhere(template.source, *headers):
             rule = f"with pdl = true {show(launch.entry)} may start before the launch ahead of it has ended"
             hint = f"{FIRST} or leave pdl out"
             root.faults.add(("launch",), f"{rule}, and the code never waits for that", hint)

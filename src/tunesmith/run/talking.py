@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.problem.vetting import foreign_fault
 from tunesmith.run.budget import exhausted_budget, no_more_requests, no_more_rounds
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import SINGLE, Exchange, LanguageModel, NoReply, Pending, Question, Reply, Role
@@ -135,6 +134,8 @@ class Talking:
             return "no model writes in this run"
         try:
             if self.writer is None or is_stored:
+                from tunesmith.problem.vetting import foreign_fault
+
                 return foreign_fault(self.problem, template)
             return self.writer.faults(template)
         except TunesmithError:
