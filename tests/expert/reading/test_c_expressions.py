@@ -26,7 +26,7 @@ CONSTANTS = {"BLOCK": "256", "WARPS": "(BLOCK / 32)", "blocks": "(n + BLOCK - 1)
         ("WARPS * 2", "16"),
         ("1 << 10", "1024"),
         ("n", "n"),
-        ("x.size( 0 )", None),
+        ("x.size( 0 )", "rows"),
         ("x.size(0) * args.d", "rows * d"),
         ("(n + 255) / 256", "ceildiv(n, 256)"),
         ("(n + BLOCK - 1) / BLOCK", "ceildiv(n, 256)"),
