@@ -223,6 +223,7 @@ def test_entries_say_how_to_launch() -> None:
         "cluster": None,
         "cooperative": False,
         "pdl": False,
+        "when": None,
     }
     assert parse(launch["grid"][0]).evaluate({"rows": 16, "d": 256}) == 8
     assert entries[1]["launches"][0]["grid"] == ["rows"]

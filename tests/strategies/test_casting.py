@@ -186,7 +186,7 @@ def test_moves_are_offered_with_what_they_do() -> None:
     vector = found.offer("vector")
     assert vector.about.startswith("Wide loads and stores")
     assert vector.place == "arrays input, out"
-    assert vector.parameters[0].startswith("VEC = { values = [1, 2, 4")
+    assert vector.parameters[0].startswith("VEC = [1, 2, 4")
     assert "wide_access" in vector.remedies
     assert "i below d (line 14)" in found.offer("items").place
     assert found.offer("bake").place == "d"
@@ -270,7 +270,7 @@ def test_moves_that_a_model_plans_are_applied_by_the_experts_author(tmp_path: Pa
     assert isinstance(drafted, Drafted)
     assert (set(drafted.moves), drafted.author) == ({"vector", "lanes"}, "")
     text = templates.text(state.candidates[-1])
-    assert "// VEC   = { values = [1, 2, 4" in text
+    assert "// VEC   = [1, 2, 4" in text
     assert "// ITEMS" not in text, "nobody asked for it"
     asked = said.asked[0].messages[1].text
     assert "- vector: Wide loads and stores" in asked

@@ -115,9 +115,7 @@ class Builders:
         if self._closed:
             return Verdict(Status.BUILD_FAILED, "the lab is closing")
         if made_from:
-            from tunesmith.problem.vetting import (
-                vetted,
-            )  # with a whole reader of C, for a stranger's text alone
+            from tunesmith.problem.vetting import vetted  # a whole reader of C
 
             about = (made_from[0], unit.language, made_from[1:], unit.flags, overlapping)
             found = vetted(unit.source, *about)
