@@ -93,7 +93,7 @@ def with_reading(
         if role == "scalar" and argument.is_integer and argument.name in sizes:
             role = "size"
         elif shape is not None and role in (FILL, "inout", "output", "input"):
-            again = shape.scattered or (shape.read and not shape.first_written)
+            again = shape.scattered or shape.read
             stored: DraftRole = "inout" if again else "output"
             role = stored if shape.written else "input"
         found.append(replace(argument, role=role))

@@ -43,7 +43,6 @@ class ArrayShape:
     align: int | None = None  # bytes of its widest access, where that is more than an element
     read: bool = False
     written: bool = False
-    first_written: bool = False  # each element that is read was written before, by the same task
     item: str = ""  # the index that its first axis is only ever indexed by
     others: frozenset[str] = frozenset()  # names in its indices besides that, but for those inside loads
     scattered: bool = False  # data say where it is stored: what is not may have to stay
@@ -223,7 +222,6 @@ class ShapeReader:
             widest if widest > (byte_size(base) or widest) else None,
             bool(kinds & {"load", "update", "atomic"}),
             bool(kinds & {"store", "update", "atomic"}),
-            _first_written(accesses),
             item.name if item is not None else "",
             _index_names(factors),
             any(self._by_data(access) for access in accesses if access.kind == "store"),
@@ -406,20 +404,6 @@ def _index_names(factors: list[c.Expr]) -> frozenset[str]:
     """Names by which an index depends on tasks and elements; what a load depends on is data."""
     unloaded = (walk.map_expr(f, lambda n: number(0) if isinstance(n, c.Index) else n) for f in factors)
     return frozenset(name for factor in unloaded for name in walk.names_in(factor))
-
-
-def _first_written(accesses: list[ArrayAccess]) -> bool:
-    """Whether plain stores come first, and later loads stay at their places."""
-    if not accesses or accesses[0].kind != "store":
-        return False
-    stored: list[c.Expr] = []
-    for access in accesses:
-        place = substitute(access.index, {access.loop: c.Name("")}) if access.loop else access.index
-        if access.kind == "store":
-            stored.append(place)
-        elif place not in stored:
-            return False
-    return True
 
 
 def _meanings(kernel: KernelModel) -> dict[str, c.Expr]:
