@@ -19,10 +19,9 @@ __kernel void saxpy(__global float* y, __global const float* x, float alpha, int
 }
 """
 FILLED_IN = {
-    'shape = ["FILL"]': 'shape = ["n"]',
     'value = "FILL"': "value = 0.5",
-    'grid = ["FILL"]': 'grid = ["ceildiv(n, 16)"]',
-    'block = ["FILL"]': 'block = ["16"]',
+    'grid = ["ceildiv(n, 256)"]': 'grid = ["ceildiv(n, 16)"]',
+    'block = ["256"]': 'block = ["16"]',
     'max = "FILL"': "max = 100",
     'example = { n = "FILL" }': 'example = { n = 64, cache = "warm" }',
 }

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.thoroughness import examples
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.draft import Draft, draft_problem, looks_like_a_size
+from tunesmith.expert.reading.arguments import looks_like_a_size
+from tunesmith.expert.reading.draft import Draft, draft_problem
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem_file import parse_problem
 
@@ -72,12 +73,13 @@ class TestProblem:
         assert problem["name"] == "add"
         assert problem["kernel"] == {"source": "kernel.cu", "entry": "add", "language": "opencl", "flags": []}
         assert problem["argument"] == [
-            {"name": "a", "type": "float32*", "shape": ["FILL"], "role": "input"},
-            {"name": "b", "type": "float32*", "shape": ["FILL"], "role": "input"},
-            {"name": "out", "type": "float32*", "shape": ["FILL"], "role": "output"},
+            {"name": "a", "type": "float32*", "shape": ["n"], "role": "input"},
+            {"name": "b", "type": "float32*", "shape": ["n"], "role": "input"},
+            {"name": "out", "type": "float32*", "shape": ["n"], "role": "output"},
             {"name": "n", "type": "int32", "value": "n"},
         ]
-        assert problem["launch"] == {"grid": ["FILL"], "block": ["FILL"]}
+        assert problem["launch"] == {"grid": ["ceildiv(n, 256)"], "block": ["256"]}
+        assert "other blocks too: say what callers launch" in made.files["problem.toml"]
         assert problem["contract"] == {"n": {"min": 1, "max": "FILL"}}
         assert problem["workloads"] == {"example": {"n": "FILL"}}
         rtol, atol = TOLERANCES["float32"]
@@ -96,9 +98,6 @@ class TestProblem:
         with pytest.raises(BadInput, match=f"{made.fills} places still say FILL"):
             parse_problem(text, path="problem.toml", read=lambda name: made.files.get(name, VECTOR_ADD))
         for old, new in (
-            ('shape = ["FILL"]', 'shape = ["n"]'),
-            ('grid = ["FILL"]', 'grid = ["ceildiv(n, 64)"]'),
-            ('block = ["FILL"]', 'block = ["64"]'),
             ('max = "FILL"', "max = 1000"),
             ('n = "FILL"', "n = 100"),
         ):
@@ -111,7 +110,7 @@ class TestProblem:
         assert [argument.role for argument in problem.arguments] == ["input", "input", "output", "scalar"]
 
     def test_template(self) -> None:
-        problem, made = draft(SILU)
+        problem, made = draft(SILU + "void other() { silu_and_mul<float><<<8, 32>>>(out, in, 8); }")
         assert problem["kernel"]["entry"] == "silu_and_mul<FILL>"
         assert "line 8 launches silu_and_mul<half>" in made.files["problem.toml"]
         assert arguments(problem)["out"]["type"] == "FILL*"
@@ -122,7 +121,7 @@ class TestProblem:
     def test_a_name_python_cannot_have(self) -> None:
         problem, made = draft(SILU)
         assert list(arguments(problem)) == ["out", "in_", "d"]
-        assert "def silu_and_mul(*, in_, d):" in made.files["reference.py"]
+        assert "def silu_and_mul(*, in_, tokens, d):" in made.files["reference.py"]
 
     def test_template_arguments_chosen(self) -> None:
         problem, _ = draft(SILU, entry="silu_and_mul<__half>")

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import keyword
 import re
 import tomllib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
+from tunesmith.expert.reading.arguments import DraftArgument, DraftRole, draft_arguments, possible_name
+from tunesmith.expert.reading.bare import BareKernel, BareReading, read_bare
 from tunesmith.expert.reading.headers import elements_of, words
 from tunesmith.expert.reading.launches import FILL, draft_launch, launches_of
-from tunesmith.expert.reading.source import KernelParameter, KernelSignature, SourceModel, read_source
+from tunesmith.expert.reading.shapes import ArrayShape
+from tunesmith.expert.reading.source import KernelSignature, SourceModel, read_source
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem import TYPES
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.toml_table import texts
-from tunesmith.space.expr import is_name
-
-DraftRole = Literal["input", "output", "inout", "local", "FILL", "size", "scalar"]
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SIZE_LETTERS = frozenset("bcdhklmntwBCDHKLMNSTW") | {"nx", "ny", "nz", "hw", "nnz"}
-_SIZE_WORDS = frozenset({
-    "size", "sz", "len", "length", "seqlen", "count", "cnt", "num", "dim", "dims", "row", "rows", "col",
-    "cols", "column", "columns", "width", "height", "depth", "batch", "batches", "head", "heads",
-    "token", "tokens", "hidden", "channel", "channels", "element", "elements", "elem", "elems", "vocab",
-    "features", "classes", "experts", "groups", "bins", "points", "items", "samples", "nodes", "edges",
-    "total",
-})  # fmt: skip
-# An integer with one of these in its name is no size, whatever else is there: row_stride, batch_idx.
-_OTHER_WORDS = frozenset({
-    "stride", "strides", "offset", "start", "begin", "end", "idx", "index", "id", "seed", "flag",
-    "mode", "axis", "is", "has", "use", "pad", "padding", "step", "shift", "pos", "position", "mask",
-    "ld", "lda", "ldb", "ldc",
-})  # fmt: skip
-_RESERVED_SIZES = frozenset({"weight", "cache", "require"})  # words that stand beside sizes in problem files
 
 
 @dataclass(frozen=True)
@@ -51,24 +33,71 @@ def draft_problem(
 ) -> Draft:
     """`entry` chooses a kernel: "name", "space::name", or "name<__half>" to settle its template too;
     `include` are folders with headers of the user's own."""
-    model = read_source(text, language, where=file_name)
-    kernel = _choose(model.kernels, entry, file_name)
-    chosen = _template_arguments(entry)
-    bound = dict(zip(kernel.template_params, chosen, strict=False))
-    arguments = draft_arguments(kernel, language, bound)
+    bare = bare_kernel(text, file_name, language, entry)
+    found = read_bare(bare)
+    reading = found if isinstance(found, BareReading) else None
+    arguments = with_reading(bare.arguments, reading)
+    shapes = {} if reading is None else reading.shapes
     blocks = (
-        _head(kernel),
-        _kernel_table(kernel, model, file_name, language, chosen, include),
-        *(_argument_table(argument, arguments, language) for argument in arguments),
-        _launch_table(kernel, arguments, model, language),
-        _size_tables(arguments),
-        _accuracy_table(kernel, arguments),
+        _head(bare.kernel),
+        _kernel_table(bare, include),
+        *(
+            _argument_table(argument, arguments, language, shapes.get(argument.name))
+            for argument in arguments
+        ),
+        _launch_table(bare, reading),
+        _size_tables(arguments, reading),
+        _accuracy_table(bare.kernel, arguments, reading),
     )
     problem = "\n".join("\n".join(block) + "\n" for block in blocks)
-    reference = draft_reference(kernel.name, arguments)
+    reference = draft_reference(bare.kernel.name, arguments, () if reading is None else reading.added)
     # Comments speak of FILL too: of the problem file only its values count, as when it is read.
     fills = sum(FILL in text for _, text in texts(tomllib.loads(problem))) + reference.count(f'"{FILL}:')
     return Draft({"problem.toml": problem, "reference.py": reference}, fills)
+
+
+def bare_kernel(text: str, file_name: str, language: Language, entry: str | None) -> BareKernel:
+    """The kernel that is meant, as far as its text goes."""
+    model = read_source(text, language, where=file_name)
+    kernel = _choose(model.kernels, entry, file_name)
+    chosen = _template_arguments(entry) or _launched_arguments(kernel, model)
+    bound = tuple(zip(kernel.template_params, chosen, strict=False))
+    arguments = draft_arguments(kernel, language, dict(bound))
+    inside = f"<{', '.join(chosen or (FILL,))}>" if chosen or kernel.template_params else ""
+    launch = draft_launch(kernel, arguments, model, language)
+    name = kernel.qualified_name + inside
+    return BareKernel(text, file_name, language, name, kernel, arguments, model, launch, bound)
+
+
+def _launched_arguments(kernel: KernelSignature, model: SourceModel) -> tuple[str, ...]:
+    """Template arguments of the only way in which the file launches it, where they are types and numbers."""
+    ways = {site.template_args for site in launches_of(kernel, model)}
+    if len(ways) != 1 or not kernel.template_params or not (said := ways.pop()):
+        return ()
+    chosen = _template_arguments(f"<{said}>")
+    known = all(elements_of(one, "cuda")[0] or one.isdecimal() or one in ("true", "false") for one in chosen)
+    return chosen if known and len(chosen) == len(kernel.template_params) else ()
+
+
+def with_reading(
+    arguments: Sequence[DraftArgument], reading: BareReading | None
+) -> tuple[DraftArgument, ...]:
+    """Roles as the reading knows them: what is stored and loaded, and which integers are sizes."""
+    if reading is None:
+        return tuple(arguments)
+    sizes = reading.used
+    found = []
+    for argument in arguments:
+        shape = reading.shapes.get(argument.name)
+        role = argument.role
+        if role == "scalar" and argument.is_integer and argument.name in sizes:
+            role = "size"
+        elif shape is not None and role in (FILL, "inout", "output", "input"):
+            again = shape.scattered or shape.read
+            stored: DraftRole = "inout" if again else "output"
+            role = stored if shape.written else "input"
+        found.append(replace(argument, role=role))
+    return tuple(found)
 
 
 def _choose(kernels: Sequence[KernelSignature], entry: str | None, file_name: str) -> KernelSignature:
@@ -105,14 +134,8 @@ def _head(kernel: KernelSignature) -> Iterator[str]:
     yield f"name = {toml_string(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
 
 
-def _kernel_table(
-    kernel: KernelSignature,
-    model: SourceModel,
-    file_name: str,
-    language: Language,
-    chosen: Sequence[str],
-    include: Sequence[str],
-) -> Iterator[str]:
+def _kernel_table(bare: BareKernel, include: Sequence[str]) -> Iterator[str]:
+    kernel, language = bare.kernel, bare.language
     yield "[kernel]"
     doubts = []
     if kernel.definitions > 1:
@@ -121,16 +144,14 @@ def _kernel_table(
         )
     if kernel.conditional:
         doubts.append("its header has #if: these are the arguments of the first branch")
-    yield f"source = {toml_string(file_name)}" + _comment("; ".join(doubts))
-    if kernel.template_params and not chosen:
-        launched = [site for site in launches_of(kernel, model) if site.template_args]
+    yield f"source = {toml_string(bare.file)}" + _comment("; ".join(doubts))
+    wanted = ""
+    if FILL in bare.entry:
         wanted = f"template arguments for {', '.join(kernel.template_params)}"
+        launched = [site for site in launches_of(kernel, bare.source) if site.template_args]
         if launched:
             wanted += f"; line {launched[0].line} launches {kernel.name}<{launched[0].template_args}>"
-        yield f"entry = {toml_string(f'{kernel.qualified_name}<{FILL}>')}" + _comment(wanted)
-    else:
-        arguments = f"<{', '.join(chosen)}>" if chosen else ""
-        yield f"entry = {toml_string(kernel.qualified_name + arguments)}"
+    yield f"entry = {toml_string(bare.entry)}" + _comment(wanted)
     yield f"language = {toml_string(language)}"
     example = "-cl-fast-relaxed-math" if language == "opencl" else "-use_fast_math"
     yield "flags = []" + _comment(f'how production builds it, e.g. ["{example}"]')
@@ -139,7 +160,10 @@ def _kernel_table(
 
 
 def _argument_table(
-    argument: DraftArgument, arguments: Sequence[DraftArgument], language: Language
+    argument: DraftArgument,
+    arguments: Sequence[DraftArgument],
+    language: Language,
+    shape: ArrayShape | None,
 ) -> Iterator[str]:
     parameter = argument.parameter
     is_float = argument.element is not None and TYPES[argument.element].kind == "float"
@@ -158,17 +182,22 @@ def _argument_table(
             of_float if is_float else "an integer, or an expression over the sizes"
         )
         return
+    axes = (FILL,) if shape is None else shape.extents
     extents = "one entry per axis, over the sizes, outermost first"
     if argument.vector > 1:
         held = 4 if argument.vector == 3 and language == "opencl" else argument.vector
         extents += f"; in elements, {held} to each {parameter.base}"
-    yield f'shape = ["{FILL}"]' + _comment(extents)
+    if FILL in axes[1:] or axes[0] == FILL != axes[-1]:
+        extents = "its other axes follow from the indices; this one only callers know"
+    yield f"shape = {_list(axes)}" + _comment(extents if FILL in axes else "")
     yield f"role = {toml_string(argument.role)}" + _comment(_about_role(argument))
     if is_float and argument.role in ("input", "inout"):
         yield '# values = "normal"' + _comment("if like this; else 1e-3 to 1e3 is tested too")
     align = _alignment(argument, language)
     if align is not None and argument.role != "local":
         yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
+    elif shape is not None and shape.align is not None and argument.role != "local":
+        yield f"align = {shape.align}" + _comment("bytes of its widest access")
     main = _main_output(arguments)
     if argument.may_be_output and main in TOLERANCES and argument.element != main:
         yield from _tolerances(argument.element)
@@ -211,21 +240,31 @@ def _alignment(argument: DraftArgument, language: Language) -> int | None:
     return size if language == "opencl" else min(size, 16)
 
 
-def _launch_table(
-    kernel: KernelSignature, arguments: Sequence[DraftArgument], model: SourceModel, language: Language
-) -> Iterator[str]:
-    launch = draft_launch(kernel, arguments, model, language)
-    yield "[launch]" + _comment(launch.about)
-    yield f"grid = {_list(launch.grid)}" + _comment(launch.about_grid if FILL in launch.grid else "")
-    yield f"block = {_list(launch.block)}" + _comment(launch.about_block if FILL in launch.block else "")
+def _launch_table(bare: BareKernel, reading: BareReading | None) -> Iterator[str]:
+    launch = bare.launch
+    grid, block, about = launch.grid, launch.block, launch.about
+    if reading is not None and reading.grid:
+        # A block that the file says, in words that could not be followed, is not replaced by another one.
+        said = bool(launches_of(bare.kernel, bare.source))
+        if FILL in block and not said:
+            block = reading.block
+            own = "the block follows from the kernel's text"
+            about = own if reading.own_block else "the kernel takes other blocks too: say what callers launch"
+        if FILL in grid and FILL not in block:
+            grid = reading.grid
+    yield "[launch]" + _comment(about)
+    yield f"grid = {_list(grid)}" + _comment(launch.about_grid if FILL in grid else "")
+    yield f"block = {_list(block)}" + _comment(launch.about_block if FILL in block else "")
     if launch.shared is not None:
         yield f"shared = {toml_string(launch.shared)}" + _comment(
             launch.about_shared if FILL in launch.shared else ""
         )
 
 
-def _size_tables(arguments: Sequence[DraftArgument]) -> Iterator[str]:
-    sizes = [argument.name for argument in arguments if argument.role == "size"]
+def _size_tables(arguments: Sequence[DraftArgument], reading: BareReading | None) -> Iterator[str]:
+    added = () if reading is None else reading.added
+    sizes = [*added, *(argument.name for argument in arguments if argument.role == "size")]
+    multiples = {} if reading is None else reading.multiples
     yield "[contract]" + _comment(
         "what callers promise: the smallest and the largest, and multiple_of where true; "
         "add sizes that only shapes or the launch have"
@@ -233,16 +272,21 @@ def _size_tables(arguments: Sequence[DraftArgument]) -> Iterator[str]:
     if not sizes:
         yield "# No parameter looks like a size: name one here, for the shapes and the launch."
     for name in sizes or [toml_string(FILL)]:
-        yield f'{name} = {{ min = 1, max = "{FILL}" }}' + _comment("the largest that callers send")
+        step = multiples.get(name, 1)
+        whole = f", multiple_of = {step}" if step > 1 else ""
+        about = "the largest that callers send" + ("; the name is the draft's" if name in added else "")
+        yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + _comment(about)
     yield ""
     yield "[workloads]" + _comment("where it must be fast: one line each, with real sizes")
     values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [toml_string(FILL)])
     yield f"example = {{ {values} }}" + _comment("integers, without quotes; rename it")
 
 
-def _accuracy_table(kernel: KernelSignature, arguments: Sequence[DraftArgument]) -> Iterator[str]:
+def _accuracy_table(
+    kernel: KernelSignature, arguments: Sequence[DraftArgument], reading: BareReading | None
+) -> Iterator[str]:
     yield "[accuracy]"
-    yield f"reference = {toml_string(f'reference.py:{_possible_name(kernel.name)}')}" + _comment(
+    yield f"reference = {toml_string(f'reference.py:{possible_name(kernel.name)}')}" + _comment(
         "fill it in, or remove this line and reference.py: results are then compared with the original's"
     )
     main = _main_output(arguments)
@@ -254,6 +298,8 @@ def _accuracy_table(kernel: KernelSignature, arguments: Sequence[DraftArgument])
         yield from _tolerances(main)
     else:
         yield "# Integers are compared exactly: no tolerance."
+    if reading is not None and reading.independent is not None:
+        yield f"independent = {toml_string(reading.independent)}" + _comment("none needs another's inputs")
 
 
 def _main_output(arguments: Sequence[DraftArgument]) -> str | None:
@@ -284,11 +330,11 @@ def _comment(text: str) -> str:
     return f"  # {clean}" if clean else ""
 
 
-def draft_reference(kernel: str, arguments: Sequence[DraftArgument]) -> str:
-    name = _possible_name(kernel)
+def draft_reference(kernel: str, arguments: Sequence[DraftArgument], added: Sequence[str] = ()) -> str:
+    name = possible_name(kernel)
     inputs = [a.name for a in arguments if a.role in ("input", "inout", FILL)]
     scalars = [a.name for a in arguments if a.role == "scalar"]
-    sizes = [a.name for a in arguments if a.role == "size"]
+    sizes = [*added, *(a.name for a in arguments if a.role == "size")]
     outputs = [a.name for a in arguments if a.may_be_output]
     parameters = [*inputs, *scalars, *sizes]
     signature = f"*, {', '.join(parameters)}" if parameters else ""
@@ -309,69 +355,3 @@ def draft_reference(kernel: str, arguments: Sequence[DraftArgument]) -> str:
         f'    raise NotImplementedError("FILL: compute {wanted} of {name} with NumPy here, in reference.py")',
     ]
     return "\n".join(lines) + "\n"
-
-
-# -- arguments -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class DraftArgument:
-    parameter: KernelParameter
-    name: str  # as in the problem file, where a few names of C are not possible
-    element: str | None
-    vector: int
-    role: DraftRole
-
-    @property
-    def may_be_output(self) -> bool:
-        return self.role in ("output", "inout", FILL)
-
-
-def draft_arguments(
-    kernel: KernelSignature, language: Language, bound: Mapping[str, str]
-) -> tuple[DraftArgument, ...]:
-    """`bound` gives the template parameters that the user has chosen already."""
-    taken: set[str] = set()
-    arguments = []
-    for parameter in kernel.parameters:
-        element, vector = parameter.element, parameter.vector
-        if element is None and parameter.base in bound and parameter.type.count("*") <= 1:
-            element, vector = elements_of(bound[parameter.base], language)
-        name = _possible_name(parameter.name, taken)
-        taken.add(name)
-        arguments.append(
-            DraftArgument(parameter, name, element, vector, _role(parameter, name, element, vector))
-        )
-    return tuple(arguments)
-
-
-def looks_like_a_size(name: str) -> bool:
-    if name in _SIZE_LETTERS:
-        return True
-    parts = [part.lower() for part in _PART.findall(name)]
-    if any(part in _OTHER_WORDS for part in parts):
-        return False
-    counted = len(parts) > 1 and parts[0] in ("n", "num", "nr")  # n_rows, nRows, num_warps
-    return counted or any(part in _SIZE_WORDS for part in parts)
-
-
-def _role(parameter: KernelParameter, name: str, element: str | None, vector: int) -> DraftRole:
-    if not parameter.pointer:
-        integer = element is not None and vector == 1 and TYPES[element].kind != "float"
-        usable = is_name(name) and name not in _RESERVED_SIZES
-        return "size" if integer and usable and looks_like_a_size(name) else "scalar"
-    if parameter.space == "local":
-        return "local"
-    if parameter.written is None or (parameter.written and parameter.read is None):
-        return "FILL"
-    if parameter.written:
-        return "inout" if parameter.read else "output"
-    return "input"
-
-
-def _possible_name(name: str, taken: Container[str] = ()) -> str:
-    """An ASCII name that also does as a keyword argument in Python: `in` is no such name."""
-    possible = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    while keyword.iskeyword(possible) or possible in taken:
-        possible += "_"
-    return possible

@@ -22,7 +22,7 @@ from tunesmith.space.expr import unparse
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from tunesmith.expert.reading.draft import DraftArgument
+    from tunesmith.expert.reading.arguments import DraftArgument
     from tunesmith.expert.reading.source import KernelSignature, SourceModel
 
 FILL = "FILL"

@@ -1,0 +1,148 @@
+"""What a kernel's text alone says of its problem: shapes, launch, roles, and what it leaves to say."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tunesmith.csource.nodes import Language
+from tunesmith.expert.reading.bare import BareFailure, BareReading, read_bare
+from tunesmith.expert.reading.draft import bare_kernel, draft_problem
+
+ZOO = Path(__file__).parents[2] / "fixtures" / "zoo"
+LANGUAGES: dict[str, Language] = {".cu": "cuda", ".cl": "opencl", ".hip": "hip"}
+
+
+def draft(text: str, language: Language = "cuda") -> dict[str, Any]:
+    return tomllib.loads(draft_problem(text, "kernel.cu", language).files["problem.toml"])
+
+
+def shapes(problem: dict[str, Any]) -> dict[str, list[str]]:
+    return {one["name"]: one["shape"] for one in problem["argument"] if "shape" in one}
+
+
+def reading(text: str) -> BareReading:
+    found = read_bare(bare_kernel(text, "kernel.cu", "cuda", None))
+    assert isinstance(found, BareReading)
+    return found
+
+
+ROWS = """
+__global__ void scale_rows(float* out, const float* in, const float* gain, int d) {
+    int row = blockIdx.x;
+    for (int i = threadIdx.x; i < d; i += blockDim.x) out[row * d + i] = in[row * d + i] * gain[i];
+}
+"""
+
+
+def test_only_sizes_and_workloads_of_a_row_kernel_are_left_to_say() -> None:
+    made = draft_problem(ROWS, "kernel.cu", "cuda")
+    problem = tomllib.loads(made.files["problem.toml"])
+    assert shapes(problem) == {"out": ["rows", "d"], "in_": ["rows", "d"], "gain": ["d"]}
+    assert problem["launch"] == {"grid": ["rows"], "block": ["256"]}
+    assert problem["accuracy"]["independent"] == "rows"
+    assert problem["contract"] == {"rows": {"min": 1, "max": "FILL"}, "d": {"min": 1, "max": "FILL"}}
+    assert made.fills == 5  # two sizes, each in the contract and in a workload; the reference
+
+
+def test_wide_accesses_say_alignment_and_what_divides_a_size() -> None:
+    problem = draft(
+        """
+        __global__ void twice(float* out, const float* in, int rows, int d) {
+            const float4* from = reinterpret_cast<const float4*>(in + blockIdx.x * d);
+            float4* to = reinterpret_cast<float4*>(out + blockIdx.x * d);
+            for (int i = threadIdx.x; i < d / 4; i += blockDim.x) {
+                float4 v = from[i];
+                to[i] = make_float4(v.x * 2.0f, v.y * 2.0f, v.z * 2.0f, v.w * 2.0f);
+            }
+        }
+        """
+    )
+    assert shapes(problem) == {"out": ["rows", "d"], "in_": ["rows", "d"]}
+    assert {one["align"] for one in problem["argument"] if "shape" in one} == {16}
+    assert problem["contract"]["d"] == {"min": 4, "max": "FILL", "multiple_of": 4}
+
+
+def test_a_block_that_the_text_counts_on_is_found() -> None:
+    found = reading(
+        "__global__ void f(float* u, int w, int h) {"
+        " int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;"
+        " if (x < w && y < h) u[y * w + x] *= 2.0f; }"
+    )
+    assert (found.grid, found.block) == (("ceildiv(w, 16)", "ceildiv(h, 16)"), ("16", "16"))
+    assert found.own_block
+
+
+def test_what_only_data_tell_is_left_open() -> None:
+    problem = draft(
+        "__global__ void take(float* out, const float* table, const int* ids, int dim) {"
+        " int token = blockIdx.x;"
+        " for (int i = threadIdx.x; i < dim; i += blockDim.x)"
+        " out[token * dim + i] = table[(long long)ids[token] * dim + i]; }"
+    )
+    assert shapes(problem) == {"out": ["tokens", "dim"], "table": ["FILL", "dim"], "ids": ["tokens"]}
+
+
+def test_strides_that_nothing_orders_make_no_shape() -> None:
+    problem = draft(
+        "__global__ void f(float* out, int a_step, int b_step, int n) {"
+        " for (int i = threadIdx.x; i < n; i += blockDim.x)"
+        " out[blockIdx.x * a_step + blockIdx.y * b_step + i] = 1.0f; }"
+    )
+    assert shapes(problem) == {"out": ["FILL"]}
+
+
+def test_rows_that_read_their_neighbours_are_not_independent() -> None:
+    body = "if (y < h && x < w) out[y * w + x] = in[y * w + x]{more};"
+    text = (
+        "__global__ void f(float* out, const float* in, int h, int w) {"
+        " int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y; "
+    )
+    alone = draft(text + body.format(more="") + "}")
+    beside = draft(text + body.format(more=" + (y > 0 ? in[(y - 1) * w + x] : 0.0f)") + "}")
+    assert alone["accuracy"]["independent"] == "h"
+    assert shapes(beside) == shapes(alone) == {"out": ["h", "w"], "in_": ["h", "w"]}
+    assert "independent" not in beside["accuracy"]
+
+
+def test_scattered_stores_leave_the_rest_as_it_was() -> None:
+    problem = draft(
+        "__global__ void put(float* cache, const float* in, const int* slots, int d) {"
+        " for (int i = threadIdx.x; i < d; i += blockDim.x)"
+        " cache[slots[blockIdx.x] * d + i] = in[blockIdx.x * d + i]; }"
+    )
+    assert {one["name"]: one.get("role") for one in problem["argument"]}["cache"] == "inout"
+
+
+def test_a_kernel_beyond_reading_is_drafted_as_before() -> None:
+    text = (ZOO / "argmax" / "kernel.cu").read_text()
+    found = read_bare(bare_kernel(text, "kernel.cu", "cuda", None))
+    assert isinstance(found, BareFailure)
+    assert "is carried from one element to the next" in found.reason.reason
+    assert set(map(tuple, shapes(draft(text)).values())) == {("FILL",)}
+
+
+BY_HAND = (
+    "bias_relu_2d", "cl_softmax", "hip_silu", "int8_dynamic_quant", "layernorm", "matvec_in_memory",
+    "moe_top2", "rope_interleaved", "split_parts", "stencil2d", "stencil5_rows",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_drafts_agree_with_problems_written_by_hand(name: str) -> None:
+    """Where something is said, it is the same; kernels' names for arrays may differ from the problem's."""
+    [source] = (path for path in (ZOO / name).glob("kernel.*"))
+    problem = tomllib.loads((ZOO / name / "problem.toml").read_text())
+    made = draft_problem(
+        source.read_text(), source.name, LANGUAGES[source.suffix], problem["kernel"]["entry"]
+    )
+    drafted = tomllib.loads(made.files["problem.toml"])
+    for mine, theirs in zip(drafted["argument"], problem["argument"], strict=True):
+        assert mine.get("role") == theirs.get("role")
+        axes = zip(mine.get("shape", ()), theirs.get("shape", ()), strict=True)
+        assert all(one in ("FILL", other) for one, other in axes)
+    axes = zip(drafted["launch"]["grid"], problem["launch"]["grid"], strict=True)
+    assert all(one.split(",")[0] == other.split(",")[0] for one, other in axes)
