@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
-from tunesmith.errors import BadInput
+from tunesmith.errors import BadInput, bug_text
 from tunesmith.expert.reading.arguments import DraftArgument, DraftRole, draft_arguments, possible_name
-from tunesmith.expert.reading.bare import BareKernel, BareReading, read_bare
+from tunesmith.expert.reading.bare import BareFailure, BareKernel, BareReading, read_bare
 from tunesmith.expert.reading.headers import elements_of, words
 from tunesmith.expert.reading.launches import FILL, draft_launch, launches_of
 from tunesmith.expert.reading.shapes import ArrayShape
@@ -34,12 +34,16 @@ def draft_problem(
     """`entry` chooses a kernel: "name", "space::name", or "name<__half>" to settle its template too;
     `include` are folders with headers of the user's own."""
     bare = bare_kernel(text, file_name, language, entry)
-    found = read_bare(bare)
+    found: BareReading | BareFailure | str
+    try:
+        found = read_bare(bare)
+    except Exception as error:  # whatever a text does to the expert, the rest can be drafted
+        found = f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
     reading = found if isinstance(found, BareReading) else None
     arguments = with_reading(bare.arguments, reading)
     shapes = {} if reading is None else reading.shapes
     blocks = (
-        _head(bare.kernel),
+        (*_head(bare.kernel), *_unread(found)),
         _kernel_table(bare, include),
         *(
             _argument_table(argument, arguments, language, shapes.get(argument.name))
@@ -132,6 +136,13 @@ def _template_arguments(entry: str | None) -> tuple[str, ...]:
 def _head(kernel: KernelSignature) -> Iterator[str]:
     yield '# Drafted by `tunesmith init`. Replace every "FILL"; the comment beside it says what is wanted.'
     yield f"name = {toml_string(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
+
+
+def _unread(found: BareReading | BareFailure | str) -> Iterator[str]:
+    """Why less is filled in than there could be."""
+    if not isinstance(found, BareReading):
+        reason = found if isinstance(found, str) else found.reason.reason
+        yield _comment(f"The expert could not read the kernel: {reason}").strip()
 
 
 def _kernel_table(bare: BareKernel, include: Sequence[str]) -> Iterator[str]:
@@ -249,7 +260,11 @@ def _launch_table(bare: BareKernel, reading: BareReading | None) -> Iterator[str
         if FILL in block and not said:
             block = reading.block
             own = "the block follows from the kernel's text"
-            about = own if reading.own_block else "the kernel takes other blocks too: say what callers launch"
+            about = (
+                own
+                if reading.own_block
+                else "say what callers launch, the measure of what is tuned: the file has no launch"
+            )
         if FILL in grid and FILL not in block:
             grid = reading.grid
     yield "[launch]" + _comment(about)
