@@ -106,7 +106,7 @@ def test_references_give_the_shapes_of_the_problem(name: str) -> None:
 @pytest.mark.few(8)
 def test_cuda_kernels_build(name: str) -> None:
     kernel = read(name).kernel
-    binary = built(kernel.text, kernel.entry, device="H200", flags=kernel.flags)
+    binary = built(kernel.text, kernel.entry, device="H200", flags=kernel.flags, headers=kernel.headers)
     assert not binary.resources.spills
 
 
