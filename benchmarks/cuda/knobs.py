@@ -1,4 +1,4 @@
-"""Tunes kernels beyond the expert's reading with nothing but their own knobs.
+"""Tunes kernels, most beyond the expert's reading, with nothing but their own knobs.
 
     python -m benchmarks.cuda.knobs --out DIR [--page FILE] [--problems FOLDER] [--time S] [--evals N]
                                     [--within S] [--jobs N] [NAME…]
@@ -27,8 +27,11 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
+from tunesmith.expert.model.kernel import NotReadable
+from tunesmith.expert.model.lift import lift
 from tunesmith.run.events import Admitted, Event, Measured, Rejected
 from tunesmith.run.store import RunFolder
+from tunesmith.session.problems import load_problem
 
 PROBLEMS = evidence.ROOT / "tests" / "fixtures" / "knobs"
 KNOBS_ALONE = """
@@ -41,7 +44,8 @@ main()
 """
 NEUTRAL = ("ok", "infeasible", "over_limits")
 HOW = (
-    "Kernels that the expert cannot read, tuned with the numbers of their own text alone. *Tried*: "
+    "Kernels tuned with the numbers of their own text alone: `knobs` is the only move. *Read*: whether the "
+    "expert would have others. *Tried*: "
     "configurations, those of the gate included. *Refused*: of these, what compiler, gate or oracle turned "
     "away; a configuration that does not fit the device is not counted. *Speed-up*: verified, against "
     "the original in the same run."
@@ -130,6 +134,11 @@ def reported(report: Told) -> dict[str, Any]:
     }
 
 
+def is_read(name: str) -> str:
+    problem, _ = load_problem(PROBLEMS / name)
+    return "no" if isinstance(lift(problem), NotReadable) else "yes"
+
+
 def knobs_of(found: Told) -> str:
     configs = [row["config"] for row in found.get("workloads", ()) if row["config"]]
     shown = [md.config({k.removeprefix("KNOB_"): v for k, v in config.items()}) for config in configs]
@@ -139,6 +148,7 @@ def knobs_of(found: Told) -> str:
 def page(told: Told) -> list[str]:
     head = [
         "kernel",
+        "read",
         "winner's knobs",
         "why refused",
         "speed-up",
@@ -154,10 +164,18 @@ def page(told: Told) -> list[str]:
         why = "; ".join(f"{kind} ({found['statuses'][kind]})" for kind in found.get("why", {}))
         tries = [str(found[key]) for key in ("feasible", "tried", "refused")]
         if "failed" in found:
-            rows.append([name, found["failed"], why, "", "", "", *tries, f"{found['wall_s']:.0f} s"])
+            failed = [name, is_read(name), found["failed"], why, "", "", ""]
+            rows.append([*failed, *tries, f"{found['wall_s']:.0f} s"])
             continue
         each = [row["speedup"] for row in found["workloads"]]
-        cells = [name, knobs_of(found), why, md.times(found["geometric_mean"]), md.times(min(each))]
+        cells = [
+            name,
+            is_read(name),
+            knobs_of(found),
+            why,
+            md.times(found["geometric_mean"]),
+            md.times(min(each)),
+        ]
         rows.append([*cells, md.times(max(each)), *tries, f"{found['wall_s']:.0f} s"])
     good = [found for found in told["knobs"].values() if "failed" not in found]
     ahead = sum(found["geometric_mean"] > 1.01 for found in good)
@@ -171,7 +189,17 @@ def page(told: Told) -> list[str]:
         for name, found in told["knobs"].items()
         for kind, reason in found.get("why", {}).items()
     ]
-    return [HOW, "", *md.table(head, rows, left=3), *words, *details, "", *md.source(told)]
+    return [
+        "# The kernel's own knobs",
+        "",
+        HOW,
+        "",
+        *md.table(head, rows, left=4),
+        *words,
+        *details,
+        "",
+        *md.source(told),
+    ]
 
 
 def show(name: str, found: Told) -> None:

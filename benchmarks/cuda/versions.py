@@ -1,13 +1,13 @@
 """Two versions of Tunesmith on the same kernels, and what they deliver side by side.
 
-    python -m benchmarks.cuda.versions --other SRC --out DIR [--time S] [--jobs N] [--within S] PROBLEM…
+    python -m benchmarks.cuda.versions --other SRC --out DIR [--time S] [--jobs N] [--for S] PROBLEM…
     python -m benchmarks.cuda.versions --out DIR --page FILE
 
 SRC is the `src` folder of the other version, such as that of `git worktree add FOLDER COMMIT`. Each problem
 is tuned by the built-in expert of both, N runs at a time, into DIR/versions-runs; runs that are there
-already are taken as they are. Then original, other and this are called at every workload through what was
-delivered, captured in CUDA graphs and replayed in alternation. Figures go to DIR/versions.json, those of
-other problems stay there. Needs PyTorch.
+already are taken as they are. No run is begun after --for S seconds; a later call goes on. Then original,
+other and this are called at every workload through what was delivered, captured in CUDA graphs and replayed
+in alternation. Figures go to DIR/versions.json, those of other problems stay there. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import math
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from tunesmith.run.store import CERTIFICATE, RunFolder
 from tunesmith.session import calling, problems
 
 SLOWER = 0.99
+NOT_BEGUN = "not begun: call again"
 HOW = (
     "Original, the other version's winners and this version's, each through its own dispatch, in CUDA graphs "
     "over arrays that exceed the cache, replayed in alternation. *This / other*: the median of the paired "
@@ -122,6 +124,7 @@ def main() -> int:
     options.add_argument("--time", type=float, default=10.0, help="seconds to search, of each")
     options.add_argument("--within", type=float, default=240.0, help="seconds that a run may take in all")
     options.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    options.add_argument("--for", dest="most", type=float, default=math.inf, help="seconds to begin runs in")
     options.add_argument("--page", type=Path, help="file for the table, as Markdown")
     given = options.parse_args()
     if given.problems and given.other is None:
@@ -129,17 +132,25 @@ def main() -> int:
     known: dict[str, Any] = (evidence.read(given.out, "versions") or {}).get("versions", {})
     runs = given.out / "versions-runs"
 
+    began = time.monotonic()
+
     def one(problem: Path, which: str) -> str:
+        run = runs / which / problem.name
+        if not (run / CERTIFICATE).exists() and time.monotonic() - began > given.most:
+            return NOT_BEGUN
         src = given.other if which == "other" else None
-        return tuned(problem, runs / which / problem.name, src, ["--time", str(given.time)], given.within)
+        return tuned(problem, run, src, ["--time", str(given.time)], given.within)
 
     with ThreadPoolExecutor(max(given.jobs, 1)) as pool:
         pairs = [
-            [pool.submit(one, problem, which) for which in ("other", "this")] for problem in given.problems
+            [pool.submit(one, folder, which) for which in ("other", "this")] for folder in given.problems
         ]
         ended = [[future.result() for future in pair] for pair in pairs]
-    for problem, (other, this) in zip(given.problems, ended, strict=True):
+    for problem, (other, this) in zip(given.problems, ended, strict=True):  # nothing else runs now
         name = problem.name
+        if NOT_BEGUN in (other, this):
+            print(f"{name}: {NOT_BEGUN}", flush=True)
+            continue
         if other or this:
             known[name] = {"failed": f"other: {other or 'well'}; this: {this or 'well'}"}
         else:

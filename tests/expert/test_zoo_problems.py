@@ -105,8 +105,10 @@ def test_references_give_the_shapes_of_the_problem(name: str) -> None:
 @pytest.mark.parametrize("name", CUDA)
 @pytest.mark.few(8)
 def test_cuda_kernels_build(name: str) -> None:
-    kernel = read(name).kernel
-    binary = built(kernel.text, kernel.entry, device="H200", flags=kernel.flags, headers=kernel.headers)
+    problem = read(name)
+    (entry,) = original(problem, problem.workloads[0].as_dict()).entries
+    kernel = problem.kernel
+    binary = built(kernel.text, entry, device="H200", flags=kernel.flags, headers=kernel.headers)
     assert not binary.resources.spills
 
 

@@ -23,6 +23,8 @@ _WORD = re.compile(r"(?<![\w:])[^\W\d]\w*")
 _IS_SAME = re.compile(r"(?:std::)?is_same(?:_v\s*<(?P<v>.*)>|\s*<(?P<value>.*)>::value)")
 _SIZE_OF = re.compile(r"sizeof\s*\(?\s*(\w+(?:\[0\])?)\s*\)?")
 
+_SIZE = re.compile(r"\{\s*(\w+)\s*\}")
+
 
 @dataclass(frozen=True)
 class Meaning:
@@ -283,17 +285,30 @@ def bind(source: c.Source, entry: str) -> BoundKernel | str:
             f"the kernel {name} takes {wanted} template arguments, and the entry {entry} gives {len(texts)}"
         )
     kernel = fitting[0]
-    if any("{" in text for text in texts):
-        return f"the entry {entry} depends on a size of the workload; a fixed template argument is needed"
+    pairs = list(zip(kernel.template, texts, strict=False))
+    for parameter, text in pairs:
+        if "{" in text and (not _SIZE.fullmatch(text) or parameter.type is None):
+            return f"the entry {entry} computes with a size; a size alone, or a fixed argument, is needed"
+    # A size that only the call knows stays the template's own name, as one more parameter of the kernel.
+    added = tuple(c.Parameter(p.type, p.name) for p, text in pairs if "{" in text and p.type is not None)
+    named = {parameter.name for parameter in added}
+    template = tuple(parameter for parameter in kernel.template if parameter.name not in named)
     try:
-        arguments = complete_arguments(kernel.template, texts, source)
-        meaning = template_meaning(kernel.template, arguments, source)
+        arguments = complete_arguments(template, tuple(t for _, t in pairs if "{" not in t), source)
+        meaning = template_meaning(template, arguments, source)
         function = specialise(kernel, meaning)
     except c.Unreadable as trouble:
         return f"{name} could not be bound to its template arguments: {trouble.reason}"
     used = walk.names_in(function.body)
     shared = tuple(declare for declare in source.shared if declare.name in used)
-    return BoundKernel(replace(function, body=(*shared, *function.body)), source, arguments)
+    parameters = (*function.parameters, *added)
+    function = replace(function, parameters=parameters, body=(*shared, *function.body))
+    return BoundKernel(function, source, arguments)
+
+
+def sizes_of_entry(entry: str) -> tuple[str, ...]:
+    """Names in braces that are whole template arguments, `kernel<float, {d}>`, in their order."""
+    return tuple(found[1] for text in split_entry(entry)[1] if (found := _SIZE.fullmatch(text)))
 
 
 def _without_namespaces(text: str, source: c.Source) -> str:

@@ -14,6 +14,7 @@ from typing import TypeVar
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
+from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.kernel import KernelModel, NotReadable, ParameterChoice, TemplateDraft
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.obstacles import with_change
@@ -48,7 +49,8 @@ class ExpertAuthor:
             return _local(task, context, reading)
         if task.moves == OWN_TEXT:
             return _local(task, context)
-        return _template(task, context, reading)
+        written = _template(task, Context(with_entry_sizes(problem), device), reading)
+        return _local(task, context, written) if isinstance(written, str) else written
 
     def available(
         self, problem: Problem, device: Device
@@ -106,8 +108,8 @@ def _at(line: int) -> str:
     return f" (line {line})" if line else ""
 
 
-def _template(task: Refactoring, context: Context, kernel: KernelModel) -> Written | Declined:
-    """With as many of the task's moves as go together; the original's text where none can be written."""
+def _template(task: Refactoring, context: Context, kernel: KernelModel) -> Written | str:
+    """With as many of the task's moves as go together; why none can be written."""
     wanted = [move.name for move in MOVES if move.name in task.moves]
     refused = _not_here(task, [move.name for move in MOVES])
     while True:
@@ -124,7 +126,7 @@ def _template(task: Refactoring, context: Context, kernel: KernelModel) -> Writt
             refused.append((dropped, f"with it {page}"))
             wanted.remove(dropped)
         else:
-            return _local(task, context, page)
+            return page
 
 
 def _page(task: Refactoring, context: Context, kernel: KernelModel, wanted: list[str]) -> _Page | str:
@@ -259,6 +261,7 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
     else:
         used = [move for move in MOVES if move.name in written.moves]
         about = {move.name: move.about for move in used}
+        context = Context(with_entry_sizes(problem), device)
         places = dict(_places(used, TemplateDraft(kernel), context))
     parameters = declared(written.text)
     refused = written.refused

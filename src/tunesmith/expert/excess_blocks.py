@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tunesmith.csource.fold import int_value
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.author import read
+from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.geometry import Scenario, scenario_at
 from tunesmith.expert.model.kernel import KernelModel, Reach
 from tunesmith.expert.model.translate import launch_terms
@@ -50,6 +51,7 @@ def excess_block_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 
 def excess_blocks(problem: Problem, kernel: KernelModel, device: Device) -> tuple[ExcessBlocks, ...]:
     """The workloads whose launch has far more than the kernel can use."""
+    problem = with_entry_sizes(problem)
     parameters = launch_terms(problem, tuple(p.name for p in kernel.function.parameters)).parameters
     found: list[ExcessBlocks] = []
     for workload in problem.workloads:

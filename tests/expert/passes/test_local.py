@@ -238,8 +238,8 @@ def test_sizes_in_the_entry_become_defines() -> None:
     entry = PROBLEM.replace("blur<__half>", "blur<__half, {taps}>")
     source = KERNEL.replace("template <typename T>", "template <typename T, int TAPS>")
     template = template_of(problem(source, entry), "unroll")
-    assert template.launches[0].entry == "blur<__half, {ENTRY_TAPS}>"
-    assert [(name, expr.text) for name, expr in template.defines] == [("ENTRY_TAPS", "taps")]
+    assert template.launches[0].entry == "blur<__half, {taps}>"
+    assert template.entry_sizes == ("taps",)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from tests.expert.random_kernels import opencl
 from tests.expert.random_kernels.program import Case, Outcome, Trial
-from tests.expert.writing.emulator import HEADER, INCLUDE, c_type, compiled_header, host_text
+from tests.expert.writing.emulator import (
+    HEADER,
+    INCLUDE,
+    UNCHECKED_JUMPS,
+    c_type,
+    compiled_header,
+    host_text,
+)
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import element_type
 
@@ -25,7 +32,8 @@ Array = NDArray[Any]
 HARNESS = Path(__file__).with_name("harness.h")
 _FLAGS = (
     *("-std=c++17", "-Og", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off"),
-    *("-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", f"-I{INCLUDE}"),
+    *("-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", UNCHECKED_JUMPS),
+    f"-I{INCLUDE}",
 )
 _KINDS = {"float32": 1, "float64": 2, "float16": 3, "bfloat16": 4}  # the others are compared byte by byte
 _REGISTER = re.compile(

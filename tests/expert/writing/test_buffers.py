@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.expert.writing.models import choice, each, kernel, let, problem_of, rmsnorm, task, total
-from tunesmith.expert.model.kernel import Schedule, TemplateDraft
+from tunesmith.csource.parse import read_expression
+from tunesmith.expert.model.kernel import Each, Schedule, TemplateDraft, When
 from tunesmith.expert.writing.buffers import LoopPlan
+from tunesmith.expert.writing.given import loops_in
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
 
 WIDE = Schedule.of(lanes=choice("LANES", 32, 256), vector=choice("VEC", 1, 8))
@@ -65,3 +69,13 @@ def test_a_load_that_waits_for_another_comes_last() -> None:
     )
     _, second = make_plan(TemplateDraft(model, WIDE), problem).all_loops
     assert [(copy.pack.array, copy.waits) for copy in second.loads] == [("weight", False), ("input", True)]
+
+
+def test_a_loop_in_a_branch_has_the_plan_of_its_own_number() -> None:
+    model, problem = rmsnorm()
+    first, *others = model.steps
+    loops = [step for step in others if isinstance(step, Each)]
+    branch = When(read_expression("d > 8"), (replace(first, totals=()),), tuple(loops))
+    found = make_plan(TemplateDraft(replace(model, steps=(first, branch, *others)), WIDE), problem)
+    assert [loop.each.number for loop in found.all_loops] == [0, 1, 2, 3]
+    assert [loop.each for loop in found.all_loops] == list(loops_in(found.kernel.steps))

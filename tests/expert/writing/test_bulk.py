@@ -45,7 +45,7 @@ BULK = choice("BULK", 0, 1)
         (96, {"LANES": 64, "VEC": 8, "STAGES": 4}),  # less than one chunk: threads with no element come along
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
     sizes = {"tokens": 7, "d": d}
     assert "cp.async.bulk" in made(models.rmsnorm, ROWS.having(bulk=BULK), sizes, **values, BULK=1).source
@@ -91,7 +91,7 @@ WRONG = (
 
 @needs_emulator
 @pytest.mark.parametrize(("what", "instead"), WRONG)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> None:
     sizes = {"tokens": 3, "d": 4096}
     right = made(models.rmsnorm, ROWS.having(bulk=BULK), sizes, LANES=64, VEC=8, STAGES=2, BULK=1)

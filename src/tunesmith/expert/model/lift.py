@@ -18,6 +18,7 @@ from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
 from tunesmith.expert.model.dependents import without_waits
+from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
 from tunesmith.expert.model.flat import Flat, FlatReader
@@ -154,6 +155,7 @@ def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -
 
 def lift(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so."""
+    problem = with_entry_sizes(problem)
     kernel = problem.kernel
     source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
     if len(problem.launches) != 1:

@@ -21,7 +21,7 @@ from tunesmith.expert.reading.headers import Blanked, blank_source, read_headers
 from tunesmith.expert.writing.heading import declared_params, fixed_values, settled_pairs
 from tunesmith.expert.writing.write import default_lines
 from tunesmith.problem.problem import Launch, Problem
-from tunesmith.problem.template import PLACEHOLDER, inserted
+from tunesmith.problem.template import inserted
 from tunesmith.problem.template_source import defines
 from tunesmith.problem.template_text import declaration, listed, shared_line
 from tunesmith.space.expr import parse
@@ -248,16 +248,15 @@ def add(
 
 def template_text(draft: LocalDraft, context: Context) -> str:
     fixed = fixed_values(draft.choices)
-    sizes, launches = _with_sizes(draft.launches, context)
     own = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
-    title = "[[launch]]" if len(launches) > 1 else "[launch]"
+    title = "[[launch]]" if len(draft.launches) > 1 else "[launch]"
     insert = {name: str(value) for name, value in fixed.items()}
     header = declaration(
         declared_params(draft.choices),
         [(table, settled_pairs(pairs, fixed)) for table, pairs in own],
-        sizes,
+        (),
         [inserted(flag, insert) for flag in draft.flags],
-        [line for item in launches for line in (title, *_launch(item, fixed))],
+        [line for item in draft.launches for line in (title, *_launch(item, fixed))],
         shape=[("block", f'"{draft.block}"')] if draft.block else [],
         in_code=[choice.name for choice in draft.choices],
     )
@@ -282,22 +281,6 @@ def _no_parameters(text: str) -> str:
             form = rf"^([ \t]*#[ \t]*)ifndef[ \t]+{define.name}{behind}"
             text = re.sub(form, rf"\1if !defined({define.name})", text, flags=re.MULTILINE)
     return text
-
-
-def _with_sizes(
-    launches: tuple[LaunchText, ...], context: Context
-) -> tuple[list[tuple[str, str]], list[LaunchText]]:
-    """A size that an entry inserts, `kernel<{d}>`, reaches a template as a define; and the launches so."""
-    macros: dict[str, str] = {}
-
-    def named(entry: str) -> str:
-        for size in PLACEHOLDER.findall(entry):
-            if size in context.problem.size_names:
-                macros[size] = context.macro(f"ENTRY_{size.upper()}")
-        return PLACEHOLDER.sub(lambda m: f"{{{macros.get(m.group(1), m.group(1))}}}", entry)
-
-    changed = [replace(one, launch=replace(one.launch, entry=named(one.launch.entry))) for one in launches]
-    return [(macro, size) for size, macro in macros.items()], changed
 
 
 def _launch(item: LaunchText, fixed: Mapping[str, int]) -> Iterator[str]:

@@ -52,7 +52,7 @@ class Given:
             raise Unwritable("the problem launches several kernels; the writer writes one")
         apart, steps = Independence.of(draft.kernel, problem), _flat_staged(draft.kernel)
         steps = gathered(steps, apart) if "beside" in draft.schedule else steps
-        kernel = replace(draft.kernel, steps=_numbered(steps))
+        kernel = replace(draft.kernel, steps=_numbered(steps, itertools.count()))
         _refuse_launch_words(kernel)
         texts = [problem.kernel.text, kernel.function.text, *(text for _, text in problem.kernel.headers)]
         taken = [choice.name for choice in draft.schedule.choices]
@@ -139,10 +139,22 @@ def has_nested_totals(steps: Sequence[Step]) -> bool:
     return any(each.totals for each in loops_in(nested))
 
 
-def _numbered(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """With every loop's number among all of them."""
-    count = itertools.count()
-    return map_steps(steps, lambda s: replace(s, number=next(count)) if isinstance(s, Each) else s)
+def _numbered(steps: Sequence[Step], count: Iterator[int]) -> tuple[Step, ...]:
+    """With every loop's number among all of them, in the order of `all_steps`."""
+    done = list[Step]()
+    for step in steps:
+        match step:
+            case Each():
+                step = replace(step, number=next(count))
+            case When():
+                then = _numbered(step.then, count)
+                step = replace(step, then=then, otherwise=_numbered(step.otherwise, count))
+            case Repeat():
+                step = replace(step, body=_numbered(step.body, count))
+            case _:
+                pass
+        done.append(step)
+    return tuple(done)
 
 
 def _refuse_launch_words(kernel: KernelModel) -> None:

@@ -63,7 +63,10 @@ def header(plan: WritingPlan, baked: Baked, in_code: Collection[str]) -> list[st
     return declaration(
         declared_params(choices),
         conditions,
-        _baked(baked, fixed) if baked.switch in fixed else (),
+        [
+            *((s.macro, s.value) for s in baked.always),
+            *(_baked(baked, fixed) if baked.switch in fixed else ()),
+        ],
         [inserted(flag, insert) for flag in draft.build_flags],
         [
             "[launch]",

@@ -52,7 +52,7 @@ class KernelText:
             *self.loops.declare(),
             *self._work(scope),
         )
-        parameters = tuple(self._baked.parameter(p) for p in self._parameters())
+        parameters = self._baked.taken(self._parameters())
         macros = names_in(self.defines())
         named = with_plain_names(body, [p.name for p in parameters], plan.file_words, macros)
         made = replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from tunesmith.csource.nodes import Number
+from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.kernel import Each, TemplateDraft
 from tunesmith.expert.writing.blocking import Blocking
 from tunesmith.expert.writing.buffers import LoopPlan, SharedRow, planned_loops, shared_rows
@@ -53,7 +54,7 @@ class WritingPlan(Given):
 
 
 def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
-    given = Given.of(draft, problem)
+    given = Given.of(draft, with_entry_sizes(problem))
     if given.is_flat and (given.has_totals or given.kernel.staged):
         raise Unwritable("a kernel without tasks has a total; nothing says which threads share it")
     blocking = Blocking()

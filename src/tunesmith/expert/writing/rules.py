@@ -9,6 +9,7 @@ from tunesmith.csource.nodes import Alternative, Expr, Name, Parameter, Stmt
 from tunesmith.csource.snippets import code
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import names_in
+from tunesmith.expert.model.entry_sizes import is_of_entry
 from tunesmith.expert.model.kernel import TemplateDraft
 from tunesmith.expert.writing.bulk import bulk_rules
 from tunesmith.expert.writing.given import has_nested_totals
@@ -240,11 +241,13 @@ class Baked:
 
     switch: str = ""
     sizes: tuple[Size, ...] = ()
+    always: tuple[Size, ...] = ()  # template arguments that follow a size
 
     @classmethod
     def of(cls, plan: WritingPlan) -> Baked:
+        always = _of_entry(plan)
         if not plan.knobs.bake.is_parameter:
-            return cls()
+            return cls(always=always)
         counts = {name for task in plan.kernel.tasks for name in names_in(task.extent)}
         loops = [loop.each for loop in plan.all_loops]
         lengths = {n for each in loops for e in (each.stop, each.start, each.body) for n in names_in(e)}
@@ -253,11 +256,18 @@ class Baked:
             node = plan.sizes.arguments.get(parameter.name)
             if node is None or not is_integer(parameter.type) or parameter.name not in lengths:
                 continue
+            if any(size.parameter == parameter for size in always):
+                continue
             if plan.is_flat or (parameter.name in counts and len(plan.kernel.tasks) == 1):
                 continue
             macro = plan.names.fresh(f"{parameter.name.upper()}_CONST")
             found.append(Size(parameter, macro, unparse(node), plan.names.fresh(f"{parameter.name}_given")))
-        return cls(plan.knobs.bake.name, tuple(found))
+        return cls(plan.knobs.bake.name, tuple(found), always)
+
+    def taken(self, parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
+        """Those that a call passes, by the names they have now."""
+        own = [size.parameter.name for size in self.always]
+        return tuple(self.parameter(parameter) for parameter in parameters if parameter.name not in own)
 
     def parameter(self, parameter: Parameter) -> Parameter:
         given = {size.parameter.name: size.given for size in self.sizes}
@@ -270,10 +280,24 @@ class Baked:
             own = size.parameter
             return code("const T own = value;", T=own.type.base, own=own.name, value=value)
 
+        always = tuple(stmt for size in self.always for stmt in named(size, size.macro))
         constants = tuple(stmt for size in self.sizes for stmt in named(size, size.macro))
         given = tuple(stmt for size in self.sizes for stmt in named(size, size.given))
-        return (Alternative(Name(self.switch), constants, given),) if self.sizes else ()
+        return (*always, *((Alternative(Name(self.switch), constants, given),) if self.sizes else ()))
 
     def declared(self) -> list[tuple[str, str]]:
         """For the template's [defines], where the switch is on."""
         return [(s.macro, s.value) for s in self.sizes]
+
+
+def _of_entry(plan: WritingPlan) -> tuple[Size, ...]:
+    """The kernel's parameters that are template arguments of its entry."""
+    found = []
+    for parameter, argument in zip(
+        plan.kernel.function.parameters, plan.problem.launches[0].args, strict=False
+    ):
+        node = plan.sizes.arguments.get(parameter.name)
+        if is_of_entry(argument) and node is not None:
+            macro = plan.names.fresh(f"{parameter.name.upper()}_CONST")
+            found.append(Size(parameter, macro, unparse(node), parameter.name))
+    return tuple(found)

@@ -123,6 +123,9 @@ def defaults(plan: WritingPlan, baked: Baked) -> list[str]:
         lines += default_lines(choice.name, choice.default) if choice.name not in fixed else ()
     for size in baked.sizes:
         lines += default_lines(size.macro, 0)
+    for size in baked.always:
+        value = parse(size.value).evaluate(plan.problem.workloads[0].as_dict())
+        lines += default_lines(size.macro, value)
     knobs: list[Knob] = list(vars(plan.knobs).values())
     fixed |= {knob.name: knob.default for knob in knobs if knob.name and not knob.is_parameter}
     return lines + [f"#define {name} {value}" for name, value in fixed.items()]
