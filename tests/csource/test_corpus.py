@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.csource.corpus import EXAMPLES, Example
-from tunesmith.csource.inline import inline, own_functions, side_effect
+from tunesmith.csource.callees import own_functions
+from tunesmith.csource.inline import inline, side_effect
 from tunesmith.csource.nodes import Function, Opaque, Source
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function

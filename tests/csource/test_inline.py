@@ -171,6 +171,40 @@ def test_overloads_are_distinguished_by_types():
     assert "p[0] = __float2half(x);" in _text(helper, "put(p[0], q[0]);", "__half *p, const float *q")
 
 
+_OTHER = """
+__device__ float other(float x, int lane) { return __shfl_xor_sync(~0u, x, lane); }
+__device__ __half2 other(__half2 x, int lane) { return __shfl_xor_sync(~0u, x, lane); }
+"""
+
+
+def test_an_overload_that_is_as_good_everywhere_and_better_somewhere():
+    assert _text(_OTHER, "unsigned int lane = n; p[0] = other(q[0], lane);").endswith(
+        "p[0] = __shfl_xor_sync(~0u, q[0], (int)lane);\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "__device__ float other(float x, short lane) { return __shfl_xor_sync(~0u, x, 2); }",
+        "__device__ float other(float x, unsigned int lane, int k = 0) { return __shfl_sync(~0u, x, k); }",
+    ],
+)
+def test_overloads_that_the_language_would_weigh_are_not_told_apart(more: str):
+    found = _inlined(_OTHER + more, "unsigned int lane = n; p[0] = other(q[0], lane);")
+
+    assert "other(q[0], lane)" in print_statements(found.function.body)
+    assert "which other is called cannot be told from its arguments" in " ".join(found.notes)
+
+
+def test_a_template_that_counts_is_put_in_place():
+    helper = "template <class A, class B> __device__ A up(const A x, const B y) { return (x + y - 1) / y; }"
+
+    assert _text(helper, "int m = up(n, 8); p[m] = up(q[0], 2.0f);") == (
+        "int m = (n + 8 - 1) / 8;\np[m] = up(q[0], 2.0f);\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("type_", "value"),
     [("__half", "__float2half(2.0f)"), ("__nv_bfloat16", "__float2bfloat16(2.0f)"), ("int", "2.0f")],

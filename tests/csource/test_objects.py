@@ -64,6 +64,19 @@ def test_a_specialisation_with_one_field_is_that_field():
     )
 
 
+def test_a_template_of_a_class_template_is_called():
+    traits = """
+    template <class A, class B> struct num_cast { };
+    template <> struct num_cast<float, half> {
+        template <int N> __device__ static void cast(float *to, const half *from) {
+            for (int i = 0; i < N; ++i) to[i] = __half2float(from[i]);
+        }
+    };
+    """
+
+    assert "f[i] = __half2float(q[i]);" in _text(traits, "num_cast<float, half>::cast<4>(f, q);")
+
+
 def test_a_class_template_is_taken_apart():
     assert _text(VEC, "vec<float, 2> v; v.cast_load(q); f[vec<float, 2>::size] = v[1];") == (
         "float v_data[2];\n"

@@ -134,3 +134,41 @@ def test_a_version_that_is_given_decides():
     text = "#if __CUDACC_VER_MAJOR__ >= 13\nnew\n#endif"
 
     assert _expanded(text, (("__CUDACC_VER_MAJOR__", "13"),)).split() == ["new"]
+
+
+def _texts(text: str, headers: dict[str, str]) -> str:
+    return " ".join(token.text for token in preprocess(text, "cuda", headers=headers.items()).tokens)
+
+
+def test_the_users_own_headers_are_put_in_place():
+    headers = {
+        "a.cuh": '#pragma once\n#include "deep/b.cuh"\n#define TWICE(x) (2 * x)\nint a;\n',
+        "deep/b.cuh": "#ifndef B\n#define B\n#include <cuda_fp16.h>\n\n\nint b;\n#endif\n",
+        "../a.cuh": "#include <a.cuh>\n",
+    }
+    text = '#include "a.cuh"\n#include "../a.cuh"\n#include <deep/b.cuh>\nint c = TWICE(3);\n'
+    done = preprocess(text, "cuda", headers=headers.items())
+
+    assert _texts(text, headers) == "int b ; int a ; int c = ( 2 * 3 ) ;"
+    assert done.includes == ("<cuda_fp16.h>",)
+    assert [token.line for token in done.tokens if token.text in ("a", "b", "c")] == [1, 1, 4]
+
+
+def test_a_header_under_a_condition_is_read_where_it_holds():
+    headers = {"a.cuh": "int a;", "b.cuh": "int b;"}
+
+    assert _texts('#if 0\n#include "a.cuh"\n#else\n#include "b.cuh"\n#endif\n', headers) == "int b ;"
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ('#include "a.cuh"\n', "included by what it includes"),
+        ("#if 1\nint a;\n", "does not end there"),
+        ("#endif\n#if 1\n", "does not end there"),
+        ("#if CUDART_VERSION >= 12000\n#endif\n", "depends on what a header defines"),
+    ],
+)
+def test_headers_that_cannot_be_followed_are_refused(header: str, reason: str):
+    with pytest.raises(Unreadable, match=reason):
+        preprocess('#if 1\n#include "a.cuh"\n#endif\n', "cuda", headers=[("a.cuh", header)])

@@ -107,7 +107,8 @@ def test_references_give_the_shapes_of_the_problem(name: str) -> None:
 def test_cuda_kernels_build(name: str) -> None:
     problem = read(name)
     (entry,) = original(problem, problem.workloads[0].as_dict()).entries
-    binary = built(problem.kernel.text, entry, device="H200", flags=problem.kernel.flags)
+    kernel = problem.kernel
+    binary = built(kernel.text, entry, device="H200", flags=kernel.flags, headers=kernel.headers)
     assert not binary.resources.spills
 
 

@@ -10,21 +10,15 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.callees import own_functions, resolve
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.library import uses_library, with_known_cooperation
 from tunesmith.csource.objects import Objects
 from tunesmith.csource.printing import print_expr, print_function
 from tunesmith.csource.simplify import simplified
-from tunesmith.csource.specialise import (
-    complete_arguments,
-    file_meaning,
-    specialise,
-    split_entry,
-    template_meaning,
-)
 from tunesmith.csource.substitution import Placed, Placer, with_unique_names
-from tunesmith.csource.types import Types, declared_types, is_integer, type_of
+from tunesmith.csource.types import declared_types, is_integer
 
 _MAX_STACK = 24
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -248,7 +242,17 @@ class _Inliner:
                 side_effect(f, self._source) or not f.text or _is_index_arithmetic(f) or uses_library(f)
                 for f in own
             )
-        return self._wanted[call.function] and bool(own_functions(call, self._source))
+        if self._wanted[call.function]:
+            return bool(own_functions(call, self._source))
+        return self._counts(call)
+
+    def _counts(self, call: c.Call) -> bool:
+        """Whether it means a template that is index arithmetic for these arguments."""
+        own = own_functions(call, self._source)
+        if len(own) != 1 or not own[0].template or not _is_expression(own[0]):
+            return False
+        function = resolve(call, self._types, self._source)
+        return not isinstance(function, str) and _is_index_arithmetic(replace(function, template=()))
 
     def note_other_calls(self, function: c.Function) -> None:
         """Calls of the file's functions with a number of arguments that none of them takes: defaults."""
@@ -330,23 +334,14 @@ def _sometimes_evaluated(expr: c.Expr) -> frozenset[str]:
 
 def _is_index_arithmetic(function: c.Function) -> bool:
     """`ceil_div(n, 4)`: an expression of integers, put in place so that extents are seen."""
-    last = function.body[0] if len(function.body) == 1 else None
     types = [function.result, *(parameter.type for parameter in function.parameters)]
     plain = all(is_integer(type_) and not type_.reference and type_.base != "bool" for type_ in types)
-    return plain and isinstance(last, c.Return) and last.value is not None and not function.template
+    return plain and _is_expression(function) and not function.template
 
 
-def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
-    """The file's functions a call may mean, by name and number of arguments."""
-    if call.of is not None:
-        return []
-    return [
-        function
-        for function in source.functions
-        if function.name == call.function
-        and len(function.parameters) == len(call.args)
-        and not function.is_kernel
-    ]
+def _is_expression(function: c.Function) -> bool:
+    last = function.body[0] if len(function.body) == 1 else None
+    return isinstance(last, c.Return) and last.value is not None
 
 
 def side_effect(function: c.Function, source: c.Source) -> str:
@@ -356,70 +351,3 @@ def side_effect(function: c.Function, source: c.Source) -> str:
     """
     found = function_causes(function, Program.of(source))
     return next((cause.what for cause in found if cause.effects != Effects.STOPS), "")
-
-
-def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
-    """The function a call means with its template arguments filled in; a sentence where that is not clear."""
-    given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
-    special = [f for f in own_functions(call, source) if f.specialises]
-    candidates = [f for f in own_functions(call, source) if not f.specialises]
-    if len(candidates) != 1:
-        # As the language ranks them: a function for just these types, then a template that fits them.
-        exact = [f for f in (*candidates, *special) if not f.template and _matches(f, given)]
-        candidates = exact or [f for f in candidates if f.template]
-    # With template arguments at the call, it means a template or what is written for one.
-    fits = [f for f in candidates if not call.template_args or f.template or f.text.startswith("template")]
-    if len(fits) != 1:
-        return f"which {call.function} is called cannot be told from its arguments"
-    function = fits[0]
-    try:
-        if not function.template:
-            return specialise(function, file_meaning(source))
-        texts = _deduced(function, call, types, source)
-        exact = [f for f in special if f.specialises == texts]
-        if exact:
-            return specialise(exact[0], file_meaning(source))
-        arguments = complete_arguments(function.template, texts, source)
-        return specialise(function, template_meaning(function.template, arguments, source))
-    except c.Unreadable as trouble:
-        return f"{call.function}: {trouble.reason}"
-
-
-def _matches(function: c.Function, given: list[c.Type | None]) -> bool:
-    return all(
-        type_ is not None and (parameter.type.base, parameter.type.pointers) == (type_.base, type_.pointers)
-        for parameter, type_ in zip(function.parameters, given, strict=True)
-    )
-
-
-def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source) -> tuple[str, ...]:
-    """Template arguments: those written at the call, then those its arguments' types tell."""
-    texts = list(call.template_args)
-    for parameter in function.template[len(texts) :]:
-        found = {
-            text
-            for formal, arg in zip(function.parameters, call.args, strict=True)
-            if (text := _deduced_text(parameter.name, formal.type, arg, types, source))
-        }
-        if len(found) == 1:
-            texts.append(found.pop())
-        elif parameter.default:
-            break
-        else:
-            raise c.Unreadable(f"its template parameter {parameter.name} cannot be told from the arguments")
-    return tuple(texts)
-
-
-def _deduced_text(name: str, formal: c.Type, arg: c.Expr, types: Types, source: c.Source) -> str:
-    type_ = type_of(arg, types, source.functions, source.language)
-    if type_ is None or type_.pointers < formal.pointers:
-        return ""
-    if "<" in formal.base and formal.pointers == type_.pointers:  # vec<T, N> of vec<float, 4>
-        (head, pattern), (own, given) = split_entry(formal.base), split_entry(type_.base)
-        fits = head == own and len(pattern) == len(given)
-        return next((g for p, g in zip(pattern, given, strict=True) if p == name), "") if fits else ""
-    if formal.base != name:
-        return ""
-    extra = type_.pointers - formal.pointers
-    const = "const " if type_.const and not formal.const and type_.pointers else ""
-    return const + type_.base + "*" * extra

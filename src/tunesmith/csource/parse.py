@@ -25,12 +25,18 @@ if TYPE_CHECKING:
 _DEVICE_WORDS = KERNEL_WORDS | {"__device__", "constexpr"}
 
 
-def read_source_tree(text: str, language: c.Language, defines: Iterable[tuple[str, str]] = ()) -> c.Source:
-    """`defines`: macros given to the compiler, as name and text. Never raises for what the text holds."""
-    if len(text) > MAX_TEXT:
+def read_source_tree(
+    text: str,
+    language: c.Language,
+    defines: Iterable[tuple[str, str]] = (),
+    headers: Sequence[tuple[str, str]] = (),
+) -> c.Source:
+    """`defines`: macros given to the compiler, as name and text; `headers`: the user's own, as included ->
+    text, which become part of the source. Never raises for what the text holds."""
+    if len(text) + sum(len(header) for _, header in headers) > MAX_TEXT:
         return c.Source(language, (), unread=(f"the file is longer than {MAX_TEXT:,} characters",))
     try:
-        prepared = preprocess(text, language, defines)
+        prepared = preprocess(text, language, defines, headers)
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
         return c.Source(language, (), unread=(reason,))
@@ -108,7 +114,8 @@ def _with_aliases_written_out(tokens: tuple[Token, ...], language: str) -> tuple
 
 
 def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[Token, ...]:
-    """Functions are read without the file's own namespaces, so `ns::` and `using namespace ns` go."""
+    """Functions are read without the file's own namespaces, so `ns::`, `using namespace ns` and `using ns::f`
+    go."""
     if not known.namespaces:
         return tokens
     kept: list[Token] = []
@@ -118,6 +125,8 @@ def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[To
         before = tokens[at - 1].text if at else ""
         if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
             at += 4
+        elif words[0] == "using" and words[1] in known.namespaces and words[2:3] == ["::"]:
+            at = next((i for i in range(at, len(tokens)) if tokens[i].text == ";"), len(tokens) - 1) + 1
         elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
             space, comments = tokens[at].space, tokens[at].comments
             kept += [

@@ -317,12 +317,13 @@ class ExpressionReader(TypeReader):
         if (called := self.lambda_called(function, args)) is not None:
             return called
         template_args: tuple[str, ...] = ()
-        name = function
+        name, list_text = function, ""
         while name.type in ("qualified_identifier", "template_function", "dependent_name"):
             if name.type == "template_function":
                 listed = name.child_by_field_name("arguments")
                 given = listed.named_children if listed is not None else []
                 template_args = tuple(self.place.short(a) for a in given)
+                list_text = self.place.short(listed) if listed is not None else ""
                 if (named := name.child_by_field_name("name")) is not None and named.type != "identifier":
                     return self.opaque(node)
                 if given and self.place.short(name).split("<")[0] in _CASTS:
@@ -334,14 +335,11 @@ class ExpressionReader(TypeReader):
         if name.type not in ("identifier", "primitive_type"):
             return self.opaque(node)
         whole = self.qualified(function)
-        if whole in self.variables:
+        if whole in self.variables or not whole.endswith(list_text):
             return self.opaque(node)
-        if template_args:
-            whole = whole.rpartition("<")[0] if whole.count("<") == 1 else whole.split("<")[0]
-            if "<" in self.place.short(function).split(name.text.decode() if name.text else "")[0]:
-                return self.opaque(node)  # Traits<T>::convert<U>(x)
-        elif "<" in whole:  # std::numeric_limits<float>::max()
-            return c.Call(whole, args)
+        whole = whole.removesuffix(list_text) if template_args else whole
+        if "<" in whole:  # std::numeric_limits<float>::max(), Traits<T>::convert<U>(x)
+            return c.Call(whole, args, template_args)
         if self.place.is_type(whole) and not template_args:
             return self._converted(c.Type(canonical(whole, self.language)), args)
         return self._known_call(whole, args, template_args)

@@ -1,4 +1,5 @@
-"""The preprocessor's work on one file: its macros expanded, its conditions decided, line numbers kept."""
+"""The preprocessor's work on a file and the user's own headers: macros expanded, conditions decided, line
+numbers kept."""
 
 from __future__ import annotations
 
@@ -53,9 +54,12 @@ class Preprocessed:
     problems: tuple[str, ...]  # what could not be followed, in words with line numbers
 
 
-def preprocess(text: str, language: str, defines: Iterable[tuple[str, str]] = ()) -> Preprocessed:
-    """Unknown identifiers in an #if count as 0, as the language says."""
-    work = _Preprocessor(language != "opencl")  # which includes nothing of the standard
+def preprocess(
+    text: str, language: str, defines: Iterable[tuple[str, str]] = (), headers: Iterable[tuple[str, str]] = ()
+) -> Preprocessed:
+    """Unknown identifiers in an #if count as 0, as the language says. `headers`: the user's own, as included
+    -> text; they are put in place, on the line that includes them."""
+    work = _Preprocessor(language != "opencl", dict(headers))  # OpenCL includes nothing of the standard
     for name, value in _PREDEFINED.get(language, ()):
         work.define(f"{name} {value}", 0)
     work.note_versions()
@@ -99,8 +103,11 @@ def expanded(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> list[Token
 
 
 class _Preprocessor:
-    def __init__(self, knows_headers: bool) -> None:
+    def __init__(self, knows_headers: bool, headers: Mapping[str, str] | None = None) -> None:
         self._knows_headers = knows_headers
+        self._headers = headers or {}
+        self._inside: list[str] = []  # headers that are being read, the innermost last
+        self._once: set[str] = set()
         self.done: list[Token] = []
         self.includes: list[str] = []
         self.problems: list[str] = []
@@ -139,6 +146,9 @@ class _Preprocessor:
         elif word == "undef":
             self._macros.pop(rest, None)
         elif word == "include":
+            if (own := rest.strip('<>" \t')) in self._headers:
+                self._include(own, token.line)
+                return
             self.includes.append(rest)
             for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():
                 if self._knows_headers and name not in self._macros:
@@ -146,8 +156,24 @@ class _Preprocessor:
         elif word == "pragma":
             if rest != "once":
                 self.done.append(token)
+            elif self._inside:
+                self._once.add(self._inside[-1])
         elif word == "error":
             self.problems.append(f"line {token.line}: the file says #error {rest}")
+
+    def _include(self, name: str, line: int) -> None:
+        if name in self._once:
+            return
+        if len(self._inside) > _MAX_NESTING:
+            raise Unreadable(f'"{name}" is included by what it includes', line)
+        self._inside.append(name)
+        outside = [*map(id, self.open_conditions)]
+        for token in lex(self._headers[name]):
+            self.take(replace(token, line=line))
+        self.flush()
+        self._inside.pop()
+        if [*map(id, self.open_conditions)] != outside:
+            raise Unreadable(f'an #if in "{name}" does not end there', line)
 
     def define(self, rest: str, line: int) -> None:
         macro = read_macro(rest, line)

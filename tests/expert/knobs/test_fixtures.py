@@ -83,7 +83,14 @@ EXPECTED = {
 }
 
 
-READ = ("cl_matmul_tile", "hip_transpose", "nbody_tile", "stencil_tile", "transpose_padded")  # as tiles
+READ = (
+    "cl_matmul_tile",
+    "conv_halo",
+    "hip_transpose",
+    "nbody_tile",
+    "stencil_tile",
+    "transpose_padded",
+)  # as tiles
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,14 +11,13 @@ from tunesmith.expert.model.kernel import Each, KernelModel, Let, NotReadable, O
 from tunesmith.expert.model.lift import lift
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
+from tunesmith.session.problems import load_problem
 
 ROOT = Path(__file__).parents[3]
 
 
 def problem_in(folder: str) -> Problem:
-    path = ROOT / folder
-    text = (path / "problem.toml").read_text()
-    return parse_problem(text, path=str(path / "problem.toml"), read=lambda name: (path / name).read_text())
+    return load_problem(ROOT / folder)[0]
 
 
 def row_problem(

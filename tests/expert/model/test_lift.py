@@ -42,6 +42,8 @@ READINGS = {
     "published/fp8_struct": (
         "part of a warp",
         "group<groups | each 0..group_size maxmost; let scale; once 1; each 0..group_size"),
+    "published/header_norm": (
+        "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
     "published/union_merge": ("grid", "| each 0..tokens * heads * (head_size / 8)"),
     "published/vec_norm": (
         "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),

@@ -34,6 +34,9 @@ READ = {
         "v.x = 0.0f; v.y = 0.0f; v.z = 0.0f; v.w = 0.0f; if (i < d / 4) v = r[i]; float t = v.x;\n"
         "t += v.w; s += t * t; }\n" + _SHARED + _CUB + "s = Reduce(temp).Sum(s);\n" + _FIRST
         + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = total;"),
+    "places that are declared first and said later": (
+        _ROW + "for (int i = threadIdx.x; i < d / 2; i += blockDim.x) { int low, high; low = i;\n"
+        "high = i + d / 2; float a, b; a = r[low]; b = r[high]; o[low] = a - b; o[high] = a + b; }"),
     "a lambda that takes part": (
         _ROW + "auto twice = [&](int i) { o[i] = 2.0f * r[i]; };\n"
         "for (int i = threadIdx.x; i < d; i += blockDim.x) twice(i);"),
@@ -55,6 +58,9 @@ TRAPS = {
     "a tile's total taken for the block's": (
         _ROW + _SUM + _TILE + "const float total = cooperative_groups::reduce(tile, s, "
         "cooperative_groups::plus<float>());\n" + _PUT, ""),
+    "places that are said again for the next turn": (
+        _ROW + "int low; low = threadIdx.x; for (int i = threadIdx.x; i < d; i += blockDim.x) {\n"
+        "int next; next = low + 1; o[low] = r[i] + o[next]; low = next; }", ""),
     "a field that is no zero": (
         READ["zeros field by field"].replace("v.w = 0.0f;", "v.w = 1.0f;"), ""),
     "a field that is not set": (READ["zeros field by field"].replace("v.w = 0.0f;", ""), ""),

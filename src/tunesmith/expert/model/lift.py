@@ -157,7 +157,7 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so."""
     problem = with_entry_sizes(problem)
     kernel = problem.kernel
-    source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines)
+    source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
     if len(problem.launches) != 1:
         return NotReadable(
             source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"

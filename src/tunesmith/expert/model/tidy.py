@@ -235,12 +235,13 @@ def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) 
 
 
 def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-    """`int i; i = f();` becomes one declaration where that is the only assignment."""
+    """`int i; i = f();` becomes one declaration where that is the only assignment, in every block."""
     assigns = [node.target for node in walk.nodes_in(body) if isinstance(node, c.Assign)]
     writes = Counter(target.name for target in assigns if isinstance(target, c.Name))
     open_: dict[str, c.Declare] = {}
     done: list[c.Stmt] = []
     for stmt in body:
+        stmt = walk.map_blocks(stmt, _joined)
         plain = isinstance(stmt, c.Declare) and stmt.init is None and not stmt.is_array and not stmt.storage
         if plain and isinstance(stmt, c.Declare) and writes.get(stmt.name) == 1:
             open_[stmt.name] = stmt

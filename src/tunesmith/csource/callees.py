@@ -1,0 +1,110 @@
+"""Which of the file's functions a call means, by name, number and types of its arguments."""
+
+from __future__ import annotations
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource.specialise import (
+    complete_arguments,
+    file_meaning,
+    specialise,
+    split_entry,
+    template_meaning,
+)
+from tunesmith.csource.types import Types, type_of
+
+
+def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
+    """The file's functions a call may mean, by name and number of arguments."""
+    if call.of is not None:
+        return []
+    return [
+        function
+        for function in source.functions
+        if function.name == call.function
+        and len(function.parameters) == len(call.args)
+        and not function.is_kernel
+    ]
+
+
+def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
+    """The function a call means with its template arguments filled in; a sentence where that is not clear."""
+    given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
+    special = [f for f in own_functions(call, source) if f.specialises]
+    candidates = [f for f in own_functions(call, source) if not f.specialises]
+    if len(candidates) != 1:
+        # As the language ranks them: a function for just these types, then a template that fits them.
+        exact = [f for f in (*candidates, *special) if not f.template and _matches(f, given)]
+        candidates = exact or _better(call, given, source) or [f for f in candidates if f.template]
+    # With template arguments at the call, it means a template or what is written for one.
+    fits = [f for f in candidates if not call.template_args or f.template or f.text.startswith("template")]
+    if len(fits) != 1:
+        return f"which {call.function} is called cannot be told from its arguments"
+    function = fits[0]
+    try:
+        if not function.template:
+            return specialise(function, file_meaning(source))
+        texts = _deduced(function, call, types, source)
+        exact = [f for f in special if f.specialises == texts]
+        if exact:
+            return specialise(exact[0], file_meaning(source))
+        arguments = complete_arguments(function.template, texts, source)
+        return specialise(function, template_meaning(function.template, arguments, source))
+    except c.Unreadable as trouble:
+        return f"{call.function}: {trouble.reason}"
+
+
+def _matches(function: c.Function, given: list[c.Type | None]) -> bool:
+    return all(_is(p.type, type_) for p, type_ in zip(function.parameters, given, strict=True))
+
+
+def _better(call: c.Call, given: list[c.Type | None], source: c.Source) -> list[c.Function]:
+    """The one function that no other can be ranked before: for each argument it has just its type, or the
+    same parameter as the others have, and every other lacks the type of some argument where it has it."""
+    named = [f for f in source.functions if f.name == call.function]
+    if any(f.template or f.specialises or any(p.default for p in f.parameters) for f in named):
+        return []
+    ours = own_functions(call, source)
+
+    def is_before(one: c.Function, other: c.Function) -> bool:
+        pairs = zip(one.parameters, other.parameters, given, strict=True)
+        kinds = [(_is(a.type, type_), a.type == b.type) for a, b, type_ in pairs]
+        return all(same or alike for same, alike in kinds) and any(s and not a for s, a in kinds)
+
+    return [f for f in ours if all(f is other or is_before(f, other) for other in ours)]
+
+
+def _is(formal: c.Type, given: c.Type | None) -> bool:
+    return given is not None and (formal.base, formal.pointers) == (given.base, given.pointers)
+
+
+def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source) -> tuple[str, ...]:
+    """Template arguments: those written at the call, then those its arguments' types tell."""
+    texts = list(call.template_args)
+    for parameter in function.template[len(texts) :]:
+        found = {
+            text
+            for formal, arg in zip(function.parameters, call.args, strict=True)
+            if (text := _deduced_text(parameter.name, formal.type, arg, types, source))
+        }
+        if len(found) == 1:
+            texts.append(found.pop())
+        elif parameter.default:
+            break
+        else:
+            raise c.Unreadable(f"its template parameter {parameter.name} cannot be told from the arguments")
+    return tuple(texts)
+
+
+def _deduced_text(name: str, formal: c.Type, arg: c.Expr, types: Types, source: c.Source) -> str:
+    type_ = type_of(arg, types, source.functions, source.language)
+    if type_ is None or type_.pointers < formal.pointers:
+        return ""
+    if "<" in formal.base and formal.pointers == type_.pointers:  # vec<T, N> of vec<float, 4>
+        (head, pattern), (own, given) = split_entry(formal.base), split_entry(type_.base)
+        fits = head == own and len(pattern) == len(given)
+        return next((g for p, g in zip(pattern, given, strict=True) if p == name), "") if fits else ""
+    if formal.base != name:
+        return ""
+    extra = type_.pointers - formal.pointers
+    const = "const " if type_.const and not formal.const and type_.pointers else ""
+    return const + type_.base + "*" * extra
