@@ -135,6 +135,8 @@ def reported(report: Told) -> dict[str, Any]:
 
 
 def is_read(name: str) -> str:
+    if not (PROBLEMS / name).exists():
+        return ""
     problem, _ = load_problem(PROBLEMS / name)
     return "no" if isinstance(lift(problem), NotReadable) else "yes"
 

@@ -51,8 +51,8 @@ def test_the_page_has_winners_and_failures() -> None:
     good = {"geometric_mean": 1.5, "workloads": [row], "wall_s": 20.0, **counts}
     bad = {"failed": "not finished after 60 s", "wall_s": 60.0, **knobs.figures([])}
     text = "\n".join(knobs.page({**FACTS, "knobs": {"fast": good, "slow": bad}}))
-    says(text, "| fast | TILE=64 | wrong (1) | 1.50× |")
-    says(text, "| slow | not finished after 60 s |")
+    says(text, "| fast |  | TILE=64 | wrong (1) | 1.50× |")
+    says(text, "| slow |  | not finished after 60 s |")
     says(text, "1 of 2 are faster; 1 of 2 configurations refused (50.0 %)")
 
 

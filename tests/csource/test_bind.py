@@ -83,7 +83,7 @@ def test_an_entry_is_taken_apart(entry: str, name: str, texts: tuple[str, ...]):
         ("other", "the source has no kernel other; it has kernel"),
         ("kernel", "the kernel kernel takes 4 template arguments, and the entry kernel gives 0"),
         ("kernel<a, b, c, d, e>", "gives 5"),
-        ("kernel<float, {d}>", "depends on a size of the workload"),
+        ("kernel<float, {d} / 2>", "computes with a size"),
         ("kernel<float, ]>", "could not be bound"),
     ],
 )
