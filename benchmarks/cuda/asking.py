@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -15,6 +17,14 @@ class Failed(SystemExit):
     def __init__(self, words: Sequence[str], code: int, stderr: str) -> None:
         super().__init__(f"tunesmith {' '.join(words)} ended with {code}:\n{stderr[-4000:]}")
         self.stderr = stderr
+
+
+def environment_with(src: Path | None) -> dict[str, str]:
+    """In which `tunesmith` is the one in this `src` folder; None: the one that is running."""
+    environment = dict(os.environ)
+    if src is not None:
+        environment["PYTHONPATH"] = os.pathsep.join([str(src), environment.get("PYTHONPATH", "")])
+    return environment
 
 
 def ask(

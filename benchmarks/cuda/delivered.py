@@ -20,6 +20,7 @@ import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import numpy as np
@@ -179,23 +180,19 @@ def _row(one: dict[str, Any], ways: list[str]) -> list[str]:
     cells = [one["problem"], f"{one['delivered']} of {one['won']}"]
     for way in ways:
         ratios = [w["ways"][way]["ratio"] for w in one["bench"]]
-        cells.append(f"{_mean(ratios):.2f}× ({min(ratios):.2f} to {max(ratios):.2f})")
+        cells.append(f"{geometric_mean(ratios):.2f}× ({min(ratios):.2f} to {max(ratios):.2f})")
     host = [w["ways"][ways[0]]["host_us"] for w in one["bench"]]
     cells.append(" → ".join(f"{sum(each) / len(host):.1f}" for each in zip(*host, strict=True)))
     rows = one["rows"]
     served = [row["ratio"] for row in rows if row["tuned"]]
     count = len({tuple(row["sizes"].items()) for row in rows if row["tuned"]})
-    mean = f", {_mean(served):.2f}×" if served else ""
+    mean = f", {geometric_mean(served):.2f}×" if served else ""
     cells += [f"{count} of {one['sizes']}{mean}", f"{min(row['ratio'] for row in rows):.2f}×"]
     return [*cells, str(len(_slower(one)))]
 
 
 def _slower(one: dict[str, Any]) -> set[tuple[tuple[str, int], ...]]:
     return {tuple(row["sizes"].items()) for row in one["rows"] if row["high"] < BELOW}
-
-
-def _mean(ratios: list[float]) -> float:
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
 
 
 def main() -> None:

@@ -10,7 +10,6 @@ No GPU is needed: NVRTC builds for the architecture of `tunesmith template`.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.cuda.asking import environment_with
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
@@ -40,13 +40,10 @@ class Compared:
 
 def template_by(src: Path | None, problem: Path, folder: Path) -> str:
     """What `tunesmith template` writes, of the version in `src` or of this one."""
-    environment = dict(os.environ)
-    if src is not None:
-        environment["PYTHONPATH"] = os.pathsep.join([str(src), environment.get("PYTHONPATH", "")])
     out = folder / f"{'this' if src is None else 'other'}-{problem.name}.cu"
     words = [sys.executable, "-m", "tunesmith", "-q", "template", str(problem), "--backend", "cuda"]
     words += ["--out", str(out)]
-    subprocess.run(words, check=True, env=environment, capture_output=True)
+    subprocess.run(words, check=True, env=environment_with(src), capture_output=True)
     return out.read_text()
 
 

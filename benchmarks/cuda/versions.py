@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
-from benchmarks.cuda.asking import Failed
+from benchmarks.cuda.asking import Failed, environment_with
 from benchmarks.cuda.delivered import Caller
 from benchmarks.cuda.expert import in_words
 from benchmarks.cuda.tuning import new_run
@@ -46,12 +46,9 @@ def tuned(problem: Path, run: Path, src: Path | None, more: list[str], within: f
     """ "" where the run has ended well, or why not."""
     if (run / CERTIFICATE).exists():
         return ""
-    environment = dict(os.environ)
-    if src is not None:
-        environment["PYTHONPATH"] = os.pathsep.join([str(src), environment.get("PYTHONPATH", "")])
     words = ["tune", str(problem), "--backend", "cuda", "--seed", "1", "--no-prior", *more]
     try:
-        new_run(words, run, environment, within)
+        new_run(words, run, environment_with(src), within)
     except (Failed, subprocess.TimeoutExpired) as error:
         return in_words(error)
     return ""
@@ -86,8 +83,7 @@ def _moves(run: Path) -> list[str]:
 
 
 def mean(found: dict[str, Any], name: str) -> float:
-    values = [row[name][0] for row in found["workloads"]]
-    return math.exp(sum(map(math.log, values)) / len(values))
+    return geometric_mean(row[name][0] for row in found["workloads"])
 
 
 def row_of(name: str, found: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ class Surroundings:
     loops: tuple[c.For, ...] = ()
 
 
-class SurroundedReading:
+class SurroundedReading(ABC):
     """`read` says what an expression is; None: its parts are looked at."""
 
     def __init__(self, kernel: LaunchedKernel, body: Sequence[c.Stmt], types: Mapping[str, c.Type]) -> None:
@@ -30,8 +31,8 @@ class SurroundedReading:
         sizes = {n for n, node in kernel.launch.parameters.items() if isinstance(node, size.Variable)}
         self._natural = frozenset(BUILTINS) | sizes  # symbols that are at least 0
 
-    def read(self, expr: c.Expr, around: Surroundings) -> c.Expr | None:
-        raise NotImplementedError
+    @abstractmethod
+    def read(self, expr: c.Expr, around: Surroundings) -> c.Expr | None: ...
 
     def block(self, stmts: Sequence[c.Stmt], around: Surroundings) -> tuple[c.Stmt, ...]:
         done: list[c.Stmt] = []
