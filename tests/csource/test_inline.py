@@ -223,6 +223,64 @@ def test_what_is_written_for_one_type_goes_before_the_template(type_: str, value
     assert deduced == written == f"p[0] = {value};\n"
 
 
+_DECLARED = """
+enum class Way { PLAIN, TWICE = 4, THRICE };
+template <int Bytes, Way way = Way::PLAIN> __device__ void put(void *to, float x);
+template <> __device__ void put<4>(void *to, float x) { ((float *)to)[0] = x; }
+template <> __device__ void put<8>(void *to, float x) { ((double *)to)[0] = x; }
+template <> __device__ void put<4, Way::THRICE>(void *to, float x) { ((float *)to)[0] = 3 * x; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        ("put<4>(p, 2.0f);", "2.0f"),
+        ("put<2 * 2>(p, 2.0f);", "2.0f"),
+        ("put<4, Way::PLAIN>(p, 2.0f);", "2.0f"),
+        ("put<4, Way::THRICE>(p, 2.0f);", "3 * 2.0f"),
+    ],
+)
+def test_what_a_declared_template_is_written_for(call: str, value: str):
+    assert _text(_DECLARED, call).endswith(f"((float *)to)[0] = {value};\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "call"),
+    [
+        ("", "put<16>(p, 2.0f);"),
+        ("", "put<4, Way::TWICE>(p, 2.0f);"),
+        ("template <int Bytes> __device__ void put(float *to, float x);", "put<4>(p, 2.0f);"),
+    ],
+)
+def test_what_is_written_for_other_arguments_is_not_taken(more: str, call: str):
+    found = _inlined(_DECLARED + more, call)
+
+    assert "which put is called cannot be told from its arguments" in " ".join(found.notes)
+
+
+def test_what_is_written_for_a_result_is_told_by_it():
+    helper = """
+    template <typename To, typename From> __device__ To to(From x) { return To(x); }
+    template <> __device__ __half to(float x) { return __float2half(x); }
+    template <> __device__ __nv_bfloat16 to(float x) { return __float2bfloat16(x); }
+    template <typename T> __device__ void put(T *at, float x) { at[0] = to<T>(x); }
+    """
+
+    assert "to<__half>" in _text(helper, "put(p, q[0]);", "__half *p, const float *q")
+
+
+def test_constants_of_one_name_in_several_namespaces():
+    helper = """
+    namespace rows { constexpr int width = 8; __device__ int wide(int i) { return i * width; } }
+    namespace tiles { constexpr int width = 4; __device__ int wide_tile(int i) { return i * width; } }
+    """
+
+    assert _text(helper, "p[rows::wide(n)] = rows::width; p[tiles::wide_tile(n)] = tiles::width;") == (
+        "p[n * 8] = 8;\np[n * 4] = 4;\n"
+    )
+
+
 def test_a_value_nobody_takes_is_left_out():
     helper = "__device__ int f(float *to) { to[0] = 1; return 0; }"
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 from tunesmith.csource import nodes as c
+from tunesmith.csource.fold import fold, int_value
+from tunesmith.csource.parse import read_expression
 from tunesmith.csource.specialise import (
     complete_arguments,
     file_meaning,
+    is_enumerator,
     specialise,
     split_entry,
     template_meaning,
 )
+from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import Types, type_of
+
+_EXPLICIT = re.compile(r"template\s*<\s*>")
+_ARITHMETIC = re.compile(r"[\w:()+\-*/%<>=!&|? ]*[\d(+\-*/%][\w:()+\-*/%<>=!&|? ]*")
 
 
 def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
@@ -29,8 +39,19 @@ def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
 def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     """The function a call means with its template arguments filled in; a sentence where that is not clear."""
     given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
-    special = [f for f in own_functions(call, source) if f.specialises]
-    candidates = [f for f in own_functions(call, source) if not f.specialises]
+    own = own_functions(call, source)
+    primary = _primary(call, own, source)
+    written = {id(f): _written_for(f, primary, source) for f in own}  # what explicit specialisations are for
+    special = [f for f in own if written[id(f)]]
+    candidates = [f for f in own if not written[id(f)]]
+    if not candidates and primary is not None:  # a template that is only declared
+        try:
+            texts = _plain(primary, _deduced(primary, call, types, source), source)
+        except c.Unreadable as trouble:
+            return f"{call.function}: {trouble.reason}"
+        candidates = [f for f in special if written[id(f)] == texts]
+        if len(candidates) == 1:
+            return _specialised(call, candidates[0], source)
     if len(candidates) != 1:
         # As the language ranks them: a function for just these types, then a template that fits them.
         exact = [f for f in (*candidates, *special) if not f.template and _matches(f, given)]
@@ -40,17 +61,90 @@ def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     if len(fits) != 1:
         return f"which {call.function} is called cannot be told from its arguments"
     function = fits[0]
+    if not function.template:
+        return _specialised(call, function, source)
     try:
-        if not function.template:
-            return specialise(function, file_meaning(source))
         texts = _deduced(function, call, types, source)
-        exact = [f for f in special if f.specialises == texts]
+        exact = [f for f in special if written[id(f)] == _plain(function, texts, source)]
         if exact:
             return specialise(exact[0], file_meaning(source))
         arguments = complete_arguments(function.template, texts, source)
         return specialise(function, template_meaning(function.template, arguments, source))
     except c.Unreadable as trouble:
         return f"{call.function}: {trouble.reason}"
+
+
+def _specialised(call: c.Call, function: c.Function, source: c.Source) -> c.Function | str:
+    try:
+        return specialise(function, file_meaning(source))
+    except c.Unreadable as trouble:
+        return f"{call.function}: {trouble.reason}"
+
+
+def _primary(call: c.Call, own: list[c.Function], source: c.Source) -> c.Function | None:
+    """The one template of that name and number of arguments, defined here or only declared."""
+    defined = [f for f in own if f.template]
+    if not defined:
+        named = [f for f in source.prototypes if f.name == call.function]
+        defined = [f for f in named if len(f.parameters) == len(call.args)]
+    return defined[0] if len(defined) == 1 else None
+
+
+def _written_for(function: c.Function, primary: c.Function | None, source: c.Source) -> tuple[str, ...]:
+    """The template arguments that an explicit specialisation is for: listed, told by its signature, or the
+    template's defaults. (): it is none, or of what is not known."""
+    if function.template or not (function.specialises or _EXPLICIT.match(function.text)):
+        return ()
+    if primary is None:
+        return plain_arguments(function.specialises, source)
+    found = list(function.specialises)
+    formals = (primary.result, *(p.type for p in primary.parameters))
+    actuals = (function.result, *(p.type for p in function.parameters))
+    for parameter in primary.template[len(found) :]:
+        pairs = zip(formals, actuals, strict=True)
+        texts = {_shown(a, f) for f, a in pairs if f.base == parameter.name and f.pointers <= a.pointers}
+        if len(texts) == 1:
+            found.append(texts.pop())
+        elif parameter.default and not texts:
+            break
+        else:
+            return ()
+    try:
+        return _plain(primary, tuple(found), source)
+    except c.Unreadable:
+        return ()
+
+
+def _plain(template: c.Function, texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]:
+    """All arguments of a template, in one way of writing them."""
+    whole = complete_arguments(template.template, texts, source)
+    return plain_arguments(tuple(text for _, text in whole), source)
+
+
+def _shown(actual: c.Type, formal: c.Type) -> str:
+    return actual.base + "*" * (actual.pointers - formal.pointers)
+
+
+@lru_cache(maxsize=512)
+def _number_of(text: str, language: c.Language) -> c.Expr | None:
+    try:
+        return read_expression(text, language)
+    except c.Unreadable:
+        return None
+
+
+def plain_arguments(texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]:
+    """Template arguments, with the number in place of one that comes to a number."""
+    values = file_meaning(source).values if texts else {}
+    done: list[str] = []
+    for text in texts:
+        expr = values.get(text) or (
+            _number_of(text, source.language) if _ARITHMETIC.fullmatch(text) else None
+        )
+        value = None if expr is None else fold(substitute(expr, values))
+        known = None if value is None or is_enumerator(value) else int_value(value)
+        done.append(text if known is None else str(known))
+    return tuple(done)
 
 
 def _matches(function: c.Function, given: list[c.Type | None]) -> bool:

@@ -367,6 +367,7 @@ class Source:
     aliases: tuple[tuple[str, str], ...] = ()  # typedef and using: name -> type
     shared: tuple[Declare, ...] = ()  # shared memory declared at file scope
     records: tuple[Record, ...] = ()  # their text is in the preamble
+    prototypes: tuple[Function, ...] = ()  # templates that are declared here, without their bodies
     operators: tuple[Function, ...] = ()  # free ones, "operator+"; their text is in the preamble
     of_records: frozenset[str] = frozenset()  # parts of the preamble: records, their methods, operators
     namespaces: frozenset[str] = frozenset()  # its own: names are read without them

@@ -82,12 +82,18 @@ class Meaning:
             return called.function + template
         value = self.values.get(word)
         if isinstance(value, c.Number):
-            return str(value.value) if isinstance(value.value, int) else value.text
+            is_plain = isinstance(value.value, int) and not is_enumerator(value)
+            return str(value.value) if is_plain else value.text
         return word
 
 
 def _written(type_: c.Type) -> str:
     return ("const " if type_.const else "") + type_.base + "*" * type_.pointers
+
+
+def is_enumerator(value: c.Expr) -> bool:
+    """`Mode::FAST`, a number that keeps its name: the language makes no such type of a plain one."""
+    return isinstance(value, c.Number) and "::" in value.text
 
 
 def file_meaning(source: c.Source) -> Meaning:
@@ -371,9 +377,13 @@ def template_meaning(
         if any(own.name == function for own in source.functions):
             functions[name] = c.Call(function, (), function_args)
             continue
-        number = int_value(fold(substitute(read_expression(text, language), meaning.values)))
+        value = fold(substitute(read_expression(text, language), meaning.values))
+        number = int_value(value)
         if number is None:
             raise c.Unreadable(f"the template argument {text} for {name} is no integer that is known here")
+        if is_enumerator(value):
+            values[name] = value
+            continue
         declared = meaning.type(parameter.type or c.Type("int"))
         declared = types.get(declared.base, declared)
         values[name] = of_type(c.Number(str(number), number), declared)
