@@ -23,6 +23,7 @@ from tunesmith.csource.types import declared_types, is_integer
 _MAX_STACK = 24
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_CALLS = 2000
+EXCHANGES = frozenset(f"__shfl{way}{end}" for way in ("", "_xor", "_down", "_up") for end in ("", "_sync"))
 
 
 @dataclass(frozen=True)
@@ -175,8 +176,33 @@ class _Inliner:
                     return (*before, *placed.body)
                 done: c.Stmt = replace(stmt, expr=replace(assign, value=placed.value))
                 return (*before, *placed.body, *self._finished(done))
+        if (branches := self._as_branches(stmt)) is not None:
+            return tuple(part for one in branches for part in self._statement(one, stack, d + 1))
         done = walk.map_parts(stmt, hoisted, block)
         return (*before, *self._finished(done))
+
+    def _as_branches(self, stmt: c.Stmt) -> tuple[c.Stmt, ...] | None:
+        """`x = few ? warp_sum(x) : block_sum(x)` as a branch, where what is called has to be put in place."""
+        match stmt:
+            case c.Declare(init=c.Ternary() as choice, storage="", dims=()) if not stmt.type.reference:
+                first: tuple[c.Stmt, ...] = (replace(stmt, init=None, type=replace(stmt.type, const=False)),)
+                target: c.Expr = c.Name(stmt.name)
+            case c.Evaluate(expr=c.Assign(op="=", target=c.Name() as target, value=c.Ternary() as choice)):
+                first = ()
+            case _:
+                return None
+        ways = (choice.yes, choice.no)
+        if not all(isinstance(way, c.Call) and self._is_wanted(way) for way in ways):
+            return None
+        types = [self._result(way) for way in ways if isinstance(way, c.Call)]
+        if types[0] is None or types[0] != types[1]:
+            return None
+        put = [c.Evaluate(c.Assign("=", target, way), line=stmt.line) for way in ways]
+        return (*first, c.If(choice.condition, (put[0],), (put[1],), line=stmt.line))
+
+    def _result(self, call: c.Call) -> c.Type | None:
+        found = resolve(call, self._types, self._source)
+        return None if isinstance(found, str) or found.result.base == "auto" else found.result
 
     # -- calls inside expressions -------------------------------------------------------------------
 
@@ -247,8 +273,11 @@ class _Inliner:
         return self._counts(call)
 
     def _counts(self, call: c.Call) -> bool:
-        """Whether it means a template that is index arithmetic for these arguments."""
+        """Whether it means a template that is index arithmetic for these arguments, or joins lanes' values."""
         own = own_functions(call, self._source)
+        if own and any(inner.function in EXCHANGES for arg in call.args for inner in walk.calls_in(arg)):
+            joins = resolve(call, self._types, self._source)
+            return not isinstance(joins, str) and _is_expression(joins)
         if len(own) != 1 or not own[0].template or not _is_expression(own[0]):
             return False
         function = resolve(call, self._types, self._source)

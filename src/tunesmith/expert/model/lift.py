@@ -21,6 +21,7 @@ from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
+from tunesmith.expert.model.fixed_arguments import facts_of_fixed, fixed_values, given_arrays, with_decided
 from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.guarded_turns import with_guarded_turns
 from tunesmith.expert.model.kernel import (
@@ -165,15 +166,19 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     bound = bind(source, problem.launches[0].entry or kernel.entry)
     if isinstance(bound, str):
         return NotReadable(source, None, bound)
-    function = bound.function
+    fixed, arrays = fixed_values(problem, bound.function), given_arrays(problem, bound.function)
+    function, said = with_decided(bound.function, fixed, arrays)
+    bound = replace(bound, function=function)
     try:
         inlined = inline(function, source)
         function, source = inlined.function, inlined.source
+        function, also = with_decided(function, fixed, arrays)
         function, waits = without_waits(function, problem.launches[0].pdl)
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
         model = _Lifting(problem, source, function, bound.arguments).kernel()
-        return replace(model, waits=waits)
+        facts = facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed)
+        return replace(model, waits=waits, facts=model.facts + facts)
     except c.Unreadable as stop:
         others = other_obstacles(bound.function, bound.source, stop.reason)
         return NotReadable(source, function, stop.reason, stop.line, others)
