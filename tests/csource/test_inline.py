@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.csource.reading import helpers_needed, source_of
+from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.inline import Inlined, inline
 from tunesmith.csource.printing import print_statements
-from tunesmith.csource.specialise import BoundKernel, bind
 
 
 def _inlined(helpers: str, body: str, parameters: str = "float *p, const float *q, int n") -> Inlined:
@@ -259,6 +259,67 @@ def test_what_is_written_for_other_arguments_is_not_taken(more: str, call: str):
     assert "which put is called cannot be told from its arguments" in " ".join(found.notes)
 
 
+_SUMS = """
+template <int width = 32> __device__ float lanes(float x) { return __shfl_xor_sync(~0u, x, width / 2); }
+template <int width = 32> __device__ int lanes(int x) { return __shfl_xor_sync(~0u, x, width / 4); }
+"""
+
+
+def test_templates_are_distinguished_by_types_that_hang_on_no_argument():
+    assert _text(_SUMS, "p[0] = lanes<16>(q[0]);") == "p[0] = __shfl_xor_sync(~0u, q[0], 8);\n"
+    assert _text(_SUMS, "p[0] = lanes(n);") == "p[0] = __shfl_xor_sync(~0u, n, 8);\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "call"),
+    [
+        ("", "unsigned int k = n; p[0] = lanes(k);"),
+        ("template <typename T> __device__ T lanes(T x) { return __shfl_xor_sync(~0u, x, 1); }",
+         "p[0] = lanes(q[0]);"),
+    ],
+)  # fmt: skip
+def test_templates_that_the_language_would_weigh_are_not_told_apart(more: str, call: str):
+    found = _inlined(_SUMS + more, call)
+
+    assert "which lanes is called cannot be told from its arguments" in " ".join(found.notes)
+
+
+def test_a_default_before_an_argument_that_is_deduced():
+    helper = """
+    template <int way, int width = 2 * way, typename T> __device__ T sum(T x) {
+      return __shfl_xor_sync(~0u, x, width);
+    }
+    """
+
+    assert _text(helper, "p[0] = sum<4>(q[0]);") == "p[0] = __shfl_xor_sync(~0u, q[0], 8);\n"
+
+
+def test_arguments_that_only_the_declaration_names():
+    helper = "__device__ void f(float *p, int a = 1, float b = 2.0f) { p[a] = b; }"
+
+    assert _text(helper, "f(p); f(p, n);") == "p[1] = 2.0f;\np[n] = 2.0f;\n"
+
+
+def test_objects_are_called_by_their_operator():
+    helper = """
+    template <typename T> struct Sum { __device__ T operator()(T a, T b) const { return a + b; } };
+    template <typename T> struct Most { __device__ T operator()(T a, T b) const { return a < b ? b : a; } };
+    template <typename T, template <typename> class Op> __device__ void join(T *at, T x) {
+      Op<T> op;
+      at[0] = op(at[0], x);
+    }
+    """
+
+    assert _text(helper, "join<float, Sum>(p, q[0]);").endswith("p[0] = p[0] + x;\n")
+    assert "= a < x ? x : a;" in _text(helper, "join<float, Most>(p, q[0]);")
+
+
+def test_a_call_of_nothing_is_gone():
+    helper = "__device__ void marker(int n) {\n#if 0\n__syncthreads();\n#endif\n}"
+
+    assert _text(helper, "marker(n); p[0] = 1;") == "p[0] = 1;\n"
+
+
 def test_what_is_written_for_a_result_is_told_by_it():
     helper = """
     template <typename To, typename From> __device__ To to(From x) { return To(x); }
@@ -334,7 +395,13 @@ def test_pure_functions_stay_calls_and_are_listed_in_order():
             "f(p, unknown());",
             "which f is called cannot be told",
         ),
-        ("__device__ void f(float *p, int a = 1) { p[a] = 1; }", "f(p);", "takes 1 arguments"),
+        ("__device__ void f(float *p, int b, int a = 1) { p[a] = b; }", "f(p);", "takes 1 arguments"),
+        (
+            "__device__ void f(float *p, int a = 1) { p[a] = 1; }\n"
+            "__device__ void f(float *p, float a = 1) { p[0] = a; }",
+            "f(p);",
+            "takes 1 arguments",
+        ),
         (
             "__device__ void f(float *p) { switch (n) { case 1: return; } }",
             "f(p);",

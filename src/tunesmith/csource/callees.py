@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.parse import read_expression
 from tunesmith.csource.specialise import (
@@ -19,6 +21,7 @@ from tunesmith.csource.specialise import (
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import Types, type_of
 
+_WORD = re.compile(r"[^\W\d]\w*")
 _EXPLICIT = re.compile(r"template\s*<\s*>")
 _ARITHMETIC = re.compile(r"[\w:()+\-*/%<>=!&|? ]*[\d(+\-*/%][\w:()+\-*/%<>=!&|? ]*")
 
@@ -36,17 +39,40 @@ def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     ]
 
 
+def with_defaults(body: tuple[c.Stmt, ...], source: c.Source) -> tuple[c.Stmt, ...]:
+    """Calls of the file's functions with the arguments that only their declarations name."""
+    optional = {f.name for f in source.functions if any(p.default is not None for p in f.parameters)}
+
+    def node(expr: c.Expr) -> c.Expr:
+        if not isinstance(expr, c.Call) or expr.of is not None or expr.function not in optional:
+            return expr
+        named = [f for f in source.functions if f.name == expr.function and not f.is_kernel]
+        given = len(expr.args)
+        if any(len(f.parameters) <= given for f in named):
+            return expr  # one of them takes just these, and the language weighs it against the others
+        fitting = [f for f in named if all(p.default is not None for p in f.parameters[given:])]
+        if len(fitting) != 1:
+            return expr
+        rest = [p.default for p in fitting[0].parameters[given:] if p.default is not None]
+        own = {parameter.name for parameter in fitting[0].template}
+        if any(walk.names_in(value) & own for value in rest):
+            return expr
+        return replace(expr, args=(*expr.args, *rest))
+
+    return walk.map_nodes(body, node) if optional else body
+
+
 def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     """The function a call means with its template arguments filled in; a sentence where that is not clear."""
     given = [type_of(arg, types, source.functions, source.language) for arg in call.args]
     own = own_functions(call, source)
     primary = _primary(call, own, source)
-    written = {id(f): _written_for(f, primary, source) for f in own}  # what explicit specialisations are for
+    written = {id(f): written_for(f, primary, source) for f in own}  # what explicit specialisations are for
     special = [f for f in own if written[id(f)]]
     candidates = [f for f in own if not written[id(f)]]
     if not candidates and primary is not None:  # a template that is only declared
         try:
-            texts = _plain(primary, _deduced(primary, call, types, source), source)
+            texts = plain(primary, _deduced(primary, call, types, source), source)
         except c.Unreadable as trouble:
             return f"{call.function}: {trouble.reason}"
         candidates = [f for f in special if written[id(f)] == texts]
@@ -55,6 +81,7 @@ def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
     if len(candidates) != 1:
         # As the language ranks them: a function for just these types, then a template that fits them.
         exact = [f for f in (*candidates, *special) if not f.template and _matches(f, given)]
+        exact = exact or _for_types(candidates, given)
         candidates = exact or _better(call, given, source) or [f for f in candidates if f.template]
     # With template arguments at the call, it means a template or what is written for one.
     fits = [f for f in candidates if not call.template_args or f.template or f.text.startswith("template")]
@@ -65,7 +92,7 @@ def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
         return _specialised(call, function, source)
     try:
         texts = _deduced(function, call, types, source)
-        exact = [f for f in special if written[id(f)] == _plain(function, texts, source)]
+        exact = [f for f in special if written[id(f)] == plain(function, texts, source)]
         if exact:
             return specialise(exact[0], file_meaning(source))
         arguments = complete_arguments(function.template, texts, source)
@@ -90,7 +117,7 @@ def _primary(call: c.Call, own: list[c.Function], source: c.Source) -> c.Functio
     return defined[0] if len(defined) == 1 else None
 
 
-def _written_for(function: c.Function, primary: c.Function | None, source: c.Source) -> tuple[str, ...]:
+def written_for(function: c.Function, primary: c.Function | None, source: c.Source) -> tuple[str, ...]:
     """The template arguments that an explicit specialisation is for: listed, told by its signature, or the
     template's defaults. (): it is none, or of what is not known."""
     if function.template or not (function.specialises or _EXPLICIT.match(function.text)):
@@ -110,12 +137,12 @@ def _written_for(function: c.Function, primary: c.Function | None, source: c.Sou
         else:
             return ()
     try:
-        return _plain(primary, tuple(found), source)
+        return plain(primary, tuple(found), source)
     except c.Unreadable:
         return ()
 
 
-def _plain(template: c.Function, texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]:
+def plain(template: c.Function, texts: tuple[str, ...], source: c.Source) -> tuple[str, ...]:
     """All arguments of a template, in one way of writing them."""
     whole = complete_arguments(template.template, texts, source)
     return plain_arguments(tuple(text for _, text in whole), source)
@@ -151,6 +178,21 @@ def _matches(function: c.Function, given: list[c.Type | None]) -> bool:
     return all(_is(p.type, type_) for p, type_ in zip(function.parameters, given, strict=True))
 
 
+def _for_types(candidates: list[c.Function], given: list[c.Type | None]) -> list[c.Function]:
+    """Templates, `template <int width = 32> float sum(float x)`, of which just one has these very types.
+
+    Their parameters' types hang on no template argument, so the others would need a conversion.
+    """
+    templates = [f for f in candidates if f.template]
+    if len(templates) < 2 or len(templates) != len(candidates):
+        return []
+    for one in templates:
+        named = {parameter.name for parameter in one.template}
+        if any(set(_WORD.findall(p.type.base)) & named for p in one.parameters):
+            return []
+    return [f for f in templates if _matches(f, given)]
+
+
 def _better(call: c.Call, given: list[c.Type | None], source: c.Source) -> list[c.Function]:
     """The one function that no other can be ranked before: for each argument it has just its type, or the
     same parameter as the others have, and every other lacks the type of some argument where it has it."""
@@ -182,8 +224,9 @@ def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source)
         }
         if len(found) == 1:
             texts.append(found.pop())
-        elif parameter.default:
-            break
+        elif parameter.default and not found:
+            known = complete_arguments(function.template[: len(texts) + 1], tuple(texts), source)
+            texts.append(known[-1][1])
         else:
             raise c.Unreadable(f"its template parameter {parameter.name} cannot be told from the arguments")
     return tuple(texts)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.callees import own_functions, resolve
+from tunesmith.csource.callees import own_functions, resolve, with_defaults
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.library import uses_library, with_known_cooperation
@@ -36,6 +36,7 @@ class Inlined:
 def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None) -> Inlined:
     """Raises Unreadable; with a list of `obstacles` it takes them down there and goes on as far as it can."""
     function = with_known_cooperation(function)
+    function = replace(function, body=with_defaults(function.body, source))
     work = _Inliner(function, source)
     work.obstacles = obstacles
     function = work.function
@@ -176,10 +177,19 @@ class _Inliner:
                     return (*before, *placed.body)
                 done: c.Stmt = replace(stmt, expr=replace(assign, value=placed.value))
                 return (*before, *placed.body, *self._finished(done))
+        if isinstance(stmt, c.Evaluate) and self._does_nothing(stmt.expr):
+            return ()
         if (branches := self._as_branches(stmt)) is not None:
             return tuple(part for one in branches for part in self._statement(one, stack, d + 1))
         done = walk.map_parts(stmt, hoisted, block)
         return (*before, *self._finished(done))
+
+    def _does_nothing(self, expr: c.Expr) -> bool:
+        """A call for its effects, of a function that has none: what is left of it under an #if."""
+        if not isinstance(expr, c.Call) or not all(is_pure(arg) for arg in expr.args):
+            return False
+        own = own_functions(expr, self._source)
+        return bool(own) and not any(f.body for f in own)
 
     def _as_branches(self, stmt: c.Stmt) -> tuple[c.Stmt, ...] | None:
         """`x = few ? warp_sum(x) : block_sum(x)` as a branch, where what is called has to be put in place."""
@@ -273,7 +283,7 @@ class _Inliner:
         return self._counts(call)
 
     def _counts(self, call: c.Call) -> bool:
-        """Whether it means a template that is index arithmetic for these arguments, or joins lanes' values."""
+        """Whether it means a template that is index arithmetic for these arguments, or joins lanes."""
         own = own_functions(call, self._source)
         if own and any(inner.function in EXCHANGES for arg in call.args for inner in walk.calls_in(arg)):
             joins = resolve(call, self._types, self._source)
@@ -320,6 +330,7 @@ class _Inliner:
         if isinstance(function, str):
             return function
         function = with_known_cooperation(function)
+        function = replace(function, body=with_defaults(function.body, self._source))
         if not self.objects.active:
             return function
         function = self.objects.instances.settled(function)

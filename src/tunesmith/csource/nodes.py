@@ -372,6 +372,7 @@ class Source:
     of_records: frozenset[str] = frozenset()  # parts of the preamble: records, their methods, operators
     namespaces: frozenset[str] = frozenset()  # its own: names are read without them
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers
+    asks_toolkit: bool = False  # it was not read, since a condition asks for the toolkit's version
 
 
 MAX_DEPTH = 200  # of the tree; every walker stays far below Python's own limit with it

@@ -21,7 +21,7 @@ from tunesmith.csource.namespaces import (
 from tunesmith.csource.parse_lambdas import LambdaReader
 from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
 from tunesmith.csource.parse_statements import KERNEL_WORDS
-from tunesmith.csource.preprocess import preprocess
+from tunesmith.csource.preprocess import HeaderAsked, Toolkit, preprocess
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.syntax import syntax_nodes, syntax_tree
 from tunesmith.csource.types import canonical, integer, of_type
@@ -37,16 +37,18 @@ def read_source_tree(
     language: c.Language,
     defines: Iterable[tuple[str, str]] = (),
     headers: Sequence[tuple[str, str]] = (),
+    toolkit: Toolkit = "unknown",
 ) -> c.Source:
     """`defines`: macros given to the compiler, as name and text; `headers`: the user's own, as included ->
-    text, which become part of the source. Never raises for what the text holds."""
+    text, which become part of the source; `toolkit`: whether its headers tell their version. Never raises for
+    what the text holds."""
     if len(text) + sum(len(header) for _, header in headers) > MAX_TEXT:
         return c.Source(language, (), unread=(f"the file is longer than {MAX_TEXT:,} characters",))
     try:
-        prepared = preprocess(text, language, defines, headers)
+        prepared = preprocess(text, language, defines, headers, toolkit)
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
-        return c.Source(language, (), unread=(reason,))
+        return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
     if (fault := obstacle(prepared.tokens)) is not None:
         return c.Source(language, (), unread=(fault,))
     tokens = with_aliases_written_out(prepared.tokens, language)
@@ -163,6 +165,9 @@ class _FileReader:
                 return  # a prototype: functions are put in order by who calls whom
         elif node.type == "alias_declaration" or node.type == "type_definition":
             self._alias(node)
+            named = node.child_by_field_name("type")
+            if named is not None and named.type == "enum_specifier":  # typedef enum mode { FAST } mode_t;
+                self._enumerators(named)
         elif node.type == "enum_specifier":
             self._enumerators(node)
         elif node.has_error:

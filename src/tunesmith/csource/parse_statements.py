@@ -354,6 +354,14 @@ class FunctionReader(StatementReader):
                     names = [n for n in child.named_children if n.type == "type_identifier" and n != default]
                     name = self._text(names[0] if names else None)
                     found.append(c.TemplateParameter(name, "type", default=self._text(default)))
+                case "template_template_parameter_declaration":  # template <typename> class Op
+                    names = [n for part in child.named_children for n in part.named_children[:1]]
+                    named = (
+                        names[-1] if child.named_children[-1].type == "type_parameter_declaration" else None
+                    )
+                    if named is None or named.type != "type_identifier":
+                        raise self.place.trouble(child, "the template parameter ", " is not understood")
+                    found.append(c.TemplateParameter(self._text(named), "type"))
                 case "parameter_declaration" | "optional_parameter_declaration":
                     declared = self.declared(child)
                     value = self._text(child.child_by_field_name("default_value"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
@@ -106,3 +108,26 @@ def test_read(case: str) -> None:
 def test_traps(case: str) -> None:
     body, reason = TRAPS[case]
     assert reason in refusal(row_problem(body, before=_HELPERS + "struct Mine { float a; };"))
+
+
+_ON = "#if CUDART_VERSION >= 12000\n#define WAY 1\n#else\n#define WAY 2\n#endif\n"
+_MAP = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < rows * d) out[i] = "
+_HINT = "__device__ void hint() {\n#if WAY == 1\ncudaTriggerProgrammaticLaunchCompletion();\n#endif\n}\n"
+
+
+def test_a_version_that_changes_nothing_of_the_kernel() -> None:
+    problem = row_problem(f"hint(); {_MAP} x[i];", grid=["ceildiv(rows * d, 256)"], before=_ON + _HINT)
+    assert summary(lifted(problem)) == "| each 0..rows * d"
+
+
+def test_a_version_that_changes_the_kernel() -> None:
+    problem = row_problem(f"{_MAP} x[i] * WAY;", grid=["ceildiv(rows * d, 256)"], before=_ON)
+    assert "depends on what a header defines" in refusal(problem)
+    by_nvcc = replace(problem, kernel=replace(problem.kernel, compiler="nvcc"))
+    assert summary(lifted(by_nvcc)) == "| each 0..rows * d"
+
+
+def test_a_helper_that_a_version_changes() -> None:
+    helper = "__device__ float scaled(float v) { return v * WAY; }\n"
+    problem = row_problem(f"{_MAP} scaled(x[i]);", grid=["ceildiv(rows * d, 256)"], before=_ON + helper)
+    assert "depends on what a header defines" in refusal(problem)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.binding import bind
 from tunesmith.csource.fold import fold_statements, int_value
 from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
-from tunesmith.csource.specialise import bind
+from tunesmith.csource.preprocess import Toolkit
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import clash, touches
@@ -158,12 +160,48 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so."""
     problem = with_entry_sizes(problem)
     kernel = problem.kernel
-    source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
+    given = (kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
+    source = read_source_tree(*given)
     if len(problem.launches) != 1:
         return NotReadable(
             source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"
         )
-    bound = bind(source, problem.launches[0].entry or kernel.entry)
+    if not source.asks_toolkit:
+        return _lifted(problem, source)
+    # With the toolkit's headers or without them, it has to be one kernel; nvcc has those of its runtime.
+    ways: tuple[Toolkit, ...] = ("there", "absent")
+    if kernel.compiler == "nvcc" and not re.search(
+        r"\bCUDA_VERSION\b", "".join((given[0], *dict(given[3]).values()))
+    ):
+        ways = ("there",)
+    first, *others = (_lifted(problem, read_source_tree(*given, toolkit=way)) for way in ways)
+    if isinstance(first, NotReadable) or all(_is_same(first, other) for other in others):
+        return first
+    return NotReadable(source, None, source.unread[0])
+
+
+def _is_same(one: KernelModel, other: KernelModel | NotReadable) -> bool:
+    """Whether two readings are of the same kernel, with what it calls."""
+    if isinstance(other, NotReadable):
+        return False
+    called = [_called(model.function, model.source) for model in (one, other)]
+    plain = replace(other, source=one.source, function=one.function)
+    return called[0] == called[1] and plain == one
+
+
+def _called(function: c.Function, source: c.Source) -> tuple[str, ...]:
+    """The text of all that a function calls in the file."""
+    found, pending = dict[str, str](), [function]
+    while pending:
+        for call in walk.calls_in(pending.pop().body):
+            own = [f for f in source.functions if f.name == call.function and f.text not in found]
+            found |= {f.text: f.name for f in own}
+            pending += own
+    return tuple(sorted(found))
+
+
+def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
+    bound = bind(source, problem.launches[0].entry or problem.kernel.entry)
     if isinstance(bound, str):
         return NotReadable(source, None, bound)
     fixed, arrays = fixed_values(problem, bound.function), given_arrays(problem, bound.function)
