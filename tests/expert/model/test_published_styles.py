@@ -63,6 +63,12 @@ READ = {
     "totals joined by a helper, in the way that suits the block": (
         _ROW + _SUM + "const float all = blockDim.x <= 32 ? lanes_sum(s) : block_sum(s);\n"
         + _SHARED + "if (threadIdx.x == 0) total = all; __syncthreads();\n" + _PUT),
+    "a pointer that moves in the branch that uses it": (
+        "const float *r = x; float *o = out; if (d > 4) { r += blockIdx.x * d; o = o + blockIdx.x * d;\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i]; }"),
+    "a test that every block passes, around some of its work": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = 1.0f;\n"
+        "if (blockIdx.x < rows) { for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] += r[i]; }"),
     "a lambda that takes part": (
         _ROW + "auto twice = [&](int i) { o[i] = 2.0f * r[i]; };\n"
         "for (int i = threadIdx.x; i < d; i += blockDim.x) twice(i);"),
@@ -87,6 +93,20 @@ TRAPS = {
     "a helper that joins something else": (
         _ROW + _SUM + "const float all = lanes_worst(s);\n" + _SHARED
         + "if (threadIdx.x == 0) total = all; __syncthreads();\n" + _PUT, ""),
+    "a pointer that moved in a branch before": (
+        _ROW + "if (threadIdx.x % 2 == 0) r += 1;\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i];", "the pointer 'r' moves"),
+    "a pointer that moves from turn to turn": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) { if (i > 3) r += 1; o[i] = r[0]; }",
+        "the pointer 'r' moves"),
+    "a test that not every block passes, around some of its work": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = 1.0f;\n"
+        "if (blockIdx.x < d) { for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i]; }",
+        "is within its bound, which is tested elsewhere"),
+    "a test of a number that is cut off": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = 1.0f;\n"
+        "if (blockIdx.x < (unsigned char)rows) {\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i]; }", ""),
     "places that are said again for the next turn": (
         _ROW + "int low; low = threadIdx.x; for (int i = threadIdx.x; i < d; i += blockDim.x) {\n"
         "int next; next = low + 1; o[low] = r[i] + o[next]; low = next; }", ""),

@@ -42,6 +42,7 @@ from tunesmith.expert.model.kernel import (
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
 from tunesmith.expert.model.obstacles import other_obstacles
+from tunesmith.expert.model.passed_tests import passed_by_all
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import check_in_sight
@@ -214,7 +215,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         function, waits = without_waits(function, problem.launches[0].pdl)
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
-        model = _Lifting(problem, source, function, bound.arguments).kernel()
+        model = _with_or_without_tests(_Lifting(problem, source, function, bound.arguments))
         facts = facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed)
         return replace(model, waits=waits, facts=model.facts + facts)
     except c.Unreadable as stop:
@@ -222,6 +223,21 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         return NotReadable(source, function, stop.reason, stop.line, others)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
+
+
+def _with_or_without_tests(lifting: _Lifting) -> KernelModel:
+    """Tests that every block passes may stand around some of its work: then they are left out."""
+    try:
+        return lifting.kernel()
+    except OutOfReach:
+        lifting.without_sure_tests = True
+        try:
+            model = lifting.kernel() if lifting.has_sure_tests() else None
+        except OutOfReach:
+            model = None
+        if model is None:
+            raise
+        return model
 
 
 def _in_whole_turns(step: Step, multiples: Mapping[str, int]) -> Step:
@@ -245,6 +261,14 @@ class _Lifting:
         self, problem: Problem, source: c.Source, function: c.Function, bound: tuple[tuple[str, str], ...]
     ) -> None:
         self._problem, self._source, self._function, self._bound = problem, source, function, bound
+        self.without_sure_tests = False
+
+    def has_sure_tests(self) -> bool:
+        normal, _ = self._normal()
+        self.without_sure_tests = False
+        before, _ = self._normal()
+        self.without_sure_tests = True
+        return normal.body != before.body
 
     def kernel(self) -> KernelModel:
         normal, launch = self._normal()
@@ -316,6 +340,8 @@ class _Lifting:
         launch = launch_terms(self._problem, names)
         body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
+        if self.without_sure_tests:
+            normal = replace(normal, body=passed_by_all(normal, launch))
         normal = replace(normal, functions=self._source.functions)
         check_own_memory(normal)
         check_pointers(normal, self._source)
