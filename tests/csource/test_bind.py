@@ -224,3 +224,39 @@ def test_what_is_written_for_arguments_of_a_declared_template():
     assert isinstance(found, BoundKernel)
     assert print_statements(found.function.body) == "p[0] = 1.0f;\n"
     assert isinstance(bind(read_source_tree(text, "cuda"), "k<int>"), str)
+
+
+_SWITCH = """
+template <int MODE> __global__ void k(int *p) {
+  switch (MODE) {
+    case 1:
+    case 2: p[0] = 12; break;
+    case 3: { p[0] = 3; if (p[1]) return; for (int i = 0; i < 2; ++i) { if (p[i]) break; } break; }
+    default: p[0] = 0;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("mode", "value"), [("1", "12"), ("2", "12"), ("3", "3"), ("7", "0")])
+def test_a_switch_that_a_template_argument_decides(mode: str, value: str):
+    found = bind(read_source_tree(_SWITCH, "cuda"), f"k<{mode}>")
+    assert isinstance(found, BoundKernel)
+    text = print_statements(found.function.body)
+    assert text.strip(" {\n").startswith(f"p[0] = {value};")
+    assert "switch" not in text
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("p[0] = 12; break;", "p[0] = 12;"),  # goes on into the next case
+        ("p[0] = 12; break;", "if (p[1]) break; p[0] = 12; break;"),
+        ("switch (MODE)", "switch (p[0])"),
+        ("default: p[0] = 0;", "default: p[0] = 0; case 4: p[0] = 4;"),
+    ],
+)
+def test_a_switch_that_stays_text(other: tuple[str, str]):
+    found = bind(read_source_tree(_SWITCH.replace(*other), "cuda"), "k<3>")
+    assert isinstance(found, BoundKernel)
+    assert "switch" in print_statements(found.function.body)
