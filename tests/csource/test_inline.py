@@ -314,6 +314,44 @@ def test_objects_are_called_by_their_operator():
     assert "= a < x ? x : a;" in _text(helper, "join<float, Most>(p, q[0]);")
 
 
+def test_assignments_in_a_row_are_taken_one_by_one():
+    assert _text("", "float s; p[n] = s = q[0] * 2.0f;") == "float s;\ns = q[0] * 2.0f;\np[n] = s;\n"
+    assert _text("", "p[n] = n = 3;") == "p[n] = n = 3;\n"  # which n is meant?
+
+
+def test_a_cast_tells_what_auto_points_to():
+    assert "const float4 *v = (const float4 *)q;" in _text("", "auto v = (const float4 *)q; p[0] = v[0].x;")
+
+
+def test_block_loads_and_stores_are_each_threads_own():
+    body = """
+    typedef cub::BlockLoad<float, 64, 2 * 2, cub::BLOCK_LOAD_WARP_TRANSPOSE> Load;
+    typedef cub::BlockStore<float, 64, 4, cub::BLOCK_STORE_VECTORIZE> Store;
+    __shared__ union { typename Load::TempStorage load; typename Store::TempStorage store; } room;
+    float own[4];
+    Load(room.load).Load(&(q[n]), own, n + 1, 0.5f);
+    Store(room.store).Store(p, own);
+    """
+
+    assert _text("", body) == (
+        "float own[4];\nconst int valid_1 = n + 1;\n"
+        "#pragma unroll\nfor (int item_1 = 0; item_1 < 4; ++item_1)\n"
+        "    own[item_1] = threadIdx.x * 4 + item_1 < valid_1 ? q[n + (threadIdx.x * 4 + item_1)] : 0.5f;\n"
+        "#pragma unroll\nfor (int item_2 = 0; item_2 < 4; ++item_2)\n"
+        "    p[threadIdx.x * 4 + item_2] = own[item_2];\n"
+    )
+
+
+@pytest.mark.parametrize("more", ["cub::BLOCK_LOAD_STRIPED", "cub::BLOCK_LOAD_DIRECT, 2"])
+def test_block_loads_that_lie_otherwise_are_not_understood(more: str):
+    body = f"typedef cub::BlockLoad<float, 64, 4, {more}> Load;\n"
+    body += (
+        "__shared__ typename Load::TempStorage room; float own[4]; Load(room).Load(q, own); p[0] = own[0];"
+    )
+
+    assert "Load(" in _text("", body)
+
+
 def test_a_call_of_nothing_is_gone():
     helper = "__device__ void marker(int n) {\n#if 0\n__syncthreads();\n#endif\n}"
 

@@ -20,6 +20,7 @@ from tunesmith.csource.parse import read_expression
 
 _COPY = re.compile(r"(?:typename )?cub::Block(Load|Store)<(.+)>")
 COPY_STORAGE = re.compile(r"(?:typename )?cub::Block(?:Load|Store)<.+>::TempStorage")
+SHARED_STORAGE = re.compile(r"__shared__ union \{(?: ?(?:typename )?[^;{}]+::TempStorage \w+;)+ ?\} ?\w+ ?;?")
 _BLOCKED = re.compile(
     r"(?:cub::)?BLOCK_(?:LOAD|STORE)_(?:DIRECT|VECTORIZE|(?:WARP_)?TRANSPOSE(?:_TIMESLICED)?)"
 )

@@ -47,6 +47,7 @@ def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, st
         result = replace(result, body=simplified(result.body))
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     result = replace(result, body=_with_integers_written(result))
+    result = replace(result, body=_one_by_one(result.body))
     work.note_other_calls(result)
     source = work.objects.source
     if work.objects.active and not work.notes:
@@ -73,7 +74,7 @@ def _without_records(function: c.Function, source: c.Source) -> c.Source:
 
 
 def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
-    """`auto i = blockIdx.x * blockDim.x` under the type that it has."""
+    """`auto i = blockIdx.x * blockDim.x`, `auto p = (float4 *)x` under the type that it has."""
     types = declared_types(function)
 
     def declared(stmt: c.Stmt) -> c.Stmt:
@@ -81,11 +82,30 @@ def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
 
     def written(declare: c.Declare) -> c.Declare:
         known = types.get(declare.name)
+        match declare:
+            case c.Declare(type=c.Type(base="auto", reference=False) as own, init=c.Cast(type=cast)):
+                if cast.pointers and own.pointers <= 1:
+                    return replace(declare, type=replace(cast, restrict=own.restrict))
         if declare.type.base != "auto" or known is None or not is_integer(known) or declare.type.reference:
             return declare
         return replace(declare, type=replace(declare.type, base=known.base))
 
     return walk.map_statements(function.body, on_stmt=declared)
+
+
+def _one_by_one(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+    """`a = b = x` as `b = x; a = b`, where b is a variable."""
+
+    def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
+        match one:
+            case c.Evaluate(expr=c.Assign("=", target, c.Assign("=", c.Name() as inner, value)) as outer) if (
+                inner.name not in walk.names_in(target)
+            ):
+                first = c.Evaluate(c.Assign("=", inner, value), line=one.line, comments=one.comments)
+                return first, c.Evaluate(replace(outer, value=inner), line=one.line)
+        return one
+
+    return walk.map_statements(body, on_stmt=stmt)
 
 
 def _as_text(node: c.Expr) -> c.Expr:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.block_copies import COPY_STORAGE, copied, copy_of
+from tunesmith.csource.block_copies import COPY_STORAGE, SHARED_STORAGE, copied, copy_of
 from tunesmith.csource.lex import lex, split_at, squeeze
 from tunesmith.csource.parse import read_expression
 
@@ -100,6 +100,8 @@ class _Cooperation:
             return ()
         if isinstance(stmt, c.Declare) and COPY_STORAGE.fullmatch(stmt.type.base):
             return ()
+        if isinstance(stmt, c.Verbatim) and SHARED_STORAGE.fullmatch(" ".join(stmt.text.split())):
+            return ()  # whoever is not understood names it still
         match stmt:
             case c.Evaluate(expr=c.Call(of=c.Cast(type=type_)) as call):
                 copy = copy_of(type_.base)

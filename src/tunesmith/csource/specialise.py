@@ -109,10 +109,19 @@ def file_meaning(source: c.Source) -> Meaning:
     return Meaning(types, values, language)
 
 
+_QUALIFIERS = ("const", "volatile", "typename")
+
+
 def plain_type(text: str, language: str) -> c.Type:
-    words = text.replace("*", " * ").split()
-    base = " ".join(word for word in words if word not in ("const", "volatile", "*", "typename"))
-    return c.Type(canonical(base, language), words.count("*"), "const" in words, volatile="volatile" in words)
+    """`*` inside of template arguments is a product, behind them it makes a pointer."""
+    at = text.rfind(">") + 1
+    inside, behind = text[:at].split(), text[at:].replace("*", " * ").split()
+    words = [*inside, *(word for word in behind if word != "*")]
+    base = " ".join(word for word in words if word not in _QUALIFIERS)
+    given = {*inside[:2], *behind}  # const stands before the name, or behind it
+    return c.Type(
+        canonical(base, language), behind.count("*"), "const" in given, volatile="volatile" in given
+    )
 
 
 def specialise(function: c.Function, meaning: Meaning) -> c.Function:

@@ -28,6 +28,8 @@ def _decided(body: str) -> tuple[str, tuple[str, ...]]:
         ("if (n > 3 && mode == 1) y[0] = 1;", "", ("mode",)),
         ("const bool has = gone != nullptr && mode > 1; if (has) y[0] = 1;",
          "const bool has = 0;\n", ("gone", "mode")),
+        ("float *more = nullptr; const bool two = 0; if (two) more[0] = 2; y[0] = 1;",
+         "const bool two = 0;\ny[0] = 1;\n", ()),
         ("if (x == nullptr) y[0] = 1; else y[0] = x[0];", "y[0] = x[0];\n", ()),
     ],
 )  # fmt: skip
@@ -44,6 +46,8 @@ def test_what_the_arguments_decide_is_gone(body: str, left: str, said: tuple[str
         "x = z; if (x != nullptr) y[0] = 1;",  # it points elsewhere by then
         "if (n > 1) { int mode = n; if (mode == 2) y[0] = 1; }",  # another one of that name
         "bool has = mode == n; if (has) y[0] = 1;",
+        "bool two = 0; if (n) two = 1; if (two) y[0] = 1;",
+        "float *more = nullptr; if (n) y[0] = more[0];",
     ],
 )
 def test_what_they_do_not_decide_stays(body: str) -> None:

@@ -7,6 +7,7 @@ arguments stay where they are computed with.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from tunesmith.expert.model.translate import parameter_values
 from tunesmith.problem.problem import Problem
 from tunesmith.space import grammar as size
 
+_LITERALS = {"true": 1, "false": 0}
 _ASKS = frozenset({"==", "!=", "<", ">", "<=", ">=", "&&", "||"})
 
 
@@ -51,8 +53,6 @@ def with_decided(
     """Without the branches that the fixed arguments rule out; the names that had a say."""
     changed = walk.assigned_in(function.body)
     function = _with_arrays(function, arrays - changed)
-    if not fixed:
-        return function, ()
     values: dict[str, c.Expr] = {name: integer(value) for name, value in fixed.items()}
     used: dict[str, frozenset[str]] = {name: frozenset({name}) for name in fixed}
     for declare in (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare)):
@@ -61,9 +61,10 @@ def with_decided(
         init = declare.init
         if init is None or declare.is_array or declare.type.pointers or declare.name in changed:
             continue
-        number = (
-            _answer(init, values) if declare.type.base in ("bool", "auto") and _is_question(init) else None
-        )
+        is_flag = declare.type.base in ("bool", "auto") and _is_question(init)
+        number = _answer(init, values) if is_flag else None
+        if number is None and declare.type.base == "bool" and declare.type.const:
+            number = _LITERALS.get(init.name) if isinstance(init, c.Name) else int_value(init)
         if number is not None:
             values[declare.name] = integer(number)
             used[declare.name] = frozenset().union(*(used[n] for n in walk.names_in(init) if n in used))
@@ -91,7 +92,22 @@ def with_decided(
         return asked(node)
 
     body = walk.map_statements(walk.map_nodes(function.body, choices), on_stmt=heads)
-    return replace(function, body=fold_statements(body)) if said else function, tuple(sorted(said))
+    if body == function.body:
+        return function, ()
+    return replace(function, body=_without_null(fold_statements(body))), tuple(sorted(said))
+
+
+def _without_null(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+    """Without pointers to nothing that nothing uses: what a helper was given and did not need."""
+    counts = Counter(node.name for node in walk.nodes_in(body) if isinstance(node, c.Name))
+
+    def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
+        match one:
+            case c.Declare(type=type_, init=c.Name("nullptr" | "NULL"), dims=()) if type_.pointers:
+                return one if counts[one.name] else ()
+        return one
+
+    return walk.map_statements(body, on_stmt=stmt)
 
 
 def _with_arrays(function: c.Function, arrays: frozenset[str]) -> c.Function:
