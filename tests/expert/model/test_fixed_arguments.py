@@ -30,6 +30,8 @@ def _decided(body: str) -> tuple[str, tuple[str, ...]]:
          "const bool has = 0;\n", ("gone", "mode")),
         ("float *more = nullptr; const bool two = 0; if (two) more[0] = 2; y[0] = 1;",
          "const bool two = 0;\ny[0] = 1;\n", ()),
+        ("float *more = nullptr; if (more != nullptr || mode == 1) more[0] = 2; y[0] = 1;",
+         "y[0] = 1;\n", ("mode",)),
         ("if (x == nullptr) y[0] = 1; else y[0] = x[0];", "y[0] = x[0];\n", ()),
     ],
 )  # fmt: skip
@@ -48,6 +50,7 @@ def test_what_the_arguments_decide_is_gone(body: str, left: str, said: tuple[str
         "bool has = mode == n; if (has) y[0] = 1;",
         "bool two = 0; if (n) two = 1; if (two) y[0] = 1;",
         "float *more = nullptr; if (n) y[0] = more[0];",
+        "float *more = nullptr; if (n) more = x; if (more != nullptr) y[0] = more[0];",
     ],
 )
 def test_what_they_do_not_decide_stays(body: str) -> None:

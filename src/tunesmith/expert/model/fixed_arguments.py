@@ -22,6 +22,7 @@ from tunesmith.expert.model.translate import parameter_values
 from tunesmith.problem.problem import Problem
 from tunesmith.space import grammar as size
 
+_NOTHING = (c.Name("nullptr"), c.Name("NULL"))
 _LITERALS = {"true": 1, "false": 0}
 _ASKS = frozenset({"==", "!=", "<", ">", "<=", ">=", "&&", "||"})
 
@@ -59,6 +60,8 @@ def with_decided(
         if declare.name in values:  # another one of that name
             return function, ()
         init = declare.init
+        if declare.type.pointers and init in _NOTHING and declare.name not in changed:
+            values[declare.name], used[declare.name] = integer(0), frozenset()
         if init is None or declare.is_array or declare.type.pointers or declare.name in changed:
             continue
         is_flag = declare.type.base in ("bool", "auto") and _is_question(init)
