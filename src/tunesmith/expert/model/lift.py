@@ -19,6 +19,7 @@ from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
+from tunesmith.expert.model.byte_pointers import in_elements
 from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
@@ -323,7 +324,7 @@ class _Lifting:
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )
         launch = launch_terms(self._problem, names)
-        body = fold_statements(substitute(body, launch.single))
+        body = fold_statements(substitute(in_elements(function, body, launch), launch.single))
         if self.without_sure_tests:
             body = turned_once(body, launch)
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
