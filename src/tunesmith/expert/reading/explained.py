@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tunesmith.csource.binding import bind
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.parse import read_source_tree
-from tunesmith.csource.specialise import bind
 from tunesmith.expert.model.obstacles import other_obstacles, with_change
 from tunesmith.expert.model.words import explain_lines, fact_lines
 from tunesmith.expert.reading.bare import BareFailure, BareKernel, BareReading, not_said
