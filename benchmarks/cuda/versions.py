@@ -1,13 +1,14 @@
 """Two versions of Tunesmith on the same kernels, and what they deliver side by side.
 
-    python -m benchmarks.cuda.versions --other SRC --out DIR [--evals N] [--time S] [--jobs N] [--for S] PROBLEM…
+    python -m benchmarks.cuda.versions --other SRC --out DIR [OPTION…] PROBLEM…
     python -m benchmarks.cuda.versions --out DIR --page FILE
 
 SRC is the `src` folder of the other version, such as that of `git worktree add FOLDER COMMIT`. Each problem
-is tuned by the built-in expert of both, N runs at a time, into DIR/versions-runs; runs that are there
-already are taken as they are. With several runs at a time give --evals: they share the clock. No run is begun after --for S seconds; a later call goes on. Then original,
-other and this are called at every workload through what was delivered, captured in CUDA graphs and replayed
-in alternation. Figures go to DIR/versions.json, those of other problems stay there. Needs PyTorch.
+is tuned by the built-in expert of both, --jobs N at a time, into DIR/versions-runs; runs that are there
+already are taken as they are. Several runs at a time share the device, so limit them by --evals rather than
+--time. No run is begun after --for S seconds; a later call goes on. Then original, other and this are called
+at every workload through what was delivered, captured in CUDA graphs and replayed in alternation. Figures go
+to DIR/versions.json, those of other problems stay there. Needs PyTorch.
 """
 
 from __future__ import annotations
