@@ -50,6 +50,16 @@ def test_a_block_that_the_text_asks_for_is_a_knob_of_the_launch() -> None:
     assert max(template.space.params[0].values) == 128
 
 
+@pytest.mark.timeout(60)
+def test_an_axis_that_the_block_does_not_say_is_one_thread_wide() -> None:
+    body = """int i = blockIdx.x * blockDim.x + threadIdx.x;
+    int plane = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < n && plane < 1)
+        out[i] = x[i];"""
+    problem = made(PLAIN.format(body=body), '["ceildiv(n, 128)", "1"]', '["128"]')
+    assert launch_of(problem) == (["ceildiv(n, KNOB_BLOCK_X)", "1"], ["KNOB_BLOCK_X"], "")
+
+
 def test_a_block_goes_with_a_constant_that_is_named_like_it() -> None:
     """The text goes along with any block, and a class of a library wants to know it."""
     text = """\

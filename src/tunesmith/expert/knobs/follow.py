@@ -78,7 +78,8 @@ class _OneLaunch:
             if value is not None:
                 self._values[f"blockDim.{axis}"] = value
         block = tuple(self._side(*each) for each in zip(AXES, launch.block, sides, strict=False))
-        self._block = {f"blockDim.{axis}": node for axis, node in zip(AXES, block, strict=False)}
+        missing: dict[str, Node] = {f"blockDim.{axis}": Num(1) for axis in AXES[len(block) :]}
+        self._block = missing | {f"blockDim.{axis}": node for axis, node in zip(AXES, block, strict=False)}
         grid = tuple(self._grid(axis, node) for axis, node in zip(AXES, launch.grid, strict=False))
         shared = self._shared(launch.shared) if launch.shared is not None else None
         self._check(grid)

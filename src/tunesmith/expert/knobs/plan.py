@@ -89,7 +89,7 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
         open_keys = [key for key in literals if key not in left]
         followed = follow(launches, evidence, constants, open_keys, left, shares)
         dropped = {**followed.dropped, **_counted_elsewhere(followed, problem, text, every)}
-        if dropped:
+        if dropped.keys() - left.keys():
             left |= dropped
             continue
         room = _Room(problem, device, text, every, rules.halves(text, every))
