@@ -54,6 +54,7 @@ def problem(
     more: str = "",
     in_kernel: str = "",
     cache: str = "warm",
+    checks: str = "",
 ) -> Problem:
     named = 'reference = "reference.py:ref"' if reference is not None else ""
     text = f"""
@@ -73,7 +74,7 @@ only = {{ {workload}, cache = "{cache}" }}
 {named}
 {accuracy}
 """
-    return read_problem(text, {"kernel.cl": kernel, "reference.py": reference or ""})
+    return read_problem(text, {"kernel.cl": kernel, "reference.py": reference or "", "checks.py": checks})
 
 
 def declared(params: str, launch: str, more: str = "", bad: int = 1) -> str:

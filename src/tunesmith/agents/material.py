@@ -185,13 +185,16 @@ def _today(problem: Problem, device: Device, w: Workload) -> str:
 
 def _accuracy(problem: Problem) -> list[str]:
     accuracy = problem.accuracy
+    rules = [f"- {problem.own_rules}"] if problem.own_rules else []
     if accuracy.reference is None:
-        return [f"- results must match the original's, within rtol {accuracy.rtol:g}, atol {accuracy.atol:g}"]
+        tolerance = f"within rtol {accuracy.rtol:g}, atol {accuracy.atol:g}"
+        return [f"- results must match the original's, {tolerance}", *rules]
     lines = [
         f"- results are compared with a float64 reference: within rtol {accuracy.rtol:g}, atol "
         f"{accuracy.atol:g}; and the largest error at most twice the original's own plus one unit in the "
         "last place, the root mean square of errors at most 1.25 times the original's plus a quarter of a "
-        "unit; NaN and infinity where the reference has them"
+        "unit; NaN and infinity where the reference has them",
+        *rules,
     ]
     if accuracy.deterministic:
         lines.append("- two runs on the same inputs must agree bit for bit: no floating-point atomics")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
@@ -30,13 +30,14 @@ LARGEST_ALIGN = 65536  # beyond any caller's promise; every buffer is padded by 
 
 _ARRAY_ROLES: tuple[Role, ...] = ("input", "output", "inout", "workspace", "local")
 _DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
-_COMPARES: tuple[Compare, ...] = get_args(Compare)
+_COMPARES: tuple[Compare, ...] = tuple(one for one in get_args(Compare) if one != "function")
 
 _ALWAYS = ("name", "type", "role")
+_ORDER = ("order", "along", "keys")
 _FITTING: dict[Role, tuple[str, ...]] = {
     "input": ("shape", "strides", "align", "values", "range", "traffic"),
-    "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", "traffic"),
-    "inout": ("shape", "strides", "align", "values", "range", "rtol", "atol", "compare", "traffic"),
+    "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", *_ORDER, "traffic"),
+    "inout": ("shape", "strides", "align", "values", "range", "rtol", "atol", "compare", *_ORDER, "traffic"),
     "workspace": ("shape", "strides", "align", "init"),
     "local": ("shape",),
     "scalar": ("value",),
@@ -180,9 +181,37 @@ def _read_array(
         align=align,
         rtol=table.number("rtol", low=0.0),
         atol=table.number("atol", low=0.0),
-        compare=table.choice("compare", _COMPARES),
+        compare=_read_compare(table),
         traffic=table.expr("traffic", names),
+        order=table.text("order") or "",
+        along=_read_along(table, [expr.text for expr in shape]),
+        keys=table.text("keys") or "",
     )
+
+
+def _read_compare(table: Table) -> Compare | None:
+    """A word; or that a function of the user's decides, whose file `read_checker` reads."""
+    value = table.data.get("compare")
+    if isinstance(value, str) and ".py" in value:
+        return "function"
+    if isinstance(value, str) and value not in _COMPARES:
+        rule = f"compare must be one of {', '.join(_COMPARES)}, or file.py:function, got {show(value)}"
+        hint = suggestion(value, _COMPARES) or 'write e.g. compare = "checks.py:same"'
+        return table.refuse("compare", rule, hint)
+    return table.choice("compare", _COMPARES)
+
+
+def _read_along(table: Table, axes: Sequence[str]) -> int | None:
+    """The axis by what `shape` says of it."""
+    name = table.text("along")
+    if name is None:
+        return None
+    if "order" not in table:
+        return table.refuse("along", "along says whose order is open, and there is no order", "add order")
+    if axes.count(name) != 1:
+        rule = f"along must be one entry of shape ({', '.join(axes)}), got {show(name)}"
+        return table.refuse("along", rule, "name a size that one axis has alone")
+    return axes.index(name)
 
 
 def _read_range(table: Table, element: ElementType) -> tuple[float, float] | None:
@@ -275,6 +304,9 @@ def _read_independent(table: Table, outputs: list[Argument], contract: Contract)
         rule = f"independent must name a size, got {show(name)}"
         return table.refuse("independent", f"{rule}: sizes are {', '.join(sizes)}", suggestion(name, sizes))
     for output in outputs:
+        if output.order and (output.along == 0 or len(output.shape) == 1):
+            rule = f"the order of {output.name} is open along its first axis, so that its items are not"
+            table.fault("independent", f"{rule} independent, got {show(name)}", "remove it")
         if output.shape and output.shape[0].text != name:
             rule = f"independent must be the first axis of every output, got {show(name)}"
             fault = f"{rule} where {output.name} has {show(output.shape[0].text)}"

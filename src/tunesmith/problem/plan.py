@@ -60,6 +60,10 @@ class BufferPlan:
     itemsize: int  # of what lies in memory: an element, or the byte that `packed` elements share
     packed: int = 1
     traffic: int | None = None  # bytes the operator needs of it, where the problem says
+    order: str = ""  # of an output: empty, ANY_ORDER, or the output that it goes with
+    along: int = 0  # the axis whose order that is
+    keys: str = ""  # the input that its indices point into
+    keys_by_row: bool = False  # they count from the start of their row
 
     @property
     def in_c_order(self) -> bool:
@@ -329,9 +333,20 @@ def _arguments(
                     itemsize=element.bytes,
                     traffic=argument.traffic.evaluate(names) if argument.traffic is not None else None,
                     packed=element.packed,
+                    order=argument.order,
+                    along=argument.along if argument.along is not None else max(0, len(shape) - 1),
+                    keys=argument.keys,
+                    keys_by_row=bool(argument.keys) and _by_row(argument, variant.arguments),
                 )
             )
     return Plan(tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), ())
+
+
+def _by_row(argument: Argument, others: Sequence[Argument]) -> bool:
+    """Whether the output has the axes of its keys, but for the last: then an index counts within its row."""
+    keys = next(a for a in others if a.name == argument.keys)
+    own, theirs = ([e.text for e in a.shape[:-1]] for a in (argument, keys))
+    return bool(own) and own == theirs
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -112,8 +112,10 @@ def element_type(name: str) -> ElementType:
 
 
 Role = Literal["input", "output", "inout", "workspace", "local", "scalar"]
-Compare = Literal["close", "exact", "codes"]
+Compare = Literal["close", "exact", "codes", "function"]  # the last: of the user's own
 Distribution = Literal["normal", "uniform", "positive", "integers", "zeros", "ones"]
+
+ANY_ORDER = "any"  # of an output's elements; else one goes with another output, whose name is there
 
 # The kinds of operations a problem may count; a multiply-add is two.
 OPERATIONS = ("fp32", "fp16", "fp64", "tensor")
@@ -160,6 +162,10 @@ class Argument:
     atol: float | None = None
     compare: Compare | None = None
     traffic: Expr | None = None
+    order: str = ""  # of an output: empty, ANY_ORDER, or the output that it goes with
+    along: int | None = None  # the axis whose order that is; None: the last
+    keys: str = ""  # the input that an output's indices point into: equal keys are as good
+    checker: PythonFunction | None = None  # where `compare` is "function"
 
     @property
     def element(self) -> ElementType:
@@ -267,6 +273,18 @@ class Problem:
     @property
     def digest(self) -> str:
         return digest_of(repr(self))
+
+    @property
+    def own_rules(self) -> str:
+        """How outputs are compared otherwise than element by element, for people; empty: none is."""
+        outputs = [a for a in self.arguments if a.is_written and not a.alias]
+        called = [
+            f"{a.name} compared by the user's own {f.path}:{f.function}" for a in outputs if (f := a.checker)
+        ]
+        free = [a.name for a in outputs if a.order]
+        pointing = [f"{a.name} by the keys in {a.keys}" for a in outputs if a.keys]
+        said = [*called, *([f"{' and '.join(free)} in any order"] if free else []), *pointing]
+        return "; ".join(said)
 
     def workload(self, name: str) -> Workload:
         return next(w for w in self.workloads if w.name == name)

@@ -36,7 +36,10 @@ class ArgumentTable(TypedDict, total=False):
     alias: str
     rtol: float
     atol: float
-    compare: Compare
+    compare: Compare | str  # also "file.py:function"
+    order: str  # "any", or the output that it goes with
+    along: str
+    keys: str
     traffic: Expression
 
 
