@@ -559,6 +559,24 @@ __kernel void op(__global double* out, {takes}) {{
         assert harness.result(F=8).status is Status.WRONG
 
 
+def test_a_float_that_follows_the_sizes() -> None:
+    source = """
+__kernel void op(__global float* out, __global const float* x, float scale, int n) {
+    int i = get_global_id(0);
+    if (i < n) out[i] = scale * x[i] + BAD;
+}
+"""
+    scale = '[[argument]]\nname = "scale"\ntype = "float32"\nvalue = "1 / sqrt(n)"\n'
+    example = problem(
+        array("out", "float32", "output") + array("x", "float32", "input") + scale + INT_N,
+        source.replace("BAD", "0"),
+        "import math\ndef ref(x, n, scale):\n    assert abs(scale - 1 / math.sqrt(n)) < 1e-7\n"
+        "    return x / math.sqrt(n)\n",
+    )
+    with tried(example, declared("BLOCK = [16]", LAUNCH), source) as harness:
+        assert statuses(harness) == RIGHT
+
+
 def test_a_scalar_too_large_for_its_type_is_the_contracts_fault() -> None:
     source = "__kernel void op(__global float* out, int m) {\n  out[get_global_id(0)] = 1.0f;\n}"
     scalar = '[[argument]]\nname = "m"\ntype = "int32"\nvalue = "n * 10000000"\n'

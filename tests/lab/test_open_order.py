@@ -213,6 +213,18 @@ class _Held:
         return self.array.reshape(-1)
 
 
+def test_a_function_that_knows_no_nan_judges_nobody_by_it() -> None:
+    kernels = {"original": TWICE, "same": TWICE, "other": rowwise(lambda x: 3 * x)}
+    judges = Judges(scale_problem(*OWN, checks=CHECKS), kernels)
+    for distribution, status in (("special", RIGHT), ("ties", WRONG)):
+        case = a_case(distribution=distribution, errors=False)
+        for oracle in (judges.on_the_host(), judges.on_the_device()):
+            assert isinstance(oracle.establish(case), float)
+            examined = [Examined(case, judges.plan(case), SECONDS)]
+            assert oracle.examine(judges.code("same"), examined).ok
+            assert oracle.examine(judges.code("other"), examined).status is status
+
+
 def test_odd_values_may_be_the_originals_in_any_order() -> None:
     def made(instead: float, backwards: bool = False) -> Kernel:
         def make(x: Array) -> Array:

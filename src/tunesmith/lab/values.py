@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.lab.references import CONTESTED_ROWS
+from tunesmith.errors import BadInput
+from tunesmith.lab.references import CONTESTED_ROWS, UserCodeFailed
 from tunesmith.problem.cases import COMPARABLE_ITEMS
 from tunesmith.problem.compare import (
     ErrorStats,
@@ -52,6 +53,7 @@ class ExpectedValues:
     # For a function of the user's, by outputs.
     referred: dict[str, Array] = field(default_factory=dict)
     given: dict[str, Array] = field(default_factory=dict)  # by the original
+    unasked: frozenset[str] = frozenset()  # outputs of which it cannot tell that the original's is itself
 
     @property
     def nbytes(self) -> int:
@@ -74,7 +76,11 @@ def establish(
     wanted = {n: v.array for n, v in views_of(plan, referred, bare.inputs, bare.rows).items()}
     asks = any(b.compare == "function" for b in plan.compared())
     errors: dict[str, ErrorStats] = {}
+    unasked: set[str] = set()
     for name, view in got.items():
+        if rules.is_odd and view.buffer.compare == "function":
+            unasked |= {view.output} if _cannot_tell(view.output, outputs, ask) else set()
+            continue
         if name not in wanted:
             continue
         if view.buffer.compare == "function":
@@ -94,6 +100,7 @@ def establish(
         inputs=bare.inputs,
         referred=dict(referred) if asks else {},
         given=dict(outputs) if asks else {},
+        unasked=frozenset(unasked),
     )
     return found, None
 
@@ -113,6 +120,8 @@ def wrong_values(
     """Why it is wrong; where it is so by the original alone, the rows to ask the reference for."""
     for name, view in expected.views(plan, outputs).items():
         buffer, array = view.buffer, view.array
+        if view.output in expected.unasked:
+            continue  # NaN, most likely, which is equal to nothing: such values judge nobody
         if buffer.compare == "function":
             if reason := _function_refuses(view, outputs, expected, rules, ask):
                 return reason, ()
@@ -144,6 +153,14 @@ def _function_refuses(
         measures = [expected.given, expected.referred]
     reasons = [_by_function(view, outputs, measure, ask) for measure in measures]
     return None if None in reasons else reasons[-1]
+
+
+def _cannot_tell(output: str, outputs: Arrays, ask: AskFunction) -> bool:
+    """Whether the user's function, at odd values, does not even find the original's equal to itself."""
+    try:
+        return ask(output, outputs, outputs) is not None
+    except (BadInput, UserCodeFailed):
+        return True
 
 
 def _by_function(view: OutputView, outputs: Arrays, wanted: Arrays, ask: AskFunction) -> str | None:

@@ -23,6 +23,7 @@ from tunesmith.problem.problem import (
 from tunesmith.problem.toml_table import Table, finite, show
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import suggestion
+from tunesmith.space.real import RealExpr
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MOST_AXES = 8
@@ -138,16 +139,21 @@ def _read_alias(table: Table, name: str, element: ElementType, is_array: bool) -
     return Argument(name=name, type=element.name, role=role, alias=alias)
 
 
-def _read_value(table: Table, element: ElementType, sizes: Collection[str] | None) -> Expr | float | None:
+def _read_value(
+    table: Table, element: ElementType, sizes: Collection[str] | None
+) -> Expr | RealExpr | float | None:
     example = '"d"' if element.kind != "float" else "1e-5"
     if not table.needs("value", hint=f"say what callers pass: value = {example}"):
         return None
     if element.kind != "float":
         return table.expr("value", sizes)
-    if isinstance(table.data["value"], str):
+    if not isinstance(table.data["value"], str):
+        return table.number("value")
+    found = table.real("value", sizes)
+    if found is not None and not found.names:
         rule = f"value of a {element.name} must be a number, got {show(table.data['value'])}"
-        return table.refuse("value", rule, "write it without quotes; expressions are for integers")
-    return table.number("value")
+        return table.refuse("value", rule, "write it without quotes: no size is in it")
+    return found
 
 
 def _read_array(

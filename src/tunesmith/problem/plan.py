@@ -11,6 +11,7 @@ from tunesmith.problem.device import Device, Occupancy, Resources, Three, block_
 from tunesmith.problem.problem import Argument, Compare, Distribution, Launch, Problem, Role, element_type
 from tunesmith.problem.template import Variant
 from tunesmith.space.expr import Expr, Undefined
+from tunesmith.space.real import RealExpr
 from tunesmith.text import named_values
 
 
@@ -304,7 +305,7 @@ def _arguments(
         if argument.role == "scalar":
             value = argument.value
             assert value is not None, f"scalar {argument.name} has no value"
-            number = value.evaluate(names) if isinstance(value, Expr) else value
+            number = value.evaluate(names) if isinstance(value, Expr | RealExpr) else value
             scalars.append(ScalarPlan(argument.name, argument.type, number))
         elif argument.role == "local":
             count = math.prod(max(0, e.evaluate(names)) for e in argument.shape)

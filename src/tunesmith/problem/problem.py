@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import Expr
+from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
 from tunesmith.text import digest_of
 
@@ -152,7 +153,7 @@ class Argument:
     role: Role
     shape: tuple[Expr, ...] = ()
     strides: tuple[Expr, ...] = ()  # in elements; empty means dense, last axis fastest
-    value: Expr | float | None = None
+    value: Expr | RealExpr | float | None = None
     values: Distribution | None = None  # None: the tester explores all of them
     range: tuple[float, float] | None = None
     init: float | None = None  # what the caller pre-fills an output with

@@ -10,6 +10,7 @@ from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.problem.toml_table import Keys, Table, show
 from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name, parse
 from tunesmith.space.grammar import suggestion
+from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
 
 LABEL = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")  # may become a folder's name
@@ -157,6 +158,20 @@ def try_problem(problem: Problem, root: Table) -> None:
         places.append((("operations", kind), f"operations: {kind}", expr, 0, LIMIT))
     for workload in problem.workloads:
         places = try_places(places, workload.as_dict(), root, f"workload '{workload.name}'")
+    for number, argument in enumerate(problem.arguments):
+        if isinstance(argument.value, RealExpr):
+            _try_real(argument.value, ("argument", number, "value"), argument.name, problem.workloads, root)
+
+
+def _try_real(expr: RealExpr, keys: Keys, name: str, workloads: Sequence[Workload], root: Table) -> None:
+    for workload in workloads:
+        try:
+            expr.evaluate(workload.as_dict())
+        except Undefined as error:
+            fault = f"argument '{name}': value {show(expr.text)} has no value ({error})"
+            hint = "mend the expression or the sizes"
+            root.faults.add(keys, f"{fault} at workload '{workload.name}'", hint)
+            return
 
 
 def argument_places(argument: Argument, keys: Keys) -> Iterator[Place]:
