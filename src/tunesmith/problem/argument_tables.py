@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import (
     TYPES,
     Accuracy,
@@ -146,7 +147,7 @@ def _read_value(
     if not table.needs("value", hint=f"say what callers pass: value = {example}"):
         return None
     if element.kind != "float":
-        return table.expr("value", sizes)
+        return table.expr("value", None if sizes is None else (*sizes, *DEVICE_NAMES))
     if not isinstance(table.data["value"], str):
         return table.number("value")
     found = table.real("value", sizes)
@@ -161,6 +162,8 @@ def _read_array(
 ) -> Argument | None:
     if not table.needs("shape", hint='one entry per axis, e.g. shape = ["tokens", "2 * d"]'):
         return None
+    if names is not None and role in ("workspace", "local"):  # nobody else sees how large these are
+        names = {*names, *DEVICE_NAMES}
     shape = table.exprs("shape", names, most=MOST_AXES)
     strides = table.exprs("strides", names, most=MOST_AXES)
     axes, steps = len(table.items("shape", "expressions")), len(table.items("strides", "expressions"))

@@ -257,7 +257,7 @@ def reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...
     found = {name: max(sizes[name] for sizes in seen) for name in problem.size_names if seen}
     for argument in problem.arguments:
         several = {name for e in argument.shape for name in e.names}
-        if argument.is_array and len(several) > 1 and seen:
+        if argument.is_array and len(several) > 1 and several <= {*problem.size_names} and seen:
             text = product_text(e.text for e in argument.shape)
             found[text] = max(parse(text).evaluate(sizes) for sizes in seen)
     return tuple(found.items())
@@ -424,7 +424,9 @@ def misfit(problem: Problem, case: ExtraCase) -> str | None:
         return f"it must give every size, {', '.join(problem.size_names)}, and no other"
     if broken := problem.contract.violations(sizes):
         return broken[0]
-    domain = Domain(problem, ())
+    # How large a workspace is, a device may decide.
+    known = [a for a in problem.arguments if all(e.names <= sizes.keys() for e in (*a.shape, *a.strides))]
+    domain = Domain(replace(problem, arguments=tuple(known)), ())
     points = np.array([list(sizes.values())], dtype=np.int64)
     if domain.bytes(points)[0] > domain.byte_limit():
         return "its arrays are larger than those of any workload"

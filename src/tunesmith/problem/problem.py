@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -180,6 +180,12 @@ class Argument:
     def is_written(self) -> bool:
         return self.role in ("output", "inout")
 
+    def bind(self, limits: Mapping[str, int]) -> Argument:
+        """The same with a device's limits in place of their names."""
+        shape, strides = (tuple(e.bind(limits) for e in exprs) for exprs in (self.shape, self.strides))
+        value = self.value.bind(limits) if isinstance(self.value, Expr) else self.value
+        return replace(self, shape=shape, strides=strides, value=value)
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -229,8 +235,14 @@ class Contract:
             for rule in self.sizes
             if not rule.allows(sizes[rule.name])
         ]
-        broken += [f"it breaks {c.expr.text!r}" for c in self.require if not c.expr.holds(sizes)]
+        known = [c for c in self.require if c.expr.names <= sizes.keys()]  # others ask for a device
+        broken += [f"it breaks {c.expr.text!r}" for c in known if not c.expr.holds(sizes)]
         return tuple(broken)
+
+    def bind(self, limits: Mapping[str, int]) -> Contract:
+        """The same with a device's limits in place of their names."""
+        bound = [replace(c, expr=c.expr.bind(limits)) for c in self.require]
+        return replace(self, require=tuple(bound))
 
 
 @dataclass(frozen=True)
@@ -274,6 +286,17 @@ class Problem:
     @property
     def digest(self) -> str:
         return digest_of(repr(self))
+
+    def on(self, limits: Mapping[str, int]) -> Problem:
+        """Of a device: contract and arguments over sizes alone."""
+        arguments = tuple(a.bind(limits) for a in self.arguments)
+        return replace(self, contract=self.contract.bind(limits), arguments=arguments)
+
+    def beyond(self, limits: Mapping[str, int]) -> str | None:
+        """Why a workload is outside the contract on this device; None: none is."""
+        contract = self.contract.bind(limits)
+        broken = ((w.name, v) for w in self.workloads for v in contract.violations(w.as_dict()))
+        return next((f"workload '{name}' is outside the contract here: {why}" for name, why in broken), None)
 
     @property
     def own_rules(self) -> str:

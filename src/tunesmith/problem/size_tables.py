@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import Argument, Contract, Launch, Problem, SizeRule, Workload
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.problem.toml_table import Keys, Table, show
@@ -45,7 +46,8 @@ def read_contract(root: Table, names: Collection[str] | None) -> Contract:
         table.fault(None, "it has no sizes", f"add a line per size, {_EXAMPLE}")
     rules = [_read_rule(table, name) for name in sizes]
     conditions = len(table.items("require", "conditions"))
-    exprs = table.exprs("require", names, most=conditions) if conditions else ()
+    known = None if names is None else (*names, *DEVICE_NAMES)
+    exprs = table.exprs("require", known, most=conditions) if conditions else ()
     require = tuple(Constraint(expr.text, expr, "require") for expr in exprs)
     return Contract(tuple(rule for rule in rules if rule is not None), require)
 
