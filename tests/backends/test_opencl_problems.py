@@ -559,6 +559,23 @@ __kernel void op(__global double* out, {takes}) {{
         assert harness.result(F=8).status is Status.WRONG
 
 
+def test_inputs_that_an_expression_makes() -> None:
+    source = """
+__kernel void op(__global float* out, __global const float* x, __global const int* index, int n) {
+    int i = get_global_id(0);
+    if (i < n) out[i] = x[index[i]] + BAD;
+}
+"""
+    index = array("index", "int32", "input", more='init = "(i * 7 + 3) % n"')
+    example = problem(
+        array("out", "float32", "output") + array("x", "float32", "input") + index + INT_N,
+        source.replace("BAD", "0"),
+        "import numpy as np\ndef ref(x, index, n):\n    return x[(np.arange(n) * 7 + 3) % n]\n",
+    )
+    with tried(example, declared("BLOCK = [16]", LAUNCH), source) as harness:
+        assert statuses(harness) == RIGHT
+
+
 def test_a_float_that_follows_the_sizes() -> None:
     source = """
 __kernel void op(__global float* out, __global const float* x, float scale, int n) {

@@ -146,6 +146,7 @@ def _argument(a: Argument) -> str:
         f"values: {a.values}" if a.values else "",
         f"values from {a.range[0]:g} to {a.range[1]:g}" if a.range else "",
         f"filled with {a.init:g} before the call" if a.init is not None else "",
+        f"each element is {a.formula.text}, i its index" if a.formula is not None else "",
         f"traffic {a.traffic.text} bytes" if a.traffic is not None else "",
     ]
     shape = f"* [{', '.join(e.text for e in a.shape)}]" if a.is_array else ""

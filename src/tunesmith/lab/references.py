@@ -30,6 +30,7 @@ from tunesmith.lab.memory import drop_oldest, gaps_digest, memory_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.cases import Case
 from tunesmith.problem.draws import draw_array, draw_rows, logical, packed
+from tunesmith.problem.formulas import NoElement, formula_values
 from tunesmith.problem.freedom import key_arrays
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
 from tunesmith.problem.problem import Problem, PythonFunction, element_type
@@ -379,9 +380,16 @@ def _digests(
 
 
 def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
-    """The memory of the arrays that the user's own function makes."""
-    if draw.inputs is None:
-        return {}
+    """The memory of the arrays that the user's own function or an expression makes."""
+    try:
+        by_index = {b.name: laid_out(b, formula_values(b)) for b in plan.buffers if b.formula}
+    except NoElement as error:
+        raise UserCodeFailed(f"init: {error}") from error
+    return by_index | (_made_by_function(plan, draw) if draw.inputs is not None else {})
+
+
+def _made_by_function(plan: Plan, draw: Draw) -> dict[str, Array]:
+    assert draw.inputs is not None
     seed = draw.seed if draw.place is None else seed_of(draw.seed, draw.place.version)
     made = call(draw.inputs, {"rng": np.random.default_rng(seed), **dict(plan.sizes)})
     if not isinstance(made, dict):
@@ -390,6 +398,8 @@ def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
     for name in made:
         if name not in known:
             raise fault(draw.inputs, f"gave {name}, which is no input: inputs are {', '.join(known)}")
+        if known[name].formula:
+            raise fault(draw.inputs, f"gave {name}, which has an init in the problem file: remove either")
     return {name: _place(buffer, made[name], draw.inputs) for name, buffer in known.items() if name in made}
 
 
@@ -403,6 +413,13 @@ def _place(buffer: BufferPlan, values: object, made_by: PythonFunction) -> Array
         low, high = element.bounds
         if array.size and not (low <= array.min() and array.max() <= high):
             raise fault(made_by, f"gave {buffer.name} values outside {element.name}, {low} to {high}")
+    return laid_out(buffer, array)
+
+
+def laid_out(buffer: BufferPlan, array: Array) -> Array:
+    """Values as they lie in the buffer's memory."""
+    element = element_type(buffer.type)
+    if element.packed > 1:
         return packed(array.astype(element.numpy), element)
     # As plain words: NumPy makes no strided view of a type that is not its own.
     memory = np.zeros(buffer.extent, dtype=f"u{element.bytes}")

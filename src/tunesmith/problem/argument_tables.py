@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import get_args
 
 from tunesmith.problem.device import DEVICE_NAMES
+from tunesmith.problem.formulas import index_names
 from tunesmith.problem.problem import (
     TYPES,
     Accuracy,
@@ -37,9 +38,21 @@ _COMPARES: tuple[Compare, ...] = tuple(one for one in get_args(Compare) if one !
 _ALWAYS = ("name", "type", "role")
 _ORDER = ("order", "along", "keys")
 _FITTING: dict[Role, tuple[str, ...]] = {
-    "input": ("shape", "strides", "align", "values", "range", "traffic"),
+    "input": ("shape", "strides", "align", "values", "range", "init", "traffic"),
     "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", *_ORDER, "traffic"),
-    "inout": ("shape", "strides", "align", "values", "range", "rtol", "atol", "compare", *_ORDER, "traffic"),
+    "inout": (
+        "shape",
+        "strides",
+        "align",
+        "values",
+        "range",
+        "init",
+        "rtol",
+        "atol",
+        "compare",
+        *_ORDER,
+        "traffic",
+    ),
     "workspace": ("shape", "strides", "align", "init"),
     "local": ("shape",),
     "scalar": ("value",),
@@ -172,7 +185,12 @@ def _read_array(
     if "strides" in table and element.packed > 1:
         rule = f"{element.name} arrays are dense: two elements share a byte, so strides cannot count them"
         table.fault("strides", rule, "remove them, or describe the bytes as an array of uint8")
-    init, align = table.number("init"), table.integer("align", low=1, high=LARGEST_ALIGN)
+    is_read = role in ("input", "inout")
+    formula = _read_formula(table, names, axes) if is_read else None
+    init, align = (
+        table.number("init") if not is_read else None,
+        table.integer("align", low=1, high=LARGEST_ALIGN),
+    )
     if init is not None and not element.holds(init):
         table.fault("init", f"init must be a value of {element.name}, got {init:g}")
     if align is not None and (align & (align - 1) or align < element.bytes):
@@ -195,7 +213,22 @@ def _read_array(
         order=table.text("order") or "",
         along=_read_along(table, [expr.text for expr in shape]),
         keys=table.text("keys") or "",
+        formula=formula,
     )
+
+
+def _read_formula(table: Table, names: Collection[str] | None, axes: int) -> Expr | None:
+    """What an input holds, by the index of each element."""
+    if "init" not in table:
+        return None
+    for key in ("values", "range"):
+        if key in table:
+            table.fault(key, f"{key} says how an array is drawn, and init what it holds", "remove either")
+    own = index_names(axes)
+    if names is not None and (taken := sorted({*own} & {*names})):
+        rule = f"in init {', '.join(own)} are an element's index, so that no size is called {taken[0]}"
+        return table.refuse("init", rule, f"rename the size {taken[0]}")
+    return table.expr("init", None if names is None else (*names, *own))
 
 
 def _read_compare(table: Table) -> Compare | None:

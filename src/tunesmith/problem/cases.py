@@ -221,7 +221,7 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
     found = [points[(taken > max(limit, most / 2)) & (taken <= most)]]
     arrays = [a for a in domain.problem.arguments if a.is_array]
     # What the host would have to lay out takes minutes at such sizes.
-    if device.inspects and domain.problem.inputs is None and not any(a.strides or a.init for a in arrays):
+    if device.inspects and domain.problem.inputs is None and not any(a.is_laid_out for a in arrays):
         lengths = np.max([*array_lengths(domain, points), np.zeros(len(points))], axis=0)
         widest = max((a.element.bytes for a in arrays), default=1)
         fits = taken <= min(HUGE_SHARE * device.limits.memory, device.limits.max_allocation)
@@ -306,15 +306,13 @@ def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level:
 
 def _distributions(problem: Problem) -> tuple[str, ...]:
     """All of them, or one where the user has said how every array is filled."""
-    free = (
-        a for a in problem.arguments if a.role in ("input", "inout") and a.values is None and a.range is None
-    )
+    free = (a for a in problem.arguments if a.is_drawn and a.values is None and a.range is None)
     return DISTRIBUTIONS if problem.inputs is not None or any(free) else DISTRIBUTIONS[:1]
 
 
 def _odd(problem: Problem) -> tuple[str, ...]:
     """Those that some array is drawn from, what the user promises of it notwithstanding."""
-    inputs = [a for a in problem.arguments if a.role in ("input", "inout") and a.values is None]
+    inputs = [a for a in problem.arguments if a.is_drawn and a.values is None]
     if problem.inputs is not None:
         return ()
     return ODD if any(a.range is None for a in inputs) else ODD[:1] if inputs else ()

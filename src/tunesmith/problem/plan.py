@@ -1,4 +1,5 @@
-"""A launch made concrete: sizes in, shapes, bytes and geometry out. Workers see plans, never expressions."""
+"""A launch made concrete: sizes in, shapes, bytes and geometry out. Workers see plans, and no expression but
+that of an input which is made by one."""
 
 from __future__ import annotations
 
@@ -65,6 +66,7 @@ class BufferPlan:
     along: int = 0  # the axis whose order that is
     keys: str = ""  # the input that its indices point into
     keys_by_row: bool = False  # they count from the start of their row
+    formula: str = ""  # of an input that no one draws: each element from its index
 
     @property
     def in_c_order(self) -> bool:
@@ -337,6 +339,7 @@ def _arguments(
                     order=argument.order,
                     along=argument.along if argument.along is not None else max(0, len(shape) - 1),
                     keys=argument.keys,
+                    formula=argument.formula.bind(names).text if argument.formula is not None else "",
                     keys_by_row=bool(argument.keys) and _by_row(argument, variant.arguments),
                 )
             )

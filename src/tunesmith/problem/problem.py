@@ -167,6 +167,7 @@ class Argument:
     along: int | None = None  # the axis whose order that is; None: the last
     keys: str = ""  # the input that an output's indices point into: equal keys are as good
     checker: PythonFunction | None = None  # where `compare` is "function"
+    formula: Expr | None = None  # of an input: each element from its index and the sizes
 
     @property
     def element(self) -> ElementType:
@@ -179,6 +180,16 @@ class Argument:
     @property
     def is_written(self) -> bool:
         return self.role in ("output", "inout")
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether its values are the tester's to choose."""
+        return self.role in ("input", "inout") and self.formula is None
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether a host must lay it out element by element."""
+        return bool(self.strides) or self.init is not None or self.formula is not None
 
     def bind(self, limits: Mapping[str, int]) -> Argument:
         """The same with a device's limits in place of their names."""

@@ -31,7 +31,7 @@ class ArgumentTable(TypedDict, total=False):
     value: Expression | float
     values: Distribution
     range: tuple[float, float]
-    init: float
+    init: float | str  # of an input: an expression over its index
     align: int
     alias: str
     rtol: float
