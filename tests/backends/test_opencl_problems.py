@@ -559,6 +559,38 @@ __kernel void op(__global double* out, {takes}) {{
         assert harness.result(F=8).status is Status.WRONG
 
 
+def test_a_launch_that_is_left_out_at_some_sizes() -> None:
+    """Whole groups in one launch, what is left in another: neither is there at all sizes."""
+    source = """
+__kernel void body(__global float* out, __global const float* x, int n) {
+    out[get_global_id(0)] = 2.0f * x[get_global_id(0)];
+}
+__kernel void rest(__global float* out, __global const float* x, int n) {
+    int i = n / BLOCK * BLOCK + get_global_id(0);
+    if (i < n) out[i] = 2.0f * x[i] + BAD;
+}
+"""
+    body = 'grid = ["n // BLOCK"]\nblock = ["BLOCK"]\nentry = "body"\nwhen = "n >= BLOCK"\n'
+    rest = 'grid = ["1"]\nblock = ["BLOCK"]\nentry = "rest"\nwhen = "n % BLOCK"\n'
+    launches = f"[[launch]]\n{body}[[launch]]\n{rest}"
+    example = problem(
+        array("out", "float32", "output") + array("x", "float32", "input") + INT_N,
+        source.replace("BAD", "0").replace("BLOCK", "16"),
+        "def ref(x):\n    return 2 * x\n",
+        entry="body",
+        launch=launches.replace("BLOCK", "16"),
+        workload="n = 250",
+    )
+    with tried(example, declared("BLOCK = [16, 32]", launches), source) as harness:
+        assert statuses(harness) == RIGHT
+        assert harness.result("long", BLOCK=32).ok
+    never = launches.replace(
+        "n % BLOCK", "n % BLOCK == 1 or n < BLOCK"
+    )  # as a template that forgets the rest
+    with tried(example, declared("BLOCK = [16]", never), source) as harness:
+        assert harness.result("short").status is Status.WRONG
+
+
 def test_inputs_that_an_expression_makes() -> None:
     source = """
 __kernel void op(__global float* out, __global const float* x, __global const int* index, int n) {

@@ -271,7 +271,7 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
     """Beyond the workloads a grid may grow past what the device launches: there the original serves."""
     limits = device.limits.names()
     return [
-        f"(not ({launch.when.text}) or ({bound.text}) <= {limit})"
+        f"(not ({launch.when.bind(limits).text}) or ({bound.text}) <= {limit})"
         if launch.when
         else f"({bound.text}) <= {limit}"
         for launch in variant.launches
