@@ -35,6 +35,7 @@ from tunesmith.expert.passes.tile import tile
 from tunesmith.expert.passes.unroll import unroll, unroll_text
 from tunesmith.expert.passes.vector import vector
 from tunesmith.problem.template import Remedy
+from tunesmith.problem.usual import usual_name
 
 __all__ = [
     "LOCAL_MOVES",
@@ -97,4 +98,4 @@ def in_words(name: str) -> str:
 def is_of(move: str, parameter: str) -> bool:
     """Whether a parameter of a template is the move's; those of knobs end with names of the source."""
     own = PARAMETERS.get(move, ())
-    return parameter.rstrip("_") in own or (move == knobs.name and parameter.startswith(f"{own[0]}_"))
+    return usual_name(parameter)[0] in own or (move == knobs.name and parameter.startswith(f"{own[0]}_"))
