@@ -14,11 +14,13 @@ from tests.expert.writing.emulator import needs_emulator
 from tests.expert.writing.test_emulated import alike
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.backends.port import KernelBinary
 from tunesmith.expert.author import ExpertAuthor, read_call
 from tunesmith.expert.model.call import parts_of
 from tunesmith.expert.model.kernel import KernelModel
 from tunesmith.expert.passes import PARAMETERS
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.reduced import as_reduced, reduced
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written
@@ -210,6 +212,25 @@ def test_templates_build(name: str) -> None:
         assert not isinstance(one, Exception), f"{config}: {one}"
 
 
+@needs_nvrtc
+def test_what_won_of_several_kernels_is_the_same_machine_code_by_itself() -> None:
+    problem = problem_of(TWO_PASS)
+    whole = template_of(problem)
+    default = whole.default.as_dict()
+    winners = [
+        Config.of({**default, "LANES_1": 512, "VEC_2": 4, "STORE_2": 1, "LANES_2": n}) for n in (64, 128)
+    ]
+    small = reduced(whole, problem, winners)
+    assert [param.name for param in small.space.params] == ["LANES_2"]
+    assert small.shape is not None
+    assert [number for number, _ in small.shape.parts] == ["1", "2"]
+    made = [variant(whole, problem, winners[0]), variant(small, problem, as_reduced(winners[0], small))]
+    first, second = build_all(made)
+    assert isinstance(first, KernelBinary), first
+    assert isinstance(second, KernelBinary), second
+    assert first.data == second.data
+
+
 SIZES = {
     TWO_PASS: {"rows": 5, "d": 328},
     SQUARES: {"n": 5003},
@@ -244,3 +265,82 @@ def test_kernels_beside_one_that_keeps_its_text_are_right(emulated: Path) -> Non
     template = template_of(problem)
     for config in some(template, problem, sizes, 2):
         alike(problem, template.render(problem, config, sizes), sizes, emulated)
+
+
+# -- launches that only fill
+
+
+FILLED = "residual_fill_then_add"
+
+
+def without_a_launch(problem: Problem) -> Template:
+    found = written(problem, "lanes", "vector", "items", "fills")
+    assert "fills" in found.moves, dict(found.refused)
+    assert any("is left out" in note for note in found.notes)
+    template = parse_template(found.text, path="template.cu", problem=problem)
+    assert len(template.launches) == len(problem.launches) - 1
+    return template
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("out[i] += ", "out[i] += "),
+        ("out[i] += a[i] + weight * b[i]", "out[i] = a[i] - weight * out[i] * b[i]"),
+        ("out[i] += ", "out[i] = "),
+    ],
+)
+@pytest.mark.few(1)
+def test_what_a_launch_fills_is_taken_up_as_a_value(before: str, after: str, emulated: Path) -> None:
+    problem = problem_of(FILLED)
+    problem = problem if before == after else with_text(problem, before, after)
+    template, sizes = without_a_launch(problem), {"n": 1003}
+    for config in some(template, problem, sizes, 1):
+        alike(problem, template.render(problem, config, sizes), sizes, emulated)
+
+
+ADDS, SETS = "        out[i] += a[i] + weight * b[i];", "        out[i] = value;"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (ADDS, "if (a[i] > 0.0f) out[i] += a[i];", "does more with it than take up each element once"),
+        (ADDS, "if (a[i] > 0.0f) out[i] = a[i];", "not proved that add_weighted stores every element"),
+        (ADDS, "{ out[i] += b[i]; out[i] += a[i]; }", "takes up its elements more than once"),
+        (ADDS, "{ const float was = out[i]; out[i] += was * a[i]; }", "takes up its elements more than once"),
+        (ADDS, "out[n - 1 - i] += a[i];", "does more with it than take up each element once"),
+        (ADDS, "out[i] += out[0] * a[i];", "add_weighted, which is given it next, is not read"),
+        (ADDS, "atomicAdd(&out[i], a[i]);", "adds to it in any order (atomics)"),
+        (
+            f"if (i < n)\n{ADDS}",
+            f"if (i < n - 1)\n{ADDS}",
+            "does more with it than take up each element once",
+        ),
+        (SETS, "out[i] = value * i;", "no launch only fills"),
+        (SETS, "{ out[i] = value; out[0] = 1.0f; }", "no launch only fills"),
+        (SETS, "out[i] += value;", "no launch only fills"),
+        (SETS, "out[n - 1 - i] = value;", "no launch only fills"),
+    ],
+)
+@pytest.mark.few(4)
+def test_a_launch_that_fills_stays_where_its_values_may_be_seen(before: str, after: str, reason: str) -> None:
+    found = written(with_text(problem_of(FILLED), before, after), "lanes", "fills")
+    assert reason in dict(found.refused)["fills"]
+    assert "fill_with" in found.text
+
+
+def test_atomics_must_find_what_was_filled() -> None:
+    assert "atomics" in dict(written(problem_of(BINS), "lanes", "fills").refused)["fills"]
+
+
+def test_a_launch_that_fills_stays_where_the_next_is_made_at_other_sizes() -> None:
+    problem = sometimes(problem_of(FILLED), "n > 5000")
+    assert "at the same sizes" in dict(written(problem, "lanes", "fills").refused)["fills"]
+
+
+def test_a_launch_that_fills_stays_where_its_array_has_another_name() -> None:
+    problem = problem_of(FILLED)
+    shared = tuple(replace(a, alias="out") if a.name == "b" else a for a in problem.arguments)
+    assert "alias" in dict(written(replace(problem, arguments=shared), "lanes", "fills").refused)["fills"]

@@ -14,6 +14,7 @@ from tunesmith.expert.passes.bounds import bounds, bounds_text
 from tunesmith.expert.passes.convert import convert
 from tunesmith.expert.passes.divide import divide
 from tunesmith.expert.passes.fast import fast, fast_text
+from tunesmith.expert.passes.fills import fills
 from tunesmith.expert.passes.flags import flags, flags_text
 from tunesmith.expert.passes.hints import hints
 from tunesmith.expert.passes.items import items
@@ -55,7 +56,7 @@ __all__ = [
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
-    *(redundant, rows, beside, lanes, tasks, vector, items, split, keep, tile),
+    *(fills, redundant, rows, beside, lanes, tasks, vector, items, split, keep, tile),
     *(convert, reciprocal, fast, divide, hints, persistent, blocking, ring, bake),
     *(unroll, bounds, registers, flags),
 )
