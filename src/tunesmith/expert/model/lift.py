@@ -181,6 +181,20 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
         return NotReadable(source, function, "its expressions are nested too deeply")
 
 
+def _is_one_block(reading: KernelReading, launched: geometry.LaunchedKernel) -> bool:
+    """Whether the launch is a single block, all of whose threads are the team: that is one task."""
+    one, lanes = c.Number("1", 1), reading.lanes
+    is_single = all(launched.launch.values.get(f"gridDim.{axis}") == one for axis in "xyz")
+    if reading.team != "block" or not is_single or lanes is None:
+        return False
+    return all(int_value(lanes, scenario.numbers) == scenario.threads for scenario in launched.scenarios)
+
+
+def _shares(step: Step) -> bool:
+    """Whether threads have something together, so that one team must do it."""
+    return isinstance(step, Each) and bool(step.totals)
+
+
 def _in_whole_turns(step: Step, multiples: Mapping[str, int]) -> Step:
     """`(d + 7) / 8` turns are d / 8 where the contract says that 8 divides d."""
     if isinstance(step, Each):
@@ -236,6 +250,8 @@ class _Lifting:
         steps = marked_again(whole, normal.arrays, launched.multiples)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
         tasks, steps = _counted(reading.tasks, steps, normal)
+        if not tasks and _is_one_block(reading, launched) and any(_shares(step) for step in all_steps(steps)):
+            tasks = (Task(walk.numbered("only", set(normal.types) | set(normal.ids)), c.Number("1", 1)),)
         notes = [
             f"line {step.line}: the loop stores only what an earlier loop has stored"
             for step in all_steps(steps)
