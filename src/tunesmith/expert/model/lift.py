@@ -45,7 +45,7 @@ from tunesmith.expert.model.obstacles import other_obstacles
 from tunesmith.expert.model.passed_tests import passed_by_all
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
-from tunesmith.expert.model.sight import check_in_sight
+from tunesmith.expert.model.sight import check_in_sight, check_own_memory
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
@@ -112,24 +112,6 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
         for _ in found:
             found[name] = found.get(found[name], found[name])
     return found
-
-
-def check_own_memory(normal: Normal) -> None:
-    """Memory is only followed in what is understood; variables of the file may only be read."""
-    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
-    own |= set(walk.declared_in(normal.body))
-    for stmt in walk.statements_in(normal.body):
-        parts: list[c.Expr | c.Stmt] = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
-        parts += [stmt] if isinstance(stmt, c.Verbatim) else []
-        for target in (target for part in parts for target in walk.writes_in(part)):
-            name = walk.root(target)[0]
-            if name is not None and name not in own:
-                raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
-        for node in (node for part in parts for node in walk.nodes_in(part)):
-            if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
-                text = " ".join(node.text.split())
-                text = text if len(text) <= 60 else text[:57] + "..."
-                raise OutOfReach.at(stmt.line, f"'{text}' is not understood")
 
 
 def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
