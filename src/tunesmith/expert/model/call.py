@@ -7,7 +7,7 @@ in the second: a launch begins when the one ahead of it has ended.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.model.kernel import KernelModel
@@ -91,16 +91,23 @@ def passed_twice(launch: Launch, problem: Problem) -> str | None:
     return next((name for name in arrays if arrays.count(name) > 1), None)
 
 
-def with_own_roles(problem: Problem, kernel: KernelModel) -> Problem:
-    """With every array that this launch leaves alone as its input, whatever other launches do to it."""
+def with_own_roles(problem: Problem, kernel: KernelModel, handed: Collection[str] = ()) -> Problem:
+    """With every array that this launch leaves alone as its input, whatever other launches do to it.
+
+    Not so what is `handed` to it by a launch that may still be under way when it starts.
+    """
     parameters = [parameter.name for parameter in kernel.function.parameters]
     stored = {access.array for access in kernel.accesses if access.kind != "load"}
     by_argument = dict(zip(problem.launches[0].args, parameters, strict=False))
     only_read = [name for name, parameter in by_argument.items() if parameter not in stored]
-    changed = [
-        replace(argument, role="input") if argument.is_array and argument.name in only_read else argument
-        for argument in problem.arguments
-    ]
+    changed: list[Argument] = []
+    for argument in problem.arguments:
+        if argument.is_array and argument.name in handed:
+            changed.append(replace(argument, role="inout"))
+        elif argument.is_array and argument.name in only_read:
+            changed.append(replace(argument, role="input"))
+        else:
+            changed.append(argument)
     return replace(problem, arguments=tuple(changed))
 
 
