@@ -16,7 +16,7 @@ SWITCH = "PDL"
     turn="anywhere",
     remedies=(Remedy.FEWER_LAUNCHES,),
     of_file=True,
-    PDL="1: starts while the kernel ahead ends; 2: once its blocks have begun",
+    PDL="1: overlaps the launch ahead; 2: from its start on",
 )
 def overlap(_draft: TemplateDraft, _context: Context, _name: str) -> TemplateDraft | str:
     """Launches that overlap (programmatic dependent launch): a kernel is there when the one ahead ends.
