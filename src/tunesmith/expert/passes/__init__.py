@@ -40,6 +40,7 @@ from tunesmith.problem.template import Remedy
 from tunesmith.problem.usual import usual_name
 
 __all__ = [
+    "AFTERWARDS",
     "LOCAL_MOVES",
     "MOVES",
     "ORDER",
@@ -76,6 +77,7 @@ REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
 }
 # Values of these hang together: searched one after the other they would mislead.
 SHARING = tuple(move.name for move in _EVERY if move.turn == "sharing")
+AFTERWARDS = tuple(move.name for move in _EVERY if move.turn == "afterwards")  # not in the first round
 STAY_OPEN = tuple(move.name for move in _EVERY if move.stays_open)  # in every round
 # With nothing else known.
 ORDER = tuple(dict.fromkeys(m.name for m in sorted(_EVERY, key=lambda move: TURNS.index(move.turn))))

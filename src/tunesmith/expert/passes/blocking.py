@@ -26,7 +26,7 @@ def _places(draft: TemplateDraft, context: Context) -> str:
     "blocking",
     needs="loops that go equally far for neighbouring tasks; loads that are the same for these or overlap, "
     "or rows of 1024 elements or fewer; a GPU, CUDA or HIP",
-    turn="anywhere",
+    turn="afterwards",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.ROWS_PER_BLOCK, Remedy.HOIST_INVARIANTS),
     places=_places,
     BLOCKED="neighbouring tasks that a team takes at once",

@@ -74,7 +74,7 @@ class Context:
         return name
 
 
-Turn = Literal["sharing", "seldom", "anywhere", "compiler"]
+Turn = Literal["sharing", "seldom", "anywhere", "afterwards", "compiler"]
 TURNS: tuple[Turn, ...] = get_args(Turn)
 
 
@@ -86,8 +86,8 @@ class Move(Generic[AnyDraft]):
     needs: str  # its precondition, in words; of a move on the text: where it is refused
     remedies: tuple[Remedy, ...]  # what it can answer; which of them a template does is in its `answers`
     # When it is tried with nothing else known: at once, because such values hang together; soon, since it
-    # seldom applies and pays where it does; later; last, since it costs a build for every size or only guides
-    # the compiler.
+    # seldom applies and pays where it does; later; in no first round, since it remedies what sharing the work
+    # may have remedied by then; last, since it costs a build for every size or only guides the compiler.
     turn: Turn
     parameters: tuple[tuple[str, str], ...]  # its choices by name, each with what it says
     function: Callable[..., AnyDraft | str]
