@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.csource.layout import wrapped
 from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.call import CallPart
 from tunesmith.expert.writing.heading import Heading, said_of_launch
@@ -40,7 +41,8 @@ def text_of_call(problem: Problem, parts: Sequence[WrittenPart], own: OwnText) -
     """The template's text; raises `Unwritable` where the kernels do not go into one file."""
     codes = linked([_code(one) for one in parts], _taken(problem), own.text)
     ahead = "\n".join([*own.defaults, own.text]) if own.text else "\n".join(own.defaults)
-    pieces = [piece for code in codes for piece in code.pieces]
+    # Names with numbers are longer: some lines have to be broken again.
+    pieces = ["\n".join(_fitting(piece)) for code in codes for piece in code.pieces]
     below = pieces_text(_with_includes_first(pieces))
     start = ahead.rstrip("\n") + "\n\n" if ahead.strip() else ""
     text = without_unused(start + below, (), since=len(start))
@@ -85,6 +87,10 @@ def apart(piece: str) -> Iterator[str]:
             kept.append(line)
     if "".join(kept).strip():
         yield "\n".join(kept).rstrip("\n")
+
+
+def _fitting(piece: str) -> Iterator[str]:
+    return (line for whole in piece.split("\n") for line in wrapped(whole))
 
 
 def _with_includes_first(pieces: Sequence[str]) -> Iterator[str]:
