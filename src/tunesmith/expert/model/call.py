@@ -57,15 +57,16 @@ def _signature(launch: Launch, problem: Problem) -> object:
     """What a reading of the launch may depend on; arrays count by their places, not by their names."""
     arguments = {argument.name: argument for argument in problem.arguments}
     passed = [arguments[name] for name in launch.args]
-    roots = [_memory(argument, arguments) for argument in passed]
+    roots = [memory_of(argument, problem) for argument in passed]
     how = (launch.grid, launch.block, launch.cluster, (launch.shared, launch.when))
     texts = tuple(tuple(_text(expr) for expr in exprs) for exprs in how)
     given = tuple(_given(argument, roots.index(root)) for argument, root in zip(passed, roots, strict=True))
     return launch.entry, texts, launch.cooperative, launch.pdl, given
 
 
-def _memory(argument: Argument, arguments: dict[str, Argument]) -> str:
+def memory_of(argument: Argument, problem: Problem) -> str:
     """The array whose memory it is."""
+    arguments = {one.name: one for one in problem.arguments}
     seen: list[str] = []
     while argument.alias is not None and argument.name not in seen:
         seen.append(argument.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tunesmith.expert.model.call import CallPart
+from tunesmith.expert.model.call import CallPart, memory_of
 from tunesmith.expert.model.kernel import KernelModel
 from tunesmith.problem.problem import Launch, Problem
 
@@ -38,9 +38,15 @@ def overlaps(
         handed = set[str]()
         for launch, (_, before) in ((problem.launches[at], parts[at]) for at in range(place)):
             handed |= _touched(launch, before, problem, ("store", "update", "atomic"))
-            handed |= _touched(launch, before, problem, ("load",)) & own
-        found.append(Overlap(place, frozenset(handed)))
+            handed |= _by_all_names(_touched(launch, before, problem, ("load",)), problem) & own
+        found.append(Overlap(place, _by_all_names(handed, problem)))
     return tuple(found), tuple(dict.fromkeys(reasons))
+
+
+def _by_all_names(arrays: Collection[str], problem: Problem) -> frozenset[str]:
+    """These arrays and all others that may be the same memory."""
+    own = {memory_of(problem.argument(name), problem) for name in arrays}
+    return frozenset(a.name for a in problem.arguments if a.is_array and memory_of(a, problem) in own)
 
 
 def _why_not(part: CallPart, kernel: KernelModel | str, ahead: Launch, own: Launch) -> str:

@@ -111,7 +111,7 @@ def _choose(kernels: Sequence[KernelSignature], entry: str | None, file_name: st
             return kernels[0]
         raise BadInput(
             f"a draft is of one kernel; this file defines {len(kernels)}: {listed}",
-            hint=f"choose one, for example: --entry {kernels[0].qualified_name}; where a call launches several "
+            hint=f"choose one, for example: --entry {kernels[0].qualified_name}; where a call has several "
             "of them, add a [[launch]] for each to the draft",
             where=file_name,
         )
