@@ -44,6 +44,7 @@ READINGS = {
         "group<groups | each 0..group_size maxmost; let scale; once 1; each 0..group_size"),
     "published/header_norm": (
         "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
+    "published/policy_gate": ("grid", "block<ceildiv(rows * d, 4096) | each 0..256"),
     "published/union_merge": ("grid", "| each 0..tokens * heads * (head_size / 8)"),
     "published/vec_norm": (
         "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from tunesmith.expert.model.kernel import KernelModel
 from tunesmith.problem.problem import Argument, Launch, Problem
 from tunesmith.space.expr import Expr
+from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
 
 
@@ -82,7 +83,7 @@ def _given(argument: Argument, memory: int) -> object:
     return argument.type, kind, shape, strides, value, argument.align, argument.alias is None, place
 
 
-def _text(expr: Expr | None) -> str | None:
+def _text(expr: Expr | RealExpr | None) -> str | None:
     return None if expr is None else expr.text
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.specialise import sizes_of_entry
+from tunesmith.csource.binding import sizes_of_entry
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.accesses import touches
