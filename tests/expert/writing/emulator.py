@@ -43,6 +43,11 @@ class Stray(AssertionError):
     """The kernel wrote outside its arrays."""
 
 
+def _number(type_: str, place: int) -> str:
+    value = f"*({type_} *)arguments[{place}]"
+    return f"word{{{value}}}" if type_ == "unsigned long long" else value
+
+
 def run(
     made: Variant, plan: Plan, inputs: Mapping[str, Array], folder: Path, seed: int = 0
 ) -> dict[str, Array]:
@@ -126,11 +131,14 @@ def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
     scalars = {scalar.name: scalar for scalar in plan.scalars}
     for place, name in enumerate(launch.args):
         kind = scalars.get(name)
-        call.append(
-            f"pass{{arguments[{place}]}}" if kind is None else f"*({c_type(kind.type)} *)arguments[{place}]"
-        )
+        call.append(f"pass{{arguments[{place}]}}" if kind is None else _number(c_type(kind.type), place))
     wrapper = f"""
 struct pass {{ void *p; template <typename T> operator T *() const {{ return (T *)p; }} }};
+struct word {{  // a number, or a pointer that callers pass as one
+    unsigned long long w;
+    operator unsigned long long() const {{ return w; }}
+    template <typename T> operator T *() const {{ return (T *)w; }}
+}};
 static void **arguments;
 static void call() {{ {launch.entry}({", ".join(call)}); }}
 extern "C" void run(const unsigned *grid, const unsigned *block, void **given, unsigned long long seed)
