@@ -340,6 +340,9 @@ class _FileReader:
             self.found.unread.append(
                 f"line {line}: {self.reader.function_name(inner)} could not be read: {trouble.reason}"
             )
+            parts = [n.type for n in syntax_nodes(node)]
+            if "function_declarator" not in parts and not node.has_error:  # a constant of types
+                self.found.preamble.append(self._whole_text(node))
 
 
 # -- a file cut into its items, where one of them spoils the whole ------------------------------------
