@@ -89,7 +89,7 @@ def bare_kernel(
     if len(found) > 1:
         names = [bare.kernel.qualified_name for bare in found]
         raise BadInput(
-            f"a problem is about one kernel; this file defines {len(found)}: {', '.join(names)}",
+            f"a draft is of one kernel; this file defines {len(found)}: {', '.join(names)}",
             hint=f"choose one, for example: --entry {names[0]}; where a call has several of them, add a "
             "[[launch]] for each to the draft",
             where=file_name,
