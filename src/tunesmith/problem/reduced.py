@@ -12,7 +12,7 @@ from tunesmith.csource.resolve import folded, resolved
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
-from tunesmith.problem.template import Template, bind_launch, inserted
+from tunesmith.problem.template import Template, bind_launch, inserted, made_launches
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import (
     WORD,
@@ -30,7 +30,7 @@ from tunesmith.problem.template_text import (
     workspace_text,
 )
 from tunesmith.problem.unused import without_unused
-from tunesmith.problem.usual import settled_shape, shape_entries
+from tunesmith.problem.usual import settled_shape, shape_tables
 from tunesmith.space.expr import Expr, Undefined, parse
 from tunesmith.space.params import Config
 from tunesmith.space.settled import settled
@@ -142,12 +142,12 @@ def _declaration(
         [(name, settled(expr, fixed).text) for name, expr in template.defines if name not in known],
         [inserted(flag, insert) for flag in template.flags],
         launch_lines(
-            [_launch(launch, fixed, insert) for launch in template.launches],
+            made_launches(_launch(launch, fixed, insert) for launch in template.launches),
             problem.launches[0].entry,
             [argument.name for argument in problem.arguments],
         ),
         workspace=[(a.name, workspace_text(_bound(a, fixed))) for a in template.workspace],
-        shape=None if shape is None else shape_entries(shape),
+        shape=None if shape is None else shape_tables(shape),
     )
 
 

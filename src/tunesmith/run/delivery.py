@@ -28,14 +28,16 @@ from tunesmith.problem.template import (
     original,
     plain_name,
 )
+from tunesmith.run.baked import BakedService
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
 from tunesmith.run.ports import Delivery
-from tunesmith.run.racing import Winners
+from tunesmith.run.racing import NOT_TIMED, Winners
 from tunesmith.run.state import State
-from tunesmith.space.expr import Undefined
+from tunesmith.space.expr import Undefined, parse
 from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, tidy, unparse
 from tunesmith.space.params import Config
+from tunesmith.space.space import Constraint
 from tunesmith.text import plain
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
@@ -65,7 +67,9 @@ def delivery(
     choice: Winners,
     builds: Iterable[VerifiedBuild] = (),
     compiler: str = "",
+    services: Iterable[BakedService] = (),
 ) -> Delivery:
+    """`services` are those of builds with sizes in them, which otherwise serve their workloads alone."""
     _, dot, ending = plain_name(problem.kernel.path).rpartition(".")
     suffix = dot and f".{ending}"
     known = {build.source_digest: build for build in builds if build.code_digest}
@@ -87,6 +91,7 @@ def delivery(
         file = names.setdefault((config, variant.digest), f"{name}{suffix}")
         return _ServedCase(_exactly(sizes or {}), file, settled, variant.digest)
 
+    here = problem.on(device.limits.names())
     general = None  # unless the general configuration has sizes built in
     if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
         general = case(choice.general, "general")
@@ -100,8 +105,19 @@ def delivery(
         elif (made := case(pick.config, pick.workload, sizes)) is not None:
             served.append(made)
     if general is not None:
-        domain = _domain(problem.contract, general.variant, device)
+        domain = _domain(here.contract, general.variant, device)
         served.append(replace(general, when=tidy(" and ".join([domain, *choice.where]))))
+    said = [choice.shown] if choice.shown and general is not None else []
+    for service in services:
+        file = names.get((service.config, service.variant.digest))
+        try:
+            settled = _settled(service.variant, device, known.get(service.variant.digest), None)
+        except _Undeliverable:
+            continue  # its launch is known at its workloads alone
+        if file is not None:
+            when = tidy(" and ".join([_domain(here.contract, settled, device), *service.where]))
+            served.append(_ServedCase(when, file, settled, service.variant.digest))
+            said.append(f"{file}, where {when}: {service.shown or NOT_TIMED}")
     served += _originals(problem, f"original{suffix}", "1")
     served = [
         case if case.variant.config is not None else replace(case, variant=_bound(case.variant, device))
@@ -119,13 +135,13 @@ def delivery(
         entries=tuple(entries),
         architecture=device.architecture,
         compiler=compiler,
-        arguments=tuple(dispatch_argument(a) for a in problem.arguments),
-        sizes=problem.contract.sizes,
-        require=tuple(c.expr.text for c in problem.contract.require),
+        arguments=tuple(dispatch_argument(a) for a in here.arguments),
+        sizes=here.contract.sizes,
+        require=tuple(c.expr.text for c in here.contract.require),
         workloads=tuple(
             DispatchWorkload(w.name, w.as_dict(), speedups.get(w.name)) for w in problem.workloads
         ),
-        shown=choice.shown,
+        shown="; ".join(said),
         left_out=tuple(why for source, why in obstacles.items() if source not in names),
     )
     files["dispatch.json"] = encode(dispatch) + b"\n"
@@ -133,10 +149,15 @@ def delivery(
     return Delivery(dispatch, files, binaries, known, configs, choice.general)
 
 
-def general_condition(problem: Problem, dispatch: Dispatch) -> str | None:
-    """Where the general entry serves, beyond what the contract promises anyway; None: there is none."""
-    promised = " and ".join(_promised(problem.contract))
-    general = [entry.when for entry in dispatch.tuned if promised and entry.when.startswith(promised)]
+def general_condition(
+    problem: Problem, dispatch: Dispatch, config: Mapping[str, int] | None = None
+) -> str | None:
+    """Where the general entry, of this configuration, serves beyond what the contract promises anyway; None:
+    there is none."""
+    require = tuple(Constraint(text, parse(text), "require") for text in dispatch.require)
+    promised = " and ".join(_promised(replace(problem.contract, require=require)))
+    tuned = [entry for entry in dispatch.tuned if config is None or entry.config == config]
+    general = [entry.when for entry in tuned if promised and entry.when.startswith(promised)]
     return general[-1].removeprefix(promised).removeprefix(" and ") if general else None
 
 
@@ -172,7 +193,8 @@ def _originals(
 
 def _bound(variant: Variant, device: Device) -> Variant:
     limits = device.limits.names()
-    return replace(variant, launches=tuple(bind_launch(launch, limits, {}) for launch in variant.launches))
+    launches = tuple(bind_launch(launch, limits, {}) for launch in variant.launches)
+    return replace(variant, launches=launches, arguments=tuple(a.bind(limits) for a in variant.arguments))
 
 
 def _settled(
@@ -182,6 +204,7 @@ def _settled(
     resources = (build.resources if build is not None else None) or Resources()
     names = {**device.limits.names(), **resources.names()}
     names = {k: v for k, v in names.items() if k not in ("resources.blocks_per_sm", "resources.occupancy")}
+    variant = replace(variant, arguments=tuple(a.bind(device.limits.names()) for a in variant.arguments))
     launches = tuple(_settle(one, variant, device, resources, names, sizes) for one in variant.launches)
     return replace(variant, launches=launches)
 
@@ -266,7 +289,7 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
     """Beyond the workloads a grid may grow past what the device launches: there the original serves."""
     limits = device.limits.names()
     return [
-        f"(not ({launch.when.text}) or ({bound.text}) <= {limit})"
+        f"(not ({launch.when.bind(limits).text}) or ({bound.text}) <= {limit})"
         if launch.when
         else f"({bound.text}) <= {limit}"
         for launch in variant.launches

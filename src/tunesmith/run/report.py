@@ -145,6 +145,7 @@ class Report:
     where: tuple[str, ...] = ()  # the general configuration serves where all of these hold, then the original
     shown: str = ""  # what that rests on
     serves: str | None = None  # the condition of what is delivered in general; None: the workloads alone
+    beyond: str = ""  # where builds with sizes in them serve beside their workloads, and what that rests on
     timed: int = 0  # sizes at which that was timed beside the workloads' own
     least: float | None = None  # and the least that it gained there
     language: str = ""  # of the kernel
@@ -194,6 +195,9 @@ def build_report(
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
     started = state.started
+    is_baked = bool(
+        template_of and choice.general and template_of(choice.general).bakes_sizes(choice.general)
+    )
     return Report(
         problem=started.problem,
         backend=started.backend,
@@ -201,7 +205,7 @@ def build_report(
         driver=state.device.driver,
         finished=state.stopped is not None,
         reason=state.stopped.reason if state.stopped else "not finished",
-        judged_by=judged_by(state),
+        judged_by=judged_by(problem, state),
         workloads=workloads,
         geometric_mean=geometric_mean(speedups, weights) if workloads else None,
         general=choice.general.as_dict() if choice.general else None,
@@ -239,17 +243,16 @@ def build_report(
         if claims
         else {},
         general_template=_template(state, choice.general),
-        general_is_baked=bool(
-            template_of and choice.general and template_of(choice.general).bakes_sizes(choice.general)
-        ),
+        general_is_baked=is_baked,
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),
-        where=choice.where,
+        where=() if is_baked else choice.where,
         shown=choice.shown,
-        serves=general_condition(problem, dispatch) if dispatch is not None else None,
+        serves=_serves(problem, dispatch, None if is_baked else choice.general),
+        beyond=dispatch.shown.removeprefix(choice.shown).lstrip("; ") if dispatch is not None else "",
         timed=choice.timed,
         least=choice.least,
         language=problem.kernel.language,
@@ -367,14 +370,22 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
     )
 
 
-def judged_by(state: State) -> str:
+def _serves(problem: Problem, dispatch: Dispatch | None, general: Config | None) -> str | None:
+    if dispatch is None or general is None:
+        return None
+    return general_condition(problem, dispatch, general.as_dict())
+
+
+def judged_by(problem: Problem, state: State) -> str:
+    """By what results were found right, and whose rules those were."""
     if state.unproven:
         return f"not verified: {state.unproven}" if is_broken(state.unproven) else state.unproven
     if state.baseline is None:
         return "not judged yet"
+    rules = f"; {problem.own_rules}" if problem.own_rules else ""
     if state.baseline.judged_by == "reference":
-        return "right by the float64 reference"
-    return "matches the original (there is no reference)"
+        return f"right by the float64 reference{rules}"
+    return f"matches the original (there is no reference){rules}"
 
 
 def _space(state: State) -> dict[str, int]:

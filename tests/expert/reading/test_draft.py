@@ -244,6 +244,13 @@ class TestChoice:
         problem, _ = draft(self.TWO, entry=entry)
         assert problem["kernel"]["entry"] == found
 
+    def test_the_others_are_asked_for(self) -> None:
+        text = VECTOR_ADD + VECTOR_ADD.replace("add", "other")
+        problem, made = draft(text, "opencl", entry="add")
+        assert "launch other kernels of the file too (other)?" in made.files["problem.toml"]
+        assert problem["launch"] == {"grid": ["ceildiv(n, 256)"], "block": ["256"]}
+        assert "too (" not in draft(VECTOR_ADD, "opencl")[1].files["problem.toml"]
+
     def test_unknown(self) -> None:
         with pytest.raises(BadInput, match="got 'three', it defines one, s::two"):
             draft(self.TWO, entry="three")

@@ -16,7 +16,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.expert.model.accesses import Touch, same_place, touches
+from tunesmith.expert.model.accesses import Touch, element_type, moved_by, same_place, touches
 from tunesmith.expert.model.affine import (
     affine,
     exact,
@@ -25,7 +25,6 @@ from tunesmith.expert.model.affine import (
     number,
     same_value,
     simplified,
-    stride,
     terms,
 )
 from tunesmith.expert.model.kernel import (
@@ -74,27 +73,16 @@ def _access(
     """`computed`: what each turn computes for itself, so that nobody knows how far apart neighbours are."""
     place = touch.place
     own = arrays[place.array]
-    type_ = place.as_type or c.Type(own.base, own.pointers - 1, own.const)
+    type_ = element_type(place, own)
     kind: Literal["load", "store", "update", "atomic"] = "load"
     if touch.atomic:
         kind = "atomic"
     elif touch.writes:
         kind = "update" if touch.reads else "store"
     used = walk.names_in(place.index) | (walk.names_in(place.offset) if place.offset is not None else set())
-    moved = stride(place.index, index) if index and not used & computed else None
-    step = moved.step if moved is not None else None
-    within = moved.within if moved is not None else ()
-    if index and place.offset is not None and step is not None:
-        by_offset = stride(place.offset, index)
-        mine, theirs = byte_size(own.base), byte_size(type_.base)
-        if by_offset is None or not mine or not theirs or by_offset.step * mine % theirs:
-            step = None
-        else:
-            step += by_offset.step * mine // theirs
-            within = (*within, *by_offset.within)
-    return ArrayAccess(
-        place.array, kind, type_, place.index, step, index, tuple(dict.fromkeys(within)), place.offset, line
-    )
+    moved = moved_by(place, index, own) if index and not used & computed else None
+    step, within = (None, ()) if moved is None else (moved.step, moved.within)
+    return ArrayAccess(place.array, kind, type_, place.index, step, index, within, place.offset, line)
 
 
 def marked_again(

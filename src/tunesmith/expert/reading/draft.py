@@ -89,8 +89,9 @@ def bare_kernel(
     if len(found) > 1:
         names = [bare.kernel.qualified_name for bare in found]
         raise BadInput(
-            f"a problem is about one kernel; this file defines {len(found)}: {', '.join(names)}",
-            hint=f"choose one, for example: --entry {names[0]}",
+            f"a draft is of one kernel; this file defines {len(found)}: {', '.join(names)}",
+            hint=f"choose one, for example: --entry {names[0]}; where a call has several of them, add a "
+            "[[launch]] for each to the draft",
             where=file_name,
         )
     return found[0]
@@ -309,6 +310,11 @@ def _launch_table(bare: BareKernel, reading: BareReading | None) -> Iterator[str
             )
         if FILL in grid and FILL not in block:
             grid = reading.grid
+    others = [kernel.name for kernel in bare.source.kernels if kernel is not bare.kernel]
+    if others:
+        named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+        yield f"# Does a call launch other kernels of the file too ({named})? Then write [[launch]] for each,"
+        yield "# in their order, with entry and args: all are tuned together."
     yield "[launch]" + _comment(about)
     yield f"grid = {_list(grid)}" + _comment(launch.about_grid if FILL in grid else "")
     yield f"block = {_list(block)}" + _comment(launch.about_block if FILL in block else "")
