@@ -85,6 +85,8 @@ def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:
         candidates = exact or _better(call, given, source) or [f for f in candidates if f.template]
     # With template arguments at the call, it means a template or what is written for one.
     fits = [f for f in candidates if not call.template_args or f.template or f.text.startswith("template")]
+    if len(fits) > 1 and call.template_args:
+        fits = [f for f in fits if _may_be_called(f, call)]
     if len(fits) != 1:
         return f"which {call.function} is called cannot be told from its arguments"
     function = fits[0]
@@ -211,6 +213,18 @@ def _better(call: c.Call, given: list[c.Type | None], source: c.Source) -> list[
 
 def _is(formal: c.Type, given: c.Type | None) -> bool:
     return given is not None and (formal.base, formal.pointers) == (given.base, given.pointers)
+
+
+def _may_be_called(function: c.Function, call: c.Call) -> bool:
+    """Not a template with a parameter that is nowhere in its arguments, has no default and is not given."""
+    header = function.text.partition("{")[0]
+    behind = header[header.rfind(function.name) :] if function.name in header else header
+    if not function.template or "..." in header:
+        return True
+    if len(call.template_args) > len(function.template):
+        return False
+    rest = function.template[len(call.template_args) :]
+    return all(one.default or re.search(rf"\b{re.escape(one.name)}\b", behind) for one in rest)
 
 
 def _deduced(function: c.Function, call: c.Call, types: Types, source: c.Source) -> tuple[str, ...]:

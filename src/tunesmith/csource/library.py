@@ -22,10 +22,11 @@ from tunesmith.csource.lex import lex, split_at, squeeze
 from tunesmith.csource.parse import read_expression
 
 _GROUP = re.compile(r"(?:const )?(?:cooperative_groups::)?(thread_block|thread_block_tile<(.+)>)")
-_REDUCTION = re.compile(r"(?:typename )?cub::(Block|Warp)Reduce<(.+)>")
-_STORAGE = re.compile(r"(?:typename )?cub::(?:Block|Warp)Reduce<.+>::TempStorage")
+_REDUCTION = re.compile(r"(?:typename )?(hip|)cub::(Block|Warp)Reduce<(.+)>")
+_STORAGE = re.compile(r"(?:typename )?(?:hip)?cub::(?:Block|Warp)Reduce<.+>::TempStorage")
 _OPERATORS = {
     "cub::Sum": "add", "cub::Max": "max", "cub::Min": "min", "cuda::std::plus": "add",
+    "hipcub::Sum": "add", "hipcub::Max": "max", "hipcub::Min": "min",
     "cuda::maximum": "max", "cuda::minimum": "min", "cooperative_groups::plus": "add",
     "cooperative_groups::greater": "max", "cooperative_groups::less": "min", "plus": "add", "greater": "max",
     "less": "min",
@@ -196,8 +197,10 @@ def _of_type(base: str) -> ThreadGroup | Reduction | None:
     found = _REDUCTION.fullmatch(base)
     if found is None:
         return None
-    args = _arguments(found[2])
-    if found[1] == "Warp":
+    args = _arguments(found[3])
+    if found[2] == "Warp":
+        if found[1] and len(args) < 2:
+            return None  # as wide as the device's own, which only the device knows
         return Reduction("warp", _value(args[1] if len(args) > 1 else "32"))
     if len(args) < 2:
         return None
