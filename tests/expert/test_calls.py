@@ -21,7 +21,7 @@ from tunesmith.expert.author import ExpertAuthor, read_call
 from tunesmith.expert.model.call import parts_of
 from tunesmith.expert.model.kernel import KernelModel
 from tunesmith.expert.passes import PARAMETERS
-from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem import Argument, Launch, Problem
 from tunesmith.problem.reduced import as_reduced, reduced
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
@@ -425,3 +425,58 @@ def test_a_launch_that_fills_stays_where_its_array_has_another_name() -> None:
     problem = problem_of(FILLED)
     shared = tuple(replace(a, alias="out") if a.name == "b" else a for a in problem.arguments)
     assert "alias" in dict(written(replace(problem, arguments=shared), "lanes", "fills").refused)["fills"]
+
+
+FILL = """
+extern "C" __global__ void fill_floats(float *to, float value, int count)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+        to[i] = value;
+}
+extern "C" __global__ void fill_bytes(signed char *to, int count)
+{
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i < count)
+        to[i] = 7;
+}
+"""
+
+
+def filled_first(count: str = "rows", elements: str = "rows * d") -> Problem:
+    """Scales and codes are filled, then computed by rows."""
+    problem = problem_of(TWO_PASS)
+    more = (
+        Argument("zero", "float32", "scalar", value=0.0),
+        Argument("count", "int32", "scalar", value=parse(count)),
+        Argument("elements", "int32", "scalar", value=parse(elements)),
+    )
+    ahead = (
+        Launch("fill_floats", (parse("8"),), (parse("64"),), ("scale", "zero", "count")),
+        Launch("fill_bytes", (parse(f"ceildiv({elements}, 128)"),), (parse("128"),), ("codes", "elements")),
+    )
+    text = replace(problem.kernel, text=problem.kernel.text + FILL)
+    arguments = (*problem.arguments, *more)
+    return replace(problem, kernel=text, arguments=arguments, launches=(*ahead, *problem.launches))
+
+
+def test_arrays_that_rows_store_anew_need_not_be_filled() -> None:
+    """One value to a row, and every element of a row."""
+    problem = filled_first()
+    found = written(problem, "lanes", "vector", "fills")
+    assert [note.split(":")[0] for note in found.notes] == [
+        "fill_floats is left out",
+        "fill_bytes is left out",
+    ]
+    assert [launch.entry for launch in template_of(problem, "lanes", "fills").launches] == [
+        "absmax_of_rows",
+        "codes_of_rows",
+    ]
+
+
+def test_what_lies_behind_the_rows_stays_filled() -> None:
+    problem = filled_first(count="rows + 1", elements="rows * d + 4")
+    why = dict(written(problem, "lanes", "fills").refused)["fills"]
+    assert "not proved that absmax_of_rows stores every element of it" in why
+    assert "not proved that codes_of_rows stores every element of it" in why
+    half = filled_first(elements="rows * (d // 2)")  # less is filled than is stored, which is not looked at
+    assert len(template_of(half, "lanes", "fills").launches) == 3
