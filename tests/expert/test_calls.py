@@ -74,7 +74,7 @@ def with_text(problem: Problem, before: str, after: str) -> Problem:
 
 
 @pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_every_kernel_is_read_and_has_parameters_of_its_own(name: str) -> None:
     problem = problem_of(name)
     reading = read_call(problem)
@@ -102,12 +102,13 @@ def test_preferences_and_answers_follow_for_each_kernel() -> None:
 def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None:
     """`parts` is written by the first launch, and only read by the second."""
     problem = problem_of(SQUARES)
-    assert "::copy(ring, s * ITEMS_2 + k, &parts[here], " in with_every_move(SQUARES).text
+    moves = ("lanes", "items", "hints", "ring")
+    assert "::copy(ring, s * ITEMS_2 + k, &parts[here], " in written(problem, *moves).text
     both = with_text(
         problem, "            total[0] = sum;", "            { total[0] = sum; parts[count] = sum; }"
     )
     both = with_text(both, "float *total, const float *parts", "float *total, float *parts")
-    text = written(both).text
+    text = written(both, *moves).text
     assert "&parts[here], " not in text
     assert "STAGES_2" not in text
     assert "load_once" not in text
@@ -116,7 +117,7 @@ def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None
 def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_same() -> None:
     problem = problem_of(HEADS)
     assert [part.places for part in parts_of(problem)] == [(0,), (1,)]
-    template = whole(HEADS)
+    template = template_of(problem, "lanes", "vector")
     assert [launch.entry for launch in template.launches] == ["norm_heads_1", "norm_heads_2"]
     first = problem.launches[0]
     again = replace(
@@ -144,7 +145,7 @@ def sometimes(problem: Problem, when: str) -> Problem:
 
 def test_a_launch_is_asked_only_where_it_is_made() -> None:
     problem = sometimes(problem_of(TWO_PASS), "d >= 1024")
-    template = template_of(problem)
+    template = template_of(problem, "lanes", "vector")
     assert template.launches[0].when is None
     assert template.launches[1].when is not None
     assert template.launches[1].when.text == "d >= 1024"
@@ -157,9 +158,9 @@ def test_a_launch_is_asked_only_where_it_is_made() -> None:
 
 def test_a_launch_that_no_workload_makes_keeps_its_text() -> None:
     problem = sometimes(problem_of(TWO_PASS), "d > 16000")
-    found = written(problem)
+    found = written(problem, "lanes")
     assert "no workload makes this launch" in " ".join(found.notes)
-    assert template_of(problem).launches[1].entry == "codes_of_rows"
+    assert template_of(problem, "lanes").launches[1].entry == "codes_of_rows"
 
 
 # -- kernels that keep their text beside those that are written
@@ -170,7 +171,7 @@ UNREAD = ("        const float q = rintf", "        if (clock() == 7) return;\n 
 
 def test_a_kernel_beyond_reading_does_not_stop_the_others() -> None:
     problem = with_text(problem_of(TWO_PASS), *UNREAD)
-    found = written(problem)
+    found = written(problem, "lanes", "vector", "restrict", "bounds", "registers")
     assert "codes_of_rows is beyond the expert" in found.notes[0]
     template = parse_template(found.text, path="template.cu", problem=problem)
     assert [launch.entry for launch in template.launches] == ["absmax_of_rows_1", "codes_of_rows"]
@@ -185,7 +186,7 @@ def test_memory_of_the_file_is_not_copied_beside_kernels_that_may_write_it() -> 
     memory = "__device__ float floor_of_scale = 1e-10f;\n__device__ __forceinline__ float larger"
     problem = with_text(problem, "__device__ __forceinline__ float larger", memory)
     problem = with_text(problem, "larger(most[0], 1e-10f)", "larger(most[0], floor_of_scale)")
-    found = written(problem)
+    found = written(problem, "lanes", "registers")
     assert "floor_of_scale" in " ".join(found.notes)
     assert "LANES_1" not in found.text
 
@@ -294,6 +295,7 @@ def test_templates_build(name: str) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_what_won_of_several_kernels_is_the_same_machine_code_by_itself() -> None:
     problem, every = problem_of(TWO_PASS), whole(TWO_PASS)
     default = every.default.as_dict()
@@ -331,7 +333,7 @@ def some(template: Template, problem: Problem, sizes: dict[str, int], count: int
 @needs_emulator
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_all_kernels_of_a_call_give_what_the_originals_give(name: str, number: int, emulated: Path) -> None:
     problem, sizes, template = problem_of(name), SIZES[name], whole(name)
     config = some(template, problem, sizes, 3)[number]
