@@ -21,7 +21,7 @@ from tunesmith.expert.author import ExpertAuthor, read_call
 from tunesmith.expert.model.call import parts_of
 from tunesmith.expert.model.kernel import KernelModel
 from tunesmith.expert.passes import PARAMETERS
-from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem import Argument, Launch, Problem
 from tunesmith.problem.reduced import as_reduced, reduced
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
@@ -74,7 +74,7 @@ def with_text(problem: Problem, before: str, after: str) -> Problem:
 
 
 @pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_every_kernel_is_read_and_has_parameters_of_its_own(name: str) -> None:
     problem = problem_of(name)
     reading = read_call(problem)
@@ -102,12 +102,13 @@ def test_preferences_and_answers_follow_for_each_kernel() -> None:
 def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None:
     """`parts` is written by the first launch, and only read by the second."""
     problem = problem_of(SQUARES)
-    assert "::copy(ring, s * ITEMS_2 + k, &parts[here], " in with_every_move(SQUARES).text
+    moves = ("lanes", "items", "hints", "ring")
+    assert "::copy(ring, s * ITEMS_2 + k, &parts[here], " in written(problem, *moves).text
     both = with_text(
         problem, "            total[0] = sum;", "            { total[0] = sum; parts[count] = sum; }"
     )
     both = with_text(both, "float *total, const float *parts", "float *total, float *parts")
-    text = written(both).text
+    text = written(both, *moves).text
     assert "&parts[here], " not in text
     assert "STAGES_2" not in text
     assert "load_once" not in text
@@ -116,7 +117,7 @@ def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None
 def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_same() -> None:
     problem = problem_of(HEADS)
     assert [part.places for part in parts_of(problem)] == [(0,), (1,)]
-    template = whole(HEADS)
+    template = template_of(problem, "lanes", "vector")
     assert [launch.entry for launch in template.launches] == ["norm_heads_1", "norm_heads_2"]
     first = problem.launches[0]
     again = replace(
@@ -144,7 +145,7 @@ def sometimes(problem: Problem, when: str) -> Problem:
 
 def test_a_launch_is_asked_only_where_it_is_made() -> None:
     problem = sometimes(problem_of(TWO_PASS), "d >= 1024")
-    template = template_of(problem)
+    template = template_of(problem, "lanes", "vector")
     assert template.launches[0].when is None
     assert template.launches[1].when is not None
     assert template.launches[1].when.text == "d >= 1024"
@@ -157,9 +158,9 @@ def test_a_launch_is_asked_only_where_it_is_made() -> None:
 
 def test_a_launch_that_no_workload_makes_keeps_its_text() -> None:
     problem = sometimes(problem_of(TWO_PASS), "d > 16000")
-    found = written(problem)
+    found = written(problem, "lanes")
     assert "no workload makes this launch" in " ".join(found.notes)
-    assert template_of(problem).launches[1].entry == "codes_of_rows"
+    assert template_of(problem, "lanes").launches[1].entry == "codes_of_rows"
 
 
 # -- kernels that keep their text beside those that are written
@@ -170,7 +171,7 @@ UNREAD = ("        const float q = rintf", "        if (clock() == 7) return;\n 
 
 def test_a_kernel_beyond_reading_does_not_stop_the_others() -> None:
     problem = with_text(problem_of(TWO_PASS), *UNREAD)
-    found = written(problem)
+    found = written(problem, "lanes", "vector", "restrict", "bounds", "registers")
     assert "codes_of_rows is beyond the expert" in found.notes[0]
     template = parse_template(found.text, path="template.cu", problem=problem)
     assert [launch.entry for launch in template.launches] == ["absmax_of_rows_1", "codes_of_rows"]
@@ -185,7 +186,7 @@ def test_memory_of_the_file_is_not_copied_beside_kernels_that_may_write_it() -> 
     memory = "__device__ float floor_of_scale = 1e-10f;\n__device__ __forceinline__ float larger"
     problem = with_text(problem, "__device__ __forceinline__ float larger", memory)
     problem = with_text(problem, "larger(most[0], 1e-10f)", "larger(most[0], floor_of_scale)")
-    found = written(problem)
+    found = written(problem, "lanes", "registers")
     assert "floor_of_scale" in " ".join(found.notes)
     assert "LANES_1" not in found.text
 
@@ -294,6 +295,7 @@ def test_templates_build(name: str) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_what_won_of_several_kernels_is_the_same_machine_code_by_itself() -> None:
     problem, every = problem_of(TWO_PASS), whole(TWO_PASS)
     default = every.default.as_dict()
@@ -331,7 +333,7 @@ def some(template: Template, problem: Problem, sizes: dict[str, int], count: int
 @needs_emulator
 @pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_all_kernels_of_a_call_give_what_the_originals_give(name: str, number: int, emulated: Path) -> None:
     problem, sizes, template = problem_of(name), SIZES[name], whole(name)
     config = some(template, problem, sizes, 3)[number]
@@ -425,3 +427,58 @@ def test_a_launch_that_fills_stays_where_its_array_has_another_name() -> None:
     problem = problem_of(FILLED)
     shared = tuple(replace(a, alias="out") if a.name == "b" else a for a in problem.arguments)
     assert "alias" in dict(written(replace(problem, arguments=shared), "lanes", "fills").refused)["fills"]
+
+
+FILL = """
+extern "C" __global__ void fill_floats(float *to, float value, int count)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+        to[i] = value;
+}
+extern "C" __global__ void fill_bytes(signed char *to, int count)
+{
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i < count)
+        to[i] = 7;
+}
+"""
+
+
+def filled_first(count: str = "rows", elements: str = "rows * d") -> Problem:
+    """Scales and codes are filled, then computed by rows."""
+    problem = problem_of(TWO_PASS)
+    more = (
+        Argument("zero", "float32", "scalar", value=0.0),
+        Argument("count", "int32", "scalar", value=parse(count)),
+        Argument("elements", "int32", "scalar", value=parse(elements)),
+    )
+    ahead = (
+        Launch("fill_floats", (parse("8"),), (parse("64"),), ("scale", "zero", "count")),
+        Launch("fill_bytes", (parse(f"ceildiv({elements}, 128)"),), (parse("128"),), ("codes", "elements")),
+    )
+    text = replace(problem.kernel, text=problem.kernel.text + FILL)
+    arguments = (*problem.arguments, *more)
+    return replace(problem, kernel=text, arguments=arguments, launches=(*ahead, *problem.launches))
+
+
+def test_arrays_that_rows_store_anew_need_not_be_filled() -> None:
+    """One value to a row, and every element of a row."""
+    problem = filled_first()
+    found = written(problem, "lanes", "vector", "fills")
+    assert [note.split(":")[0] for note in found.notes] == [
+        "fill_floats is left out",
+        "fill_bytes is left out",
+    ]
+    assert [launch.entry for launch in template_of(problem, "lanes", "fills").launches] == [
+        "absmax_of_rows",
+        "codes_of_rows",
+    ]
+
+
+def test_what_lies_behind_the_rows_stays_filled() -> None:
+    problem = filled_first(count="rows + 1", elements="rows * d + 4")
+    why = dict(written(problem, "lanes", "fills").refused)["fills"]
+    assert "not proved that absmax_of_rows stores every element of it" in why
+    assert "not proved that codes_of_rows stores every element of it" in why
+    half = filled_first(elements="rows * (d // 2)")  # less is filled than is stored, which is not looked at
+    assert len(template_of(half, "lanes", "fills").launches) == 3

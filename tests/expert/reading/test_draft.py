@@ -67,6 +67,13 @@ class TestProblem:
         uncommented = tomllib.loads(made.replace("# values", "values"))
         assert arguments(uncommented)["x"]["values"] == "normal"
 
+    def test_how_to_promise_alignment_stands_beside_each_array_of_a_gpu_kernel(self) -> None:
+        made = draft(SAXPY)[1].files["problem.toml"]
+        assert made.count("\n# align = 16") == 2
+        promised = arguments(tomllib.loads(made.replace("# align", "align")))
+        assert {name for name, table in promised.items() if "align" in table} == {"x", "y"}
+        assert "align" not in draft(VECTOR_ADD, "opencl")[1].files["problem.toml"]
+
     def test_opencl(self) -> None:
         problem, made = draft(VECTOR_ADD, "opencl")
         assert set(made.files) == {"problem.toml", "reference.py"}

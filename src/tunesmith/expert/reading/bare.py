@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 
 from tunesmith.csource.binding import bind
 from tunesmith.csource.fold import int_value
@@ -77,9 +77,10 @@ class BareKernel:
 
     @property
     def host_grid(self) -> tuple[str, ...]:
-        """As the file's first launch writes it."""
+        """As the file's first launch writes it; by the kernel's own name where the host passes the same."""
         sites = launches_of(self.kernel, self.source)
-        return sites[0].grid if sites else ()
+        own = [text if text in _integers(self.arguments) else "" for text in self.launch.grid]
+        return tuple(said or text for text, said in zip_longest(sites[0].grid, own)) if sites else ()
 
 
 @dataclass(frozen=True)

@@ -252,6 +252,8 @@ def _argument_table(
         yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
     elif shape is not None and shape.align is not None and argument.role != "local":
         yield f"align = {shape.align}" + _comment("bytes of its widest access")
+    elif argument.role != "local" and language != "opencl":
+        yield "# align = 16" + _comment("if so: what is not promised is not loaded in vectors")
     main = _main_output(arguments)
     if argument.may_be_output and main in TOLERANCES and argument.element != main:
         yield from _tolerances(argument.element)
