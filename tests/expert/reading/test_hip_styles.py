@@ -1,4 +1,4 @@
-"""HIP as it is published: its own names for threads, hipCUB, helpers told apart by their template arguments."""
+"""HIP as it is published: its names for threads, hipCUB, helpers told apart by template arguments."""
 
 from __future__ import annotations
 
