@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tests.csource.reading import source_of
+from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.parse import read_source_tree
-from tunesmith.csource.printing import print_function
-from tunesmith.csource.specialise import BoundKernel, bind, split_entry
+from tunesmith.csource.printing import print_function, print_statements
+from tunesmith.csource.specialise import split_entry
 
 _TEMPLATE = """
 #define WARP 32
@@ -179,3 +180,83 @@ def test_a_local_type_of_a_library_is_written_out():
     assert "typename cub::BlockReduce<float, 8>::TempStorage temp;" in bound
     assert "p[0] = cub::BlockReduce<float, 8>(temp).Sum(p[1]);" in bound
     assert "int count = 8;" in bound
+
+
+@pytest.mark.parametrize(
+    ("enum", "entry"),
+    [
+        ("enum Mode { SLOW, FAST = 3 };", "k<FAST>"),
+        ("typedef enum Mode { SLOW = 1, MEDIUM, FAST } Mode;", "k<FAST>"),
+        ("namespace of { enum class Mode : int { SLOW = 1 << 1, FAST }; } using of::Mode;",
+         "k<of::Mode::FAST>"),
+    ],
+)  # fmt: skip
+def test_enumerators_as_template_arguments(enum: str, entry: str):
+    text = f"{enum}\ntemplate <Mode mode> __global__ void k(int *p) {{ if (mode > 2) p[0] = (int)mode; }}"
+    found = bind(read_source_tree(text, "cuda"), entry)
+    assert isinstance(found, BoundKernel), found
+    assert "if" not in print_statements(found.function.body)
+
+
+_WRITTEN = """
+template <typename T, int N = 4> __global__ void k(T *p) { p[0] = N; }
+template <> __global__ void k<float>(float *p) { p[0] = 1.0f; }
+template <> __global__ void k<__half, 2 + 6>(__half *p) { p[0] = 2.0f; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ("k<int>", "4"), ("k<float>", "1.0f"), ("k<float, 4>", "1.0f"), ("k<float, 8>", "8"),
+        ("k<__half>", "4"), ("k<__half, 8>", "2.0f"),
+    ],
+)  # fmt: skip
+def test_what_is_written_for_some_arguments_goes_before_the_template(entry: str, value: str):
+    found = bind(read_source_tree(_WRITTEN, "cuda"), entry)
+    assert isinstance(found, BoundKernel)
+    assert print_statements(found.function.body) == f"p[0] = {value};\n"
+
+
+def test_what_is_written_for_arguments_of_a_declared_template():
+    text = _WRITTEN.replace("{ p[0] = N; }", ";")
+    found = bind(read_source_tree(text, "cuda"), "k<float>")
+    assert isinstance(found, BoundKernel)
+    assert print_statements(found.function.body) == "p[0] = 1.0f;\n"
+    assert isinstance(bind(read_source_tree(text, "cuda"), "k<int>"), str)
+
+
+_SWITCH = """
+template <int MODE> __global__ void k(int *p) {
+  switch (MODE) {
+    case 1:
+    case 2: p[0] = 12; break;
+    case 3: { p[0] = 3; if (p[1]) return; for (int i = 0; i < 2; ++i) { if (p[i]) break; } break; }
+    default: p[0] = 0;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("mode", "value"), [("1", "12"), ("2", "12"), ("3", "3"), ("7", "0")])
+def test_a_switch_that_a_template_argument_decides(mode: str, value: str):
+    found = bind(read_source_tree(_SWITCH, "cuda"), f"k<{mode}>")
+    assert isinstance(found, BoundKernel)
+    text = print_statements(found.function.body)
+    assert text.strip(" {\n").startswith(f"p[0] = {value};")
+    assert "switch" not in text
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("p[0] = 12; break;", "p[0] = 12;"),  # goes on into the next case
+        ("p[0] = 12; break;", "if (p[1]) break; p[0] = 12; break;"),
+        ("switch (MODE)", "switch (p[0])"),
+        ("default: p[0] = 0;", "default: p[0] = 0; case 4: p[0] = 4;"),
+    ],
+)
+def test_a_switch_that_stays_text(other: tuple[str, str]):
+    found = bind(read_source_tree(_SWITCH.replace(*other), "cuda"), "k<3>")
+    assert isinstance(found, BoundKernel)
+    assert "switch" in print_statements(found.function.body)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from tests.csource.corpus import EXAMPLES, Example
+from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.callees import own_functions
 from tunesmith.csource.inline import inline, side_effect
 from tunesmith.csource.nodes import Function, Opaque, Source
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function
-from tunesmith.csource.specialise import BoundKernel, bind
 from tunesmith.csource.walk import calls_in, expressions_in
 
 _ALL = pytest.mark.parametrize("example", EXAMPLES, ids=str)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.csource.reading import helpers_needed, source_of
+from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.inline import Inlined, inline
 from tunesmith.csource.printing import print_statements
-from tunesmith.csource.specialise import BoundKernel, bind
 
 
 def _inlined(helpers: str, body: str, parameters: str = "float *p, const float *q, int n") -> Inlined:
@@ -223,6 +223,163 @@ def test_what_is_written_for_one_type_goes_before_the_template(type_: str, value
     assert deduced == written == f"p[0] = {value};\n"
 
 
+_DECLARED = """
+enum class Way { PLAIN, TWICE = 4, THRICE };
+template <int Bytes, Way way = Way::PLAIN> __device__ void put(void *to, float x);
+template <> __device__ void put<4>(void *to, float x) { ((float *)to)[0] = x; }
+template <> __device__ void put<8>(void *to, float x) { ((double *)to)[0] = x; }
+template <> __device__ void put<4, Way::THRICE>(void *to, float x) { ((float *)to)[0] = 3 * x; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "value"),
+    [
+        ("put<4>(p, 2.0f);", "2.0f"),
+        ("put<2 * 2>(p, 2.0f);", "2.0f"),
+        ("put<4, Way::PLAIN>(p, 2.0f);", "2.0f"),
+        ("put<4, Way::THRICE>(p, 2.0f);", "3 * 2.0f"),
+    ],
+)
+def test_what_a_declared_template_is_written_for(call: str, value: str):
+    assert _text(_DECLARED, call).endswith(f"((float *)to)[0] = {value};\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "call"),
+    [
+        ("", "put<16>(p, 2.0f);"),
+        ("", "put<4, Way::TWICE>(p, 2.0f);"),
+        ("template <int Bytes> __device__ void put(float *to, float x);", "put<4>(p, 2.0f);"),
+    ],
+)
+def test_what_is_written_for_other_arguments_is_not_taken(more: str, call: str):
+    found = _inlined(_DECLARED + more, call)
+
+    assert "which put is called cannot be told from its arguments" in " ".join(found.notes)
+
+
+_SUMS = """
+template <int width = 32> __device__ float lanes(float x) { return __shfl_xor_sync(~0u, x, width / 2); }
+template <int width = 32> __device__ int lanes(int x) { return __shfl_xor_sync(~0u, x, width / 4); }
+"""
+
+
+def test_templates_are_distinguished_by_types_that_hang_on_no_argument():
+    assert _text(_SUMS, "p[0] = lanes<16>(q[0]);") == "p[0] = __shfl_xor_sync(~0u, q[0], 8);\n"
+    assert _text(_SUMS, "p[0] = lanes(n);") == "p[0] = __shfl_xor_sync(~0u, n, 8);\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "call"),
+    [
+        ("", "unsigned int k = n; p[0] = lanes(k);"),
+        ("template <typename T> __device__ T lanes(T x) { return __shfl_xor_sync(~0u, x, 1); }",
+         "p[0] = lanes(q[0]);"),
+    ],
+)  # fmt: skip
+def test_templates_that_the_language_would_weigh_are_not_told_apart(more: str, call: str):
+    found = _inlined(_SUMS + more, call)
+
+    assert "which lanes is called cannot be told from its arguments" in " ".join(found.notes)
+
+
+def test_a_default_before_an_argument_that_is_deduced():
+    helper = """
+    template <int way, int width = 2 * way, typename T> __device__ T sum(T x) {
+      return __shfl_xor_sync(~0u, x, width);
+    }
+    """
+
+    assert _text(helper, "p[0] = sum<4>(q[0]);") == "p[0] = __shfl_xor_sync(~0u, q[0], 8);\n"
+
+
+def test_arguments_that_only_the_declaration_names():
+    helper = "__device__ void f(float *p, int a = 1, float b = 2.0f) { p[a] = b; }"
+
+    assert _text(helper, "f(p); f(p, n);") == "p[1] = 2.0f;\np[n] = 2.0f;\n"
+
+
+def test_objects_are_called_by_their_operator():
+    helper = """
+    template <typename T> struct Sum { __device__ T operator()(T a, T b) const { return a + b; } };
+    template <typename T> struct Most { __device__ T operator()(T a, T b) const { return a < b ? b : a; } };
+    template <typename T, template <typename> class Op> __device__ void join(T *at, T x) {
+      Op<T> op;
+      at[0] = op(at[0], x);
+    }
+    """
+
+    assert _text(helper, "join<float, Sum>(p, q[0]);").endswith("p[0] = p[0] + x;\n")
+    assert "= a < x ? x : a;" in _text(helper, "join<float, Most>(p, q[0]);")
+
+
+def test_assignments_in_a_row_are_taken_one_by_one():
+    assert _text("", "float s; p[n] = s = q[0] * 2.0f;") == "float s;\ns = q[0] * 2.0f;\np[n] = s;\n"
+    assert _text("", "p[n] = n = 3;") == "p[n] = n = 3;\n"  # which n is meant?
+
+
+def test_a_cast_tells_what_auto_points_to():
+    assert "const float4 *v = (const float4 *)q;" in _text("", "auto v = (const float4 *)q; p[0] = v[0].x;")
+
+
+def test_block_loads_and_stores_are_each_threads_own():
+    body = """
+    typedef cub::BlockLoad<float, 64, 2 * 2, cub::BLOCK_LOAD_WARP_TRANSPOSE> Load;
+    typedef cub::BlockStore<float, 64, 4, cub::BLOCK_STORE_VECTORIZE> Store;
+    __shared__ union { typename Load::TempStorage load; typename Store::TempStorage store; } room;
+    float own[4];
+    Load(room.load).Load(&(q[n]), own, n + 1, 0.5f);
+    Store(room.store).Store(p, own);
+    """
+
+    assert _text("", body) == (
+        "float own[4];\nconst int valid_1 = n + 1;\n"
+        "#pragma unroll\nfor (int item_1 = 0; item_1 < 4; ++item_1)\n"
+        "    own[item_1] = threadIdx.x * 4 + item_1 < valid_1 ? q[n + (threadIdx.x * 4 + item_1)] : 0.5f;\n"
+        "#pragma unroll\nfor (int item_2 = 0; item_2 < 4; ++item_2)\n"
+        "    p[threadIdx.x * 4 + item_2] = own[item_2];\n"
+    )
+
+
+@pytest.mark.parametrize("more", ["cub::BLOCK_LOAD_STRIPED", "cub::BLOCK_LOAD_DIRECT, 2"])
+def test_block_loads_that_lie_otherwise_are_not_understood(more: str):
+    body = f"typedef cub::BlockLoad<float, 64, 4, {more}> Load;\n"
+    body += (
+        "__shared__ typename Load::TempStorage room; float own[4]; Load(room).Load(q, own); p[0] = own[0];"
+    )
+
+    assert "Load(" in _text("", body)
+
+
+def test_a_call_of_nothing_is_gone():
+    helper = "__device__ void marker(int n) {\n#if 0\n__syncthreads();\n#endif\n}"
+
+    assert _text(helper, "marker(n); p[0] = 1;") == "p[0] = 1;\n"
+
+
+def test_what_is_written_for_a_result_is_told_by_it():
+    helper = """
+    template <typename To, typename From> __device__ To to(From x) { return To(x); }
+    template <> __device__ __half to(float x) { return __float2half(x); }
+    template <> __device__ __nv_bfloat16 to(float x) { return __float2bfloat16(x); }
+    template <typename T> __device__ void put(T *at, float x) { at[0] = to<T>(x); }
+    """
+
+    assert "to<__half>" in _text(helper, "put(p, q[0]);", "__half *p, const float *q")
+
+
+def test_constants_of_one_name_in_several_namespaces():
+    helper = """
+    namespace rows { constexpr int width = 8; __device__ int wide(int i) { return i * width; } }
+    namespace tiles { constexpr int width = 4; __device__ int wide_tile(int i) { return i * width; } }
+    """
+
+    assert _text(helper, "p[rows::wide(n)] = rows::width; p[tiles::wide_tile(n)] = tiles::width;") == (
+        "p[n * 8] = 8;\np[n * 4] = 4;\n"
+    )
+
+
 def test_a_value_nobody_takes_is_left_out():
     helper = "__device__ int f(float *to) { to[0] = 1; return 0; }"
 
@@ -276,7 +433,13 @@ def test_pure_functions_stay_calls_and_are_listed_in_order():
             "f(p, unknown());",
             "which f is called cannot be told",
         ),
-        ("__device__ void f(float *p, int a = 1) { p[a] = 1; }", "f(p);", "takes 1 arguments"),
+        ("__device__ void f(float *p, int b, int a = 1) { p[a] = b; }", "f(p);", "takes 1 arguments"),
+        (
+            "__device__ void f(float *p, int a = 1) { p[a] = 1; }\n"
+            "__device__ void f(float *p, float a = 1) { p[0] = a; }",
+            "f(p);",
+            "takes 1 arguments",
+        ),
         (
             "__device__ void f(float *p) { switch (n) { case 1: return; } }",
             "f(p);",

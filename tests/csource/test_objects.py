@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.csource.reading import source_of
+from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.inline import inline
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.printing import print_statements
-from tunesmith.csource.specialise import BoundKernel, bind
 
 VEC = """
 template <typename T, int N> struct vec {

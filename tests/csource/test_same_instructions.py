@@ -11,10 +11,10 @@ from tests.csource.corpus import EXAMPLES, Example
 from tests.csource.reading import helpers_needed
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda.toolkit import header_folders
+from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.printing import print_function
-from tunesmith.csource.specialise import BoundKernel, bind
 
 _CUDA = [example for example in EXAMPLES if example.language == "cuda"]
 # Launch bounds are no part of the tree; they change how registers are given out.

@@ -12,7 +12,7 @@ from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.space.params import Config
 
 ALL = tuple(move.name for move in MOVES)
-SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "tile")
+SHARING = ("fills", "redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "tile")
 LOG2 = math.log(2)
 
 

@@ -40,6 +40,14 @@ class Assembly:
     volatile: bool = False
     clobbers_memory: bool = False
     outputs: str = ""  # the text of what it sets, with constraints
+    in_memory: bool = False  # operands that are places in memory
+
+    @property
+    def only_stores(self) -> bool:
+        """One store to global memory, and what it depends on."""
+        stores = [one for one in self.instructions if one.opcode.startswith("st.global")]
+        others = {one.stem for one in self.instructions} - {"st"}
+        return len(stores) == 1 and others <= {"setp"} and not self.in_memory
 
 
 def is_assembly(text: str) -> bool:
@@ -59,15 +67,19 @@ def read_assembly(text: str) -> Assembly:
     constraints = tuple(word for part in sections[1:3] for word in _STRING.findall(part))
     clobbers = tuple(word for part in sections[3:] for word in _STRING.findall(part))
     extended = len(sections) > 1
-    memory = "memory" in clobbers or any(set("mo") & set(word) for word in constraints)
+    in_memory = any(set("mo") & set(word) for word in constraints)
+    memory = "memory" in clobbers or in_memory
     outputs = sections[1].strip() if extended else ""
-    return Assembly(_instructions(code, extended), "volatile" in head[1], memory, outputs)
+    return Assembly(_instructions(code, extended), "volatile" in head[1], memory, outputs, in_memory)
 
 
 def instruction_lines(text: str) -> list[str]:
-    """Its instructions as they are written, where nothing but its operands is set. Raises NotAssembly."""
+    """Its instructions as they are written. Raises NotAssembly.
+
+    A store has to say that it writes memory, which is no more than a plain one does; of a load that says so,
+    and of places in memory as operands, nothing is known."""
     read = read_assembly(text)
-    if read.clobbers_memory:
+    if read.clobbers_memory and not read.only_stores:
         raise NotAssembly("it orders memory")
     head = _HEAD.match(text)
     assert head is not None, "it was read"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.callees import own_functions, resolve
+from tunesmith.csource.callees import own_functions, resolve, with_defaults
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold_statements
 from tunesmith.csource.library import uses_library, with_known_cooperation
@@ -23,6 +23,7 @@ from tunesmith.csource.types import declared_types, is_integer
 _MAX_STACK = 24
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MAX_CALLS = 2000
+EXCHANGES = frozenset(f"__shfl{way}{end}" for way in ("", "_xor", "_down", "_up") for end in ("", "_sync"))
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Inlined:
 def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None) -> Inlined:
     """Raises Unreadable; with a list of `obstacles` it takes them down there and goes on as far as it can."""
     function = with_known_cooperation(function)
+    function = replace(function, body=with_defaults(function.body, source))
     work = _Inliner(function, source)
     work.obstacles = obstacles
     function = work.function
@@ -45,6 +47,7 @@ def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, st
         result = replace(result, body=simplified(result.body))
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     result = replace(result, body=_with_integers_written(result))
+    result = replace(result, body=_one_by_one(result.body))
     work.note_other_calls(result)
     source = work.objects.source
     if work.objects.active and not work.notes:
@@ -71,7 +74,7 @@ def _without_records(function: c.Function, source: c.Source) -> c.Source:
 
 
 def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
-    """`auto i = blockIdx.x * blockDim.x` under the type that it has."""
+    """`auto i = blockIdx.x * blockDim.x`, `auto p = (float4 *)x` under the type that it has."""
     types = declared_types(function)
 
     def declared(stmt: c.Stmt) -> c.Stmt:
@@ -79,11 +82,30 @@ def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
 
     def written(declare: c.Declare) -> c.Declare:
         known = types.get(declare.name)
+        match declare:
+            case c.Declare(type=c.Type(base="auto", reference=False) as own, init=c.Cast(type=cast)):
+                if cast.pointers and own.pointers <= 1:
+                    return replace(declare, type=replace(cast, restrict=own.restrict))
         if declare.type.base != "auto" or known is None or not is_integer(known) or declare.type.reference:
             return declare
         return replace(declare, type=replace(declare.type, base=known.base))
 
     return walk.map_statements(function.body, on_stmt=declared)
+
+
+def _one_by_one(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+    """`a = b = x` as `b = x; a = b`, where b is a variable."""
+
+    def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
+        match one:
+            case c.Evaluate(expr=c.Assign("=", target, c.Assign("=", c.Name() as inner, value)) as outer) if (
+                inner.name not in walk.names_in(target)
+            ):
+                first = c.Evaluate(c.Assign("=", inner, value), line=one.line, comments=one.comments)
+                return first, c.Evaluate(replace(outer, value=inner), line=one.line)
+        return one
+
+    return walk.map_statements(body, on_stmt=stmt)
 
 
 def _as_text(node: c.Expr) -> c.Expr:
@@ -175,8 +197,42 @@ class _Inliner:
                     return (*before, *placed.body)
                 done: c.Stmt = replace(stmt, expr=replace(assign, value=placed.value))
                 return (*before, *placed.body, *self._finished(done))
+        if isinstance(stmt, c.Evaluate) and self._does_nothing(stmt.expr):
+            return ()
+        if (branches := self._as_branches(stmt)) is not None:
+            return tuple(part for one in branches for part in self._statement(one, stack, d + 1))
         done = walk.map_parts(stmt, hoisted, block)
         return (*before, *self._finished(done))
+
+    def _does_nothing(self, expr: c.Expr) -> bool:
+        """A call for its effects, of a function that has none: what is left of it under an #if."""
+        if not isinstance(expr, c.Call) or not all(is_pure(arg) for arg in expr.args):
+            return False
+        own = own_functions(expr, self._source)
+        return bool(own) and not any(f.body for f in own)
+
+    def _as_branches(self, stmt: c.Stmt) -> tuple[c.Stmt, ...] | None:
+        """`x = few ? warp_sum(x) : block_sum(x)` as a branch, where what is called has to be put in place."""
+        match stmt:
+            case c.Declare(init=c.Ternary() as choice, storage="", dims=()) if not stmt.type.reference:
+                first: tuple[c.Stmt, ...] = (replace(stmt, init=None, type=replace(stmt.type, const=False)),)
+                target: c.Expr = c.Name(stmt.name)
+            case c.Evaluate(expr=c.Assign(op="=", target=c.Name() as target, value=c.Ternary() as choice)):
+                first = ()
+            case _:
+                return None
+        ways = (choice.yes, choice.no)
+        if not all(isinstance(way, c.Call) and self._is_wanted(way) for way in ways):
+            return None
+        types = [self._result(way) for way in ways if isinstance(way, c.Call)]
+        if types[0] is None or types[0] != types[1]:
+            return None
+        put = [c.Evaluate(c.Assign("=", target, way), line=stmt.line) for way in ways]
+        return (*first, c.If(choice.condition, (put[0],), (put[1],), line=stmt.line))
+
+    def _result(self, call: c.Call) -> c.Type | None:
+        found = resolve(call, self._types, self._source)
+        return None if isinstance(found, str) or found.result.base == "auto" else found.result
 
     # -- calls inside expressions -------------------------------------------------------------------
 
@@ -247,8 +303,11 @@ class _Inliner:
         return self._counts(call)
 
     def _counts(self, call: c.Call) -> bool:
-        """Whether it means a template that is index arithmetic for these arguments."""
+        """Whether it means a template that is index arithmetic for these arguments, or joins lanes."""
         own = own_functions(call, self._source)
+        if own and any(inner.function in EXCHANGES for arg in call.args for inner in walk.calls_in(arg)):
+            joins = resolve(call, self._types, self._source)
+            return not isinstance(joins, str) and _is_expression(joins)
         if len(own) != 1 or not own[0].template or not _is_expression(own[0]):
             return False
         function = resolve(call, self._types, self._source)
@@ -291,6 +350,7 @@ class _Inliner:
         if isinstance(function, str):
             return function
         function = with_known_cooperation(function)
+        function = replace(function, body=with_defaults(function.body, self._source))
         if not self.objects.active:
             return function
         function = self.objects.instances.settled(function)

@@ -4,6 +4,7 @@
     cub::WarpReduce<float>(temp).Reduce(x, Max)   ->  __warp_total_max(x, 32)     for each warp's first
     cg::reduce(tile, x, cg::plus<float>())        ->  __tile_total_add(x, 32)     for all threads
     tile.shfl_xor(x, 1), tile.thread_rank()       ->  __shfl_xor(x, 1, 32), threadIdx.x % 32
+    cub::BlockLoad, cub::BlockStore               ->  a loop of each thread (block_copies)
 
 What is not in these tables stays as it is, and is then not understood.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.block_copies import COPY_STORAGE, SHARED_STORAGE, copied, copy_of
 from tunesmith.csource.lex import lex, split_at, squeeze
 from tunesmith.csource.parse import read_expression
 
@@ -60,6 +62,7 @@ def with_known_cooperation(function: c.Function) -> c.Function:
 class _Cooperation:
     def __init__(self, function: c.Function) -> None:
         self.known: dict[str, ThreadGroup | Reduction] = {}
+        self._copies = 0
         self._arrays = {n.name for n in walk.nodes_in(function.body) if isinstance(n, c.Declare) and n.dims}
         for parameter in function.parameters:
             self._note(parameter.name, parameter.type, None)
@@ -95,7 +98,20 @@ class _Cooperation:
     def statement(self, stmt: c.Stmt) -> c.Stmt | Iterable[c.Stmt]:
         if isinstance(stmt, c.Declare) and (stmt.name in self.known or _STORAGE.fullmatch(stmt.type.base)):
             return ()
-        return stmt
+        if isinstance(stmt, c.Declare) and COPY_STORAGE.fullmatch(stmt.type.base):
+            return ()
+        if isinstance(stmt, c.Verbatim) and SHARED_STORAGE.fullmatch(" ".join(stmt.text.split())):
+            return ()  # whoever is not understood names it still
+        match stmt:
+            case c.Evaluate(expr=c.Call(of=c.Cast(type=type_)) as call):
+                copy = copy_of(type_.base)
+            case c.Evaluate(expr=c.Call(of=c.Call(function=function, template_args=texts)) as call):
+                copy = copy_of(f"{function}<{', '.join(texts)}>")
+            case _:
+                return stmt
+        self._copies += 1
+        done = None if copy is None else copied(call, copy, self._copies, stmt.line)
+        return stmt if done is None else done
 
     def expr(self, node: c.Expr) -> c.Expr:
         match node:

@@ -367,10 +367,12 @@ class Source:
     aliases: tuple[tuple[str, str], ...] = ()  # typedef and using: name -> type
     shared: tuple[Declare, ...] = ()  # shared memory declared at file scope
     records: tuple[Record, ...] = ()  # their text is in the preamble
+    prototypes: tuple[Function, ...] = ()  # templates that are declared here, without their bodies
     operators: tuple[Function, ...] = ()  # free ones, "operator+"; their text is in the preamble
     of_records: frozenset[str] = frozenset()  # parts of the preamble: records, their methods, operators
     namespaces: frozenset[str] = frozenset()  # its own: names are read without them
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers
+    asks_toolkit: bool = False  # it was not read, since a condition asks for the toolkit's version
 
 
 MAX_DEPTH = 200  # of the tree; every walker stays far below Python's own limit with it

@@ -10,12 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.grammar import GrammarText, Known, grammar_text, known_names
+from tunesmith.csource.fold import fold, int_value
+from tunesmith.csource.grammar import GrammarText, grammar_text, known_names
 from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
+from tunesmith.csource.namespaces import (
+    with_aliases_written_out,
+    with_constants_apart,
+    without_own_namespaces,
+)
 from tunesmith.csource.parse_lambdas import LambdaReader
 from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
 from tunesmith.csource.parse_statements import KERNEL_WORDS
-from tunesmith.csource.preprocess import preprocess
+from tunesmith.csource.preprocess import HeaderAsked, Toolkit, preprocess
+from tunesmith.csource.substitution import substitute
 from tunesmith.csource.syntax import syntax_nodes, syntax_tree
 from tunesmith.csource.types import canonical, integer, of_type
 
@@ -30,21 +37,23 @@ def read_source_tree(
     language: c.Language,
     defines: Iterable[tuple[str, str]] = (),
     headers: Sequence[tuple[str, str]] = (),
+    toolkit: Toolkit = "unknown",
 ) -> c.Source:
     """`defines`: macros given to the compiler, as name and text; `headers`: the user's own, as included ->
-    text, which become part of the source. Never raises for what the text holds."""
+    text, which become part of the source; `toolkit`: whether its headers tell their version. Never raises for
+    what the text holds."""
     if len(text) + sum(len(header) for _, header in headers) > MAX_TEXT:
         return c.Source(language, (), unread=(f"the file is longer than {MAX_TEXT:,} characters",))
     try:
-        prepared = preprocess(text, language, defines, headers)
+        prepared = preprocess(text, language, defines, headers, toolkit)
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
-        return c.Source(language, (), unread=(reason,))
+        return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
     if (fault := obstacle(prepared.tokens)) is not None:
         return c.Source(language, (), unread=(fault,))
-    tokens = _with_aliases_written_out(prepared.tokens, language)
+    tokens = with_aliases_written_out(prepared.tokens, language)
     known = known_names(tokens, language)
-    tokens = _without_own_namespaces(tokens, known)
+    tokens = without_own_namespaces(with_constants_apart(tokens, known.namespaces), known.namespaces)
     place = grammar_text(tokens, language, known)
     root = syntax_tree(place.text, language)
     found = _Found()
@@ -60,10 +69,11 @@ def read_source_tree(
         tuple(found.functions),
         includes=prepared.includes,
         preamble=(*pragmas, *found.preamble),
-        constants=tuple(found.constants.items()),
+        constants=tuple(pair for pair in found.constants.items() if pair[0] not in found.doubtful),
         aliases=tuple(found.aliases.items()),
         shared=tuple(found.shared),
         records=with_outside(found.records, found.methods),
+        prototypes=tuple(found.prototypes),
         operators=tuple(found.operators),
         of_records=frozenset(found.of_records),
         namespaces=known.namespaces,
@@ -88,58 +98,6 @@ def read_type(text: str, language: c.Language = "cuda") -> c.Type:
     raise c.Unreadable(f"`{text}` is not understood as a type")
 
 
-def _with_aliases_written_out(tokens: tuple[Token, ...], language: str) -> tuple[Token, ...]:
-    """`namespace cg = cooperative_groups;` goes, and `cg::` is written as what it stands for."""
-    if language == "opencl" or not any(token.text == "namespace" for token in tokens):
-        return tokens
-    names: dict[str, list[Token]] = {}
-    kept: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        words = [token.text for token in tokens[at : at + 3]]
-        following = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if words[:1] == ["namespace"] and words[2:] == ["="]:
-            end = next((i for i in range(at, len(tokens)) if tokens[i].text == ";"), len(tokens) - 1)
-            names[words[1]] = [token for token in tokens[at + 3 : end] if token.text]
-            at = end + 1
-        elif words[0] in names and following == "::" and (not at or tokens[at - 1].text != "::"):
-            here = tokens[at]
-            written = [replace(token, line=here.line, comments=(), space="") for token in names[words[0]]]
-            kept += [replace(written[0], space=here.space, comments=here.comments), *written[1:]]
-            at += 1
-        else:
-            kept.append(tokens[at])
-            at += 1
-    return tuple(kept)
-
-
-def _without_own_namespaces(tokens: tuple[Token, ...], known: Known) -> tuple[Token, ...]:
-    """Functions are read without the file's own namespaces, so `ns::`, `using namespace ns` and `using ns::f`
-    go."""
-    if not known.namespaces:
-        return tokens
-    kept: list[Token] = []
-    at = 0
-    while at < len(tokens):
-        words = [token.text for token in tokens[at : at + 4]]
-        before = tokens[at - 1].text if at else ""
-        if words[:2] == ["using", "namespace"] and words[2] in known.namespaces and words[3:] == [";"]:
-            at += 4
-        elif words[0] == "using" and words[1] in known.namespaces and words[2:3] == ["::"]:
-            at = next((i for i in range(at, len(tokens)) if tokens[i].text == ";"), len(tokens) - 1) + 1
-        elif words[0] in known.namespaces and words[1:2] == ["::"] and before not in ("namespace", "::"):
-            space, comments = tokens[at].space, tokens[at].comments
-            kept += [
-                replace(follower, space=space, comments=(*comments, *follower.comments))
-                for follower in tokens[at + 2 : at + 3]
-            ]
-            at += 3
-        else:
-            kept.append(tokens[at])
-            at += 1
-    return tuple(kept)
-
-
 @dataclass
 class _Found:
     functions: list[c.Function] = field(default_factory=list)
@@ -148,10 +106,12 @@ class _Found:
     aliases: dict[str, str] = field(default_factory=dict)
     shared: list[c.Declare] = field(default_factory=list)
     records: list[c.Record] = field(default_factory=list)
+    prototypes: list[c.Function] = field(default_factory=list)
     operators: list[c.Function] = field(default_factory=list)
     methods: list[OutsideMethod] = field(default_factory=list)
     of_records: list[str] = field(default_factory=list)  # among the preamble
     unread: list[str] = field(default_factory=list)
+    doubtful: set[str] = field(default_factory=set)  # constants of one name with several values
 
 
 class _FileReader:
@@ -205,6 +165,9 @@ class _FileReader:
                 return  # a prototype: functions are put in order by who calls whom
         elif node.type == "alias_declaration" or node.type == "type_definition":
             self._alias(node)
+            named = node.child_by_field_name("type")
+            if named is not None and named.type == "enum_specifier":  # typedef enum mode { FAST } mode_t;
+                self._enumerators(named)
         elif node.type == "enum_specifier":
             self._enumerators(node)
         elif node.has_error:
@@ -280,7 +243,7 @@ class _FileReader:
                 return
             for part in self.reader.declaration(node, self.place.line(node)):
                 if isinstance(part, c.Declare) and part.init is not None and not part.is_array:
-                    self.found.constants[part.name] = of_type(part.init, part.type)
+                    self._constant(part.name, of_type(part.init, part.type))
         except c.Unreadable:
             return  # it stays in the preamble as text; nothing was promised about its value
 
@@ -296,20 +259,41 @@ class _FileReader:
             self.found.aliases[self.place.short(name)] = text
 
     def _enumerators(self, node: Node) -> None:
-        body = node.child_by_field_name("body")
+        """`Mode::FAST` keeps its name where it is printed; what an unscoped list has is a number besides."""
+        body, named = node.child_by_field_name("body"), node.child_by_field_name("name")
+        scoped = any(child.type in ("class", "struct") for child in node.children)
         following: int | None = 0
         for item in body.named_children if body is not None else []:
             name, value = item.child_by_field_name("name"), item.child_by_field_name("value")
             if name is None:
                 continue
             if value is not None:
-                expr = self.reader.expr(value)
-                following = expr.value if isinstance(expr, c.Number) and isinstance(expr.value, int) else None
+                following = int_value(fold(substitute(self.reader.expr(value), self.found.constants)))
             if following is not None:
-                self.found.constants[self.place.short(name)] = integer(following)
+                short = self.place.short(name)
+                if named is not None:
+                    whole = f"{self.place.short(named)}::{short}"
+                    self._constant(whole, c.Number(whole, following))
+                if not scoped:
+                    self._constant(short, integer(following))
                 following += 1
 
+    def _constant(self, name: str, value: c.Expr) -> None:
+        """Two constants of one name, in namespaces that are read as one, are told by nobody."""
+        if self.found.constants.setdefault(name, value) != value:
+            self.found.doubtful.add(name)
+
     # -- functions ----------------------------------------------------------------------------------
+
+    def _prototype(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> None:
+        """What is written for some of its arguments may stand elsewhere: `template <> f<16>(...) {...}`."""
+        declarators = node.children_by_field_name("declarator")
+        if len(declarators) == 1 and not node.has_error:
+            try:
+                found = self.reader.function(node, template, set(), "")
+            except c.Unreadable:
+                return  # no function, or one that nothing here can be chosen by
+            self.found.prototypes += [found] if found is not None else []
 
     def _function_or_template(self, node: Node) -> None:
         inner = node
@@ -321,6 +305,8 @@ class _FileReader:
             if inner.type != "function_definition":
                 if inner.type in RECORDS and not inner.has_error:
                     self._record(inner, template)
+                elif inner.type == "declaration" and template:
+                    self._prototype(inner, template)
                 self._other(node)
                 return
             start, end = self._token_range(node)

@@ -4,9 +4,11 @@
                                         ->  y = __shfl_xor_sync(mask, x, d)
     asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), ... : "l"(p))
                                         ->  v = *(const uint4 *)p
+    asm("{ .reg .pred p; setp.ne.b32 p, %2, 0; mov.b32 %0, 0; @p ld.global.u32 %0, [%1]; }" : ...)
+                                        ->  v = 0; if (ok) v = *(const unsigned *)p
     asm("griddepcontrol.wait;")         ->  cudaGridDependencySynchronize()
 
-One instruction to a statement, every operand accounted for; all else stays text.
+One access to a statement, every operand accounted for; all else stays text.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.assembly import NotAssembly, instruction_lines
 from tunesmith.csource.types import vector_parts
 
@@ -27,6 +30,10 @@ _HINTS = r"(?:\.(?:nc|ca|cg|cs|lu|cv|wb|wt|relaxed|weak|gpu|L1::\w+|L2::\w+))*"
 _ACCESS = re.compile(rf"(ld|st)\.global({_HINTS})(?:\.v([24]))?\.([busf])(8|16|32|64) (.*)")
 _LOAD = re.compile(r"(?:\{(?P<several>[^{}]*)\}|(?P<one>%\d+)), ?\[(?P<at>%\d+)(?: ?\+ ?(?P<plus>\d+))?\]")
 _STORE = re.compile(r"\[(?P<at>%\d+)(?: ?\+ ?(?P<plus>\d+))?\], ?(?:\{(?P<several>[^{}]*)\}|(?P<one>%\d+))")
+_PREDICATE = re.compile(r"\.reg ?\.pred %?(\w+)")
+_TEST = re.compile(r"setp\.ne\.[bsu](?:32|64) %?(\w+), ?(%\d+), ?0")
+_ZERO = re.compile(r"mov\.[busf](?:16|32|64) (%\d+), ?0(?:x0+)?")
+_UNDER = re.compile(r"@%?(\w+) (.*)")
 _DEPENDENT = re.compile(
     r'asm(?: volatile)? ?\( ?"griddepcontrol\.(wait|launch_dependents);? ?"(?: ?: ?: ?: ?"memory")? ?\) ?;?'
 )
@@ -64,12 +71,74 @@ def as_statements(
         lines = instruction_lines(text)
     except NotAssembly:
         return None
-    if len(lines) != 1 or any(not output.constraint.startswith("=") for output in outputs):
+    if any(not output.constraint.startswith("=") for output in outputs):
         return None
     operands = (*outputs, *inputs)
-    if (found := _SHUFFLE.fullmatch(lines[0])) is not None:
+    if len(lines) > 1:
+        return _guarded(lines, outputs, operands, types, line)
+    return _one(lines[0], outputs, operands, types, line)
+
+
+def _guarded(
+    lines: Sequence[str],
+    outputs: Sequence[AsmOperand],
+    operands: Sequence[AsmOperand],
+    types: Mapping[str, c.Type],
+    line: int,
+) -> tuple[c.Stmt, ...] | None:
+    """An access under a predicate: what a load leaves out is zero."""
+    declared, tested = _PREDICATE.fullmatch(lines[0]), _TEST.fullmatch(lines[1])
+    access = _UNDER.fullmatch(lines[-1])
+    if (
+        declared is None
+        or tested is None
+        or access is None
+        or len({m[1] for m in (declared, tested, access)}) != 1
+    ):
+        return None
+    test = _operand(tested[2], operands)
+    zeros = [_ZERO.fullmatch(one) for one in lines[2:-1]]
+    if test is None or test.constraint not in ("r", "l") or any(zero is None for zero in zeros):
+        return None
+    named = [zero[1] for zero in zeros if zero is not None]
+    if sorted(named) != sorted(f"%{at}" for at in range(len(outputs))):
+        return None
+    inside = _one(access[2], outputs, operands, types, line)
+    set_here = {walk.root(output.value)[0] for output in outputs}
+    read_there = [operand.value for operand in operands[len(outputs) :]]
+    if inside is None or any(walk.names_in(value) & set_here for value in read_there):
+        return None
+    zero = c.Number("0", 0)
+    before = tuple(c.Evaluate(c.Assign("=", out.value, zero), line=line) for out in outputs)
+    whole = _only_target(inside)
+    if len(outputs) > 1 and whole is not None:
+        before = (c.Evaluate(c.Assign("=", whole, _zeros(outputs)), line=line),)
+    return (*before, c.If(c.Binary("!=", test.value, zero), inside, line=line))
+
+
+def _only_target(stmts: tuple[c.Stmt, ...]) -> c.Expr | None:
+    match stmts:
+        case (c.Evaluate(expr=c.Assign(target=target)),):
+            return target
+    return None
+
+
+def _zeros(outputs: Sequence[AsmOperand]) -> c.Expr:
+    register = _REGISTERS[outputs[0].constraint.lstrip("=")][0]
+    zero = c.Number("0.0f", 0.0) if register == "float" else c.Number("0", 0)
+    return c.Call(f"make_{_vector(register, len(outputs))}", tuple(zero for _ in outputs))
+
+
+def _one(
+    text: str,
+    outputs: Sequence[AsmOperand],
+    operands: Sequence[AsmOperand],
+    types: Mapping[str, c.Type],
+    line: int,
+) -> tuple[c.Stmt, ...] | None:
+    if (found := _SHUFFLE.fullmatch(text)) is not None:
         return _shuffled(found[1], found[2], operands, len(outputs), line)
-    found = _ACCESS.fullmatch(lines[0])
+    found = _ACCESS.fullmatch(text)
     if found is None or ".relaxed" in found[2] or ".cv" in found[2]:
         return None
     width, kind, bits = int(found[3] or 1), found[4], int(found[5])

@@ -335,8 +335,9 @@ class ExpressionReader(TypeReader):
         if name.type not in ("identifier", "primitive_type"):
             return self.opaque(node)
         whole = self.qualified(function)
-        if whole in self.variables or not whole.endswith(list_text):
-            return self.opaque(node)
+        if whole in self.variables or not whole.endswith(list_text):  # an object, if it is one
+            is_plain = list_text or self.language == "opencl" or self.variables[whole].base == "auto"
+            return self.opaque(node) if is_plain else c.Call("operator()", args, (), c.Name(whole))
         whole = whole.removesuffix(list_text) if template_args else whole
         if "<" in whole:  # std::numeric_limits<float>::max(), Traits<T>::convert<U>(x)
             return c.Call(whole, args, template_args)

@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
+from tunesmith.csource.effects import is_pure
 from tunesmith.csource.lex import read_number
 from tunesmith.csource.parse_assembly import AsmOperand, as_statements
 from tunesmith.csource.parse_expressions import Declarator, ExpressionReader, Specifiers, plain_value
+from tunesmith.csource.switches import leaves_switch, without_break
 from tunesmith.csource.types import canonical, integer
 from tunesmith.csource.walk import commented, statements_in
 
@@ -19,6 +22,8 @@ _NOTHING = frozenset({"comment", "preproc_call", ";", "static_assert_declaration
 
 
 class StatementReader(ExpressionReader):
+    template: frozenset[str] = frozenset()  # names of the template's parameters, of the function at hand
+
     def block(self, node: Node | None, depth: int = 0) -> tuple[c.Stmt, ...]:
         """The statements of `{ ... }`, or of the single statement that stands for them."""
         if node is None:
@@ -59,6 +64,9 @@ class StatementReader(ExpressionReader):
                 body = self.block(node.child_by_field_name("body"), d)
                 test = self.expr(condition)
                 return (_once(c.While(test, body, node.type == "do_statement", line=line)),)
+            case "switch_statement":
+                found = self._switch(node, line, d)
+                return (self._verbatim(node, line),) if found is None else found
             case "return_statement":
                 value = next(iter(parts_of(node)), None)
                 return (c.Return(None if value is None else self.expr(value), line=line),)
@@ -69,6 +77,44 @@ class StatementReader(ExpressionReader):
             case kind if kind in _NOTHING:
                 return ()
         return (self._verbatim(node, line),)
+
+    def _switch(self, node: Node, line: int, d: int) -> tuple[c.Stmt, ...] | None:
+        """One that a template argument decides, as branches; None where a case goes on into the next one."""
+        condition, body = node.child_by_field_name("condition"), node.child_by_field_name("body")
+        cases = parts_of(body)
+        if _declares(condition) or any(case.type != "case_statement" for case in cases):
+            return None
+        asked = self.expr(condition)
+        names = walk.names_in(asked)
+        if not names or not names <= self.template or not is_pure(asked):
+            return None
+        ways: list[tuple[c.Expr | None, tuple[c.Stmt, ...]]] = []
+        labels: list[c.Expr] = []
+        is_default = False
+        for case in cases:
+            label = case.child_by_field_name("value")
+            is_default = is_default or label is None
+            labels += [] if label is None else [self.expr(label)]
+            inside = [part for part in parts_of(case) if part != label]
+            if not inside and case != cases[-1]:
+                continue  # with the next one
+            stmts = tuple(stmt for part in inside for stmt in self.statement(part, d))
+            ended = without_break(stmts)
+            stmts = stmts if ended is None and case == cases[-1] else ended if ended is not None else ()
+            if (ended is None and case != cases[-1]) or leaves_switch(stmts):
+                return None
+            test: c.Expr | None = None
+            for value in labels:
+                one = c.Binary("==", asked, value)
+                test = one if test is None else c.Binary("||", test, one)
+            if is_default and case != cases[-1]:
+                return None
+            ways.append((None if is_default else test, stmts))
+            labels, is_default = [], False
+        done: tuple[c.Stmt, ...] = ()
+        for choice, stmts in reversed(ways):
+            done = stmts if choice is None else (c.If(choice, stmts, done, line=line),)
+        return (c.Scope(done, line=line),)
 
     def _verbatim(self, node: Node, line: int) -> c.Verbatim:
         return c.Verbatim(self.place.written(node), self.place.names(node), line=line)
@@ -294,6 +340,7 @@ class FunctionReader(StatementReader):
         if name.type not in ("identifier", "field_identifier", *known):
             raise self.place.trouble(name, "", " is a form of function that is not understood")
         self.pointers, self.variables = set(), {}
+        self.template = frozenset(parameter.name for parameter in template)
         parameters = self._parameters(declarator.child_by_field_name("parameters"))
         return c.Function(
             self.place.short(name).replace(" ", ""),
@@ -354,6 +401,14 @@ class FunctionReader(StatementReader):
                     names = [n for n in child.named_children if n.type == "type_identifier" and n != default]
                     name = self._text(names[0] if names else None)
                     found.append(c.TemplateParameter(name, "type", default=self._text(default)))
+                case "template_template_parameter_declaration":  # template <typename> class Op
+                    names = [n for part in child.named_children for n in part.named_children[:1]]
+                    named = (
+                        names[-1] if child.named_children[-1].type == "type_parameter_declaration" else None
+                    )
+                    if named is None or named.type != "type_identifier":
+                        raise self.place.trouble(child, "the template parameter ", " is not understood")
+                    found.append(c.TemplateParameter(self._text(named), "type"))
                 case "parameter_declaration" | "optional_parameter_declaration":
                     declared = self.declared(child)
                     value = self._text(child.child_by_field_name("default_value"))

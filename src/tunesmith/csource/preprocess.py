@@ -3,16 +3,15 @@ numbers kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tunesmith.csource.conditions import ConditionReader
 from tunesmith.csource.lex import Token, first_word, lex
+from tunesmith.csource.macros import MOST_NESTING, MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.types import BY_HEADER
-
-_MAX_TOKENS = 150_000  # of all expansions together: a few lines of nested macros can ask for billions
-_MAX_NESTING = 60
 
 _PREDEFINED: dict[str, tuple[tuple[str, str], ...]] = {
     "cuda": (
@@ -35,14 +34,11 @@ _OF_HEADERS = frozenset({"CUDART_VERSION", "CUDA_VERSION"})  # which of the tool
 _VERSIONS = ((12, 0), (12, 4), (12, 8), (12, 9), (13, 0), (13, 1), (13, 4), (14, 0))
 
 
-@dataclass(frozen=True)
-class Macro:
-    """`parameters` None: an object-like macro."""
+Toolkit = Literal["unknown", "absent", "there"]
 
-    name: str
-    parameters: tuple[str, ...] | None
-    body: tuple[Token, ...]
-    variadic: bool = False
+
+class HeaderAsked(Unreadable):
+    """A condition that only the toolkit's headers can answer."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +51,16 @@ class Preprocessed:
 
 
 def preprocess(
-    text: str, language: str, defines: Iterable[tuple[str, str]] = (), headers: Iterable[tuple[str, str]] = ()
+    text: str,
+    language: str,
+    defines: Iterable[tuple[str, str]] = (),
+    headers: Iterable[tuple[str, str]] = (),
+    toolkit: Toolkit = "unknown",
 ) -> Preprocessed:
     """Unknown identifiers in an #if count as 0, as the language says. `headers`: the user's own, as included
-    -> text; they are put in place, on the line that includes them."""
-    work = _Preprocessor(language != "opencl", dict(headers))  # OpenCL includes nothing of the standard
+    -> text; they are put in place, on the line that includes them. `toolkit`: whether its headers are there
+    to tell their version; where nobody knows, a condition on it is refused."""
+    work = _Preprocessor(language != "opencl", dict(headers), toolkit)  # OpenCL includes nothing of it
     for name, value in _PREDEFINED.get(language, ()):
         work.define(f"{name} {value}", 0)
     work.note_versions()
@@ -80,31 +81,11 @@ class _ConditionalPart:
     taken: bool  # some branch was on already, or the whole of it is inside text that is off
 
 
-def read_macro(rest: str, line: int = 1) -> Macro | str:
-    """What stands behind `#define`, or what is wrong with it."""
-    tokens = lex(rest, line)
-    if not tokens or tokens[0].kind != "word":
-        return "a #define without a name"
-    name, parameters, variadic, start = tokens[0].text, None, False, 1
-    if len(tokens) > 1 and tokens[1].text == "(" and not tokens[1].space:
-        end = next((at for at, token in enumerate(tokens) if token.text == ")"), None)
-        if end is None:
-            return f"the parameters of the macro {name} have no end"
-        listed = [token.text for token in tokens[2:end] if token.text != ","]
-        variadic = listed[-1:] == ["..."]
-        parameters = tuple(listed[:-1] if variadic else listed)
-        start = end + 1
-    return Macro(name, parameters, tuple(tokens[start:]), variadic)
-
-
-def expanded(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> list[Token]:
-    """Raises Unreadable where a macro's call is not one."""
-    return _Expansion(macros, _MAX_TOKENS).expand(list(tokens), frozenset(), 0)
-
-
 class _Preprocessor:
-    def __init__(self, knows_headers: bool, headers: Mapping[str, str] | None = None) -> None:
-        self._knows_headers = knows_headers
+    def __init__(
+        self, knows_headers: bool, headers: Mapping[str, str] | None = None, toolkit: Toolkit = "unknown"
+    ) -> None:
+        self._knows_headers, self._toolkit = knows_headers, toolkit
         self._headers = headers or {}
         self._inside: list[str] = []  # headers that are being read, the innermost last
         self._once: set[str] = set()
@@ -137,7 +118,7 @@ class _Preprocessor:
     def flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         if any(token.kind == "word" and token.text in self._macros for token in waiting):
-            waiting = _Expansion(self._macros, _MAX_TOKENS - len(self.done)).expand(waiting, frozenset(), 0)
+            waiting = Expansion(self._macros, MOST_TOKENS - len(self.done)).expand(waiting, frozenset(), 0)
         self.done.extend(_pragmas(waiting))
 
     def _directive(self, word: str, rest: str, token: Token) -> None:
@@ -151,7 +132,7 @@ class _Preprocessor:
                 return
             self.includes.append(rest)
             for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():
-                if self._knows_headers and name not in self._macros:
+                if self._knows_headers and name.partition("(")[0] not in self._macros:
                     self.define(f"{name} {value}", token.line)
         elif word == "pragma":
             if rest != "once":
@@ -164,7 +145,7 @@ class _Preprocessor:
     def _include(self, name: str, line: int) -> None:
         if name in self._once:
             return
-        if len(self._inside) > _MAX_NESTING:
+        if len(self._inside) > MOST_NESTING:
             raise Unreadable(f'"{name}" is included by what it includes', line)
         self._inside.append(name)
         outside = [*map(id, self.open_conditions)]
@@ -200,13 +181,14 @@ class _Preprocessor:
             condition.on = condition.taken = word == "else" or self._holds("if", rest, line)
 
     def _holds(self, word: str, rest: str, line: int) -> bool:
-        if self._own_versions:
+        if self._own_versions and self._toolkit == "unknown":
             for token in lex(rest, line):
                 if token.text in _OF_HEADERS and token.text not in self._macros:
-                    raise Unreadable(f"#{word} {rest[:60]} depends on what a header defines", line)
+                    raise HeaderAsked(f"#{word} {rest[:60]} depends on what a header defines", line)
+        there = _OF_HEADERS if self._own_versions and self._toolkit == "there" else frozenset[str]()
         if word != "if":
-            return (first_word(rest)[0] in self._macros) == (word == "ifdef")
-        tokens = _decided_defined(lex(rest, line), self._macros)
+            return (first_word(rest)[0] in {*self._macros, *there}) == (word == "ifdef")
+        tokens = _decided_defined(lex(rest, line), {*self._macros, *there})
         try:
             found = {self._value(tokens, macros) for macros in self._versions()}
         except Unreadable as trouble:
@@ -217,7 +199,7 @@ class _Preprocessor:
         return found.pop()
 
     def _value(self, tokens: list[Token], macros: Mapping[str, Macro]) -> bool:
-        return ConditionReader(_Expansion(macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
+        return ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
 
     def _versions(self) -> Iterator[Mapping[str, Macro]]:
         """The macros as each version of the compiler has them, unless the text defines these itself."""
@@ -227,7 +209,15 @@ class _Preprocessor:
         for major, minor in _VERSIONS:
             named = zip(self._own_versions, (major, minor, 0), strict=True)
             found = {name: read_macro(f"{name} {value}") for name, value in named}
-            yield {**self._macros, **{name: m for name, m in found.items() if isinstance(m, Macro)}}
+            if self._toolkit == "there":
+                version = {name: read_macro(f"{name} {major * 1000 + minor * 10}") for name in _OF_HEADERS}
+                found = {**version, **found}
+            known = {name: m for name, m in found.items() if isinstance(m, Macro)}
+            yield {
+                **{name: m for name, m in known.items() if name in _OF_HEADERS},
+                **self._macros,
+                **{name: m for name, m in known.items() if name not in _OF_HEADERS},
+            }
 
 
 def _pragmas(tokens: list[Token]) -> list[Token]:
@@ -248,7 +238,7 @@ def _pragmas(tokens: list[Token]) -> list[Token]:
 
 
 def _decided_defined(
-    tokens: list[Token], macros: Mapping[str, Macro], asks: Callable[[str], bool] = lambda _name: False
+    tokens: list[Token], macros: Collection[str], asks: Callable[[str], bool] = lambda _name: False
 ) -> list[Token]:
     """`defined X` and `defined(X)` as 1 or 0, before anything is expanded; left where `asks` says so."""
     done: list[Token] = []
@@ -269,104 +259,6 @@ def _decided_defined(
             done.append(token)
             at += 1
     return done
-
-
-class _Expansion:
-    def __init__(self, macros: Mapping[str, Macro], budget: int) -> None:
-        self._macros = macros
-        self._budget = budget
-
-    def expand(self, tokens: list[Token], hidden: frozenset[str], depth: int) -> list[Token]:
-        done: list[Token] = []
-        at = 0
-        while at < len(tokens):
-            token = tokens[at]
-            at += 1
-            macro = self._macros.get(token.text) if token.kind == "word" else None
-            if macro is None or macro.name in hidden:
-                done.append(token)
-                continue
-            if depth > _MAX_NESTING:
-                raise Unreadable(f"the macro {macro.name} is nested too deep", token.line)
-            arguments: list[list[Token]] = []
-            if macro.parameters is not None:
-                if at >= len(tokens) or tokens[at].text != "(":
-                    done.append(token)
-                    continue
-                arguments, at = _arguments(tokens, at, macro)
-            body = self._body(macro, arguments, token, hidden, depth)
-            self._budget -= len(body) + 1
-            if self._budget < 0:
-                raise Unreadable("the macros of the file expand to more text than any kernel has", token.line)
-            done.extend(self.expand(body, hidden | {macro.name}, depth + 1))
-        return done
-
-    def _body(
-        self, macro: Macro, arguments: list[list[Token]], use: Token, hidden: frozenset[str], depth: int
-    ) -> list[Token]:
-        names = macro.parameters or ()
-        given = dict(zip(names, arguments, strict=False))
-        if macro.variadic:
-            extra: list[Token] = []
-            for number, argument in enumerate(arguments[len(names) :]):
-                extra += ([Token("mark", ",", use.line)] if number else []) + argument
-            given["__VA_ARGS__"] = extra
-        done: list[Token] = []
-        body = macro.body
-        for at, token in enumerate(body):
-            pasted = (at and body[at - 1].text == "##") or (at + 1 < len(body) and body[at + 1].text == "##")
-            if token.text == "##":
-                continue
-            if token.text == "#" and macro.parameters is not None:
-                continue
-            if at and body[at - 1].text == "#" and macro.parameters is not None and token.text in given:
-                text = "".join(part.space + part.text for part in given[token.text]).strip()
-                new = [
-                    Token("string", '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"', use.line, " ")
-                ]
-            elif token.text in given and token.kind == "word":
-                argument = given[token.text]
-                new = argument if pasted else self.expand(argument, hidden, depth + 1)
-                self._budget -= len(new)
-            else:
-                new = [token]
-            if at and body[at - 1].text == "##" and done and new:
-                joined = lex(done[-1].text + new[0].text, use.line)
-                if len(joined) != 1:
-                    raise Unreadable(f"## in the macro {macro.name} does not make one word", use.line)
-                done[-1:] = joined
-                new = new[1:]
-            for number, part in enumerate(new):
-                spaced = part.space if number else token.space
-                done.append(replace(part, line=use.line, space=" " if spaced else "", comments=()))
-        if done:
-            done[0] = replace(done[0], space=use.space, comments=use.comments)
-        return done
-
-
-def _arguments(tokens: list[Token], at: int, macro: Macro) -> tuple[list[list[Token]], int]:
-    """The arguments of the call whose "(" is at `at`, and where what follows it begins."""
-    line = tokens[at].line
-    found: list[list[Token]] = [[]]
-    depth = 0
-    for end in range(at, len(tokens)):
-        token = tokens[end]
-        # Only parentheses protect a comma from the preprocessor.
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
-        if depth == 0:
-            if found == [[]] and not macro.parameters:
-                found = []
-            wanted = len(macro.parameters or ())
-            if len(found) < wanted or (len(found) > wanted and not macro.variadic):
-                raise Unreadable(
-                    f"the macro {macro.name} takes {wanted} arguments and got {len(found)}", line
-                )
-            return found, end + 1
-        if token.text == "," and depth == 1:
-            found.append([])
-        elif end > at:
-            found[-1].append(token)
-    raise Unreadable(f"the call of the macro {macro.name} has no end", line)
 
 
 # -- every way a compiler may read a text ---------------------------------------------------------------
@@ -428,7 +320,7 @@ class _Strict(_Preprocessor):
         if word in ("line", "error"):
             self.done.append(token)
         elif word == "pragma" and rest.startswith("unroll"):
-            count = _Expansion(self._macros, _MAX_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
+            count = Expansion(self._macros, MOST_TOKENS).expand(lex(rest[6:], token.line), frozenset(), 0)
             words = " ".join(["pragma unroll", *map(str, count)])
             self.done.append(replace(token, text=words))
         else:
@@ -437,7 +329,7 @@ class _Strict(_Preprocessor):
     def _holds(self, word: str, rest: str, line: int) -> bool:
         asked = f"defined({first_word(rest)[0]})" if word != "if" else rest
         tokens = _decided_defined(lex(asked, line), self._macros, self._asks)
-        tokens = _Expansion(self._macros, _MAX_TOKENS).expand(tokens, frozenset(), 0)
+        tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
         if any(token.kind == "word" and self._asks(token.text) for token in tokens):
             question = " ".join(map(str, tokens))
             if question not in self._decided:

@@ -162,6 +162,8 @@ class _Printer:
         if isinstance(call.of, c.Cast) and not call.of.type.is_pointer:  # Reduce(temp).Sum(x)
             type_ = print_type(call.of.type, "", self._language)
             of = f"{type_}({self.expr(call.of.value, _ASSIGN, d)})"
+        if call.function == "operator()":
+            return f"{of}({args})"
         return f"{of}.{call.function}{template}({args})"
 
     def _argument(self, arg: c.Expr, d: int) -> str:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from tunesmith.csource.conditions import ConditionReader
 from tunesmith.csource.lex import CPP, Directive, Token, directives, first_word, lex
+from tunesmith.csource.macros import Macro, expanded, read_macro
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.preprocess import Macro, expanded, read_macro
 
 _INT = 1 << 31
 

@@ -23,8 +23,6 @@ _WORD = re.compile(r"(?<![\w:])[^\W\d]\w*")
 _IS_SAME = re.compile(r"(?:std::)?is_same(?:_v\s*<(?P<v>.*)>|\s*<(?P<value>.*)>::value)")
 _SIZE_OF = re.compile(r"sizeof\s*\(?\s*(\w+(?:\[0\])?)\s*\)?")
 
-_SIZE = re.compile(r"\{\s*(\w+)\s*\}")
-
 
 @dataclass(frozen=True)
 class Meaning:
@@ -82,12 +80,18 @@ class Meaning:
             return called.function + template
         value = self.values.get(word)
         if isinstance(value, c.Number):
-            return str(value.value) if isinstance(value.value, int) else value.text
+            is_plain = isinstance(value.value, int) and not is_enumerator(value)
+            return str(value.value) if is_plain else value.text
         return word
 
 
 def _written(type_: c.Type) -> str:
     return ("const " if type_.const else "") + type_.base + "*" * type_.pointers
+
+
+def is_enumerator(value: c.Expr) -> bool:
+    """`Mode::FAST`, a number that keeps its name: the language makes no such type of a plain one."""
+    return isinstance(value, c.Number) and "::" in value.text
 
 
 def file_meaning(source: c.Source) -> Meaning:
@@ -105,10 +109,19 @@ def file_meaning(source: c.Source) -> Meaning:
     return Meaning(types, values, language)
 
 
+_QUALIFIERS = ("const", "volatile", "typename")
+
+
 def plain_type(text: str, language: str) -> c.Type:
-    words = text.replace("*", " * ").split()
-    base = " ".join(word for word in words if word not in ("const", "volatile", "*", "typename"))
-    return c.Type(canonical(base, language), words.count("*"), "const" in words, volatile="volatile" in words)
+    """`*` inside of template arguments is a product, behind them it makes a pointer."""
+    at = text.rfind(">") + 1
+    inside, behind = text[:at].split(), text[at:].replace("*", " * ").split()
+    words = [*inside, *(word for word in behind if word != "*")]
+    base = " ".join(word for word in words if word not in _QUALIFIERS)
+    given = {*inside[:2], *behind}  # const stands before the name, or behind it
+    return c.Type(
+        canonical(base, language), behind.count("*"), "const" in given, volatile="volatile" in given
+    )
 
 
 def specialise(function: c.Function, meaning: Meaning) -> c.Function:
@@ -261,63 +274,6 @@ def _local_constant(stmt: c.Declare) -> c.Expr | None:
     return init if stmt.type.base == "auto" else of_type(init, c.Type(stmt.type.base))
 
 
-@dataclass(frozen=True)
-class BoundKernel:
-    function: c.Function  # no template any more, constants folded, types of the file resolved
-    source: c.Source
-    arguments: tuple[tuple[str, str], ...]  # template parameter -> what the entry binds it to
-
-
-def bind(source: c.Source, entry: str) -> BoundKernel | str:
-    """The kernel of `name`, `ns::name<float, 128>`; a sentence where the entry cannot be followed."""
-    name, texts = split_entry(entry)
-    texts = tuple(_without_namespaces(text, source) for text in texts)
-    kernels = [function for function in source.functions if function.is_kernel and function.name == name]
-    if not kernels:
-        return _missing(source, name)
-    needed = [sum(1 for parameter in kernel.template if not parameter.default) for kernel in kernels]
-    fitting = [k for k, least in zip(kernels, needed, strict=True) if least <= len(texts) <= len(k.template)]
-    if len(fitting) != 1:
-        wanted = " or ".join(str(len(kernel.template)) for kernel in kernels)
-        if len(kernels) > 1:
-            return f"{len(kernels)} kernels are called {name}, and the entry {entry} does not say which one"
-        return (
-            f"the kernel {name} takes {wanted} template arguments, and the entry {entry} gives {len(texts)}"
-        )
-    kernel = fitting[0]
-    pairs = list(zip(kernel.template, texts, strict=False))
-    for parameter, text in pairs:
-        if "{" in text and (not _SIZE.fullmatch(text) or parameter.type is None):
-            return f"the entry {entry} computes with a size; a size alone, or a fixed argument, is needed"
-    # A size that only the call knows stays the template's own name, as one more parameter of the kernel.
-    added = tuple(c.Parameter(p.type, p.name) for p, text in pairs if "{" in text and p.type is not None)
-    named = {parameter.name for parameter in added}
-    template = tuple(parameter for parameter in kernel.template if parameter.name not in named)
-    try:
-        arguments = complete_arguments(template, tuple(t for _, t in pairs if "{" not in t), source)
-        meaning = template_meaning(template, arguments, source)
-        function = specialise(kernel, meaning)
-    except c.Unreadable as trouble:
-        return f"{name} could not be bound to its template arguments: {trouble.reason}"
-    used = walk.names_in(function.body)
-    shared = tuple(declare for declare in source.shared if declare.name in used)
-    parameters = (*function.parameters, *added)
-    function = replace(function, parameters=parameters, body=(*shared, *function.body))
-    return BoundKernel(function, source, arguments)
-
-
-def sizes_of_entry(entry: str) -> tuple[str, ...]:
-    """Names in braces that are whole template arguments, `kernel<float, {d}>`, in their order."""
-    return tuple(found[1] for text in split_entry(entry)[1] if (found := _SIZE.fullmatch(text)))
-
-
-def _without_namespaces(text: str, source: c.Source) -> str:
-    """A template argument in the words of the file, which is read without its own namespaces."""
-    for name in source.namespaces:
-        text = re.sub(rf"(?<![\w:]){re.escape(name)}::", "", text)
-    return text.removeprefix("::")
-
-
 def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
     """`ns::name<float, 128>` as ("name", ("float", "128"))."""
     head, bracket, rest = entry.strip().partition("<")
@@ -326,16 +282,6 @@ def split_entry(entry: str) -> tuple[str, tuple[str, ...]]:
         return name, ()
     inside = rest.strip().removesuffix(">")
     return name, tuple(squeeze(part) for part in split_at(",", lex(inside)) if part)
-
-
-def _missing(source: c.Source, name: str) -> str:
-    for reason in source.unread:
-        if re.search(rf"\b{re.escape(name)}\b", reason):
-            return reason
-    if not source.functions and source.unread:
-        return source.unread[0]
-    others = ", ".join(function.name for function in source.functions if function.is_kernel)
-    return f"the source has no kernel {name}" + (f"; it has {others}" if others else "")
 
 
 def complete_arguments(
@@ -371,10 +317,17 @@ def template_meaning(
         if any(own.name == function for own in source.functions):
             functions[name] = c.Call(function, (), function_args)
             continue
-        number = int_value(fold(substitute(read_expression(text, language), meaning.values)))
+        value = fold(substitute(read_expression(text, language), meaning.values))
+        number = int_value(value)
         if number is None:
             raise c.Unreadable(f"the template argument {text} for {name} is no integer that is known here")
+        if is_enumerator(value):
+            values[name] = value
+            continue
         declared = meaning.type(parameter.type or c.Type("int"))
         declared = types.get(declared.base, declared)
+        if (named := meaning.values.get(f"{declared.base}::{text}")) is not None:  # FAST of `enum Mode`
+            values[name] = named
+            continue
         values[name] = of_type(c.Number(str(number), number), declared)
     return meaning.with_template(types, values, functions)

@@ -44,6 +44,7 @@ READINGS = {
         "group<groups | each 0..group_size maxmost; let scale; once 1; each 0..group_size"),
     "published/header_norm": (
         "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
+    "published/policy_gate": ("grid", "block<ceildiv(rows * d, 4096) | each 0..256"),
     "published/union_merge": ("grid", "| each 0..tokens * heads * (head_size / 8)"),
     "published/vec_norm": (
         "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
@@ -180,6 +181,14 @@ def test_threads_that_differ_in_the_slow_index_are_noticed() -> None:
     kernel = lifted(problem_in("tests/fixtures/bad_cuda/uncoalesced"))
     assert all(a.stride == 1 for a in kernel.accesses)
     assert any("side by side along 'col'" in note for note in kernel.notes)
+
+
+def test_packs_by_a_pointer_lie_side_by_side_as_well() -> None:
+    kernel = lifted(problem_in("tests/fixtures/published/packs_of_heads"))
+    (each,) = (step for step in kernel.steps if isinstance(step, Each))
+    assert [task.name for task in kernel.tasks] == ["token", "head"]
+    assert print_expr(each.stop) == "dim / 8"
+    assert {(a.array, a.stride) for a in kernel.accesses} == {("scale", 0), ("x", 1), ("out", 1)}
 
 
 def test_extents_that_no_parameter_tells_name_the_launch() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
@@ -17,6 +19,27 @@ _ROUNDS = (
     "for (int k = 0; k < (d + blockDim.x - 1) / blockDim.x; k++) { int i = k * blockDim.x + threadIdx.x;\n"
 )
 
+_HELPERS = """
+template <typename T> __device__ T join(T a, T b) { return a + b; }
+template <> __device__ __half join(__half a, __half b) { return __hadd(a, b); }
+template <typename T> __device__ T lanes_sum(T v) {
+    for (int o = 16; o > 0; o >>= 1) v = join(v, __shfl_xor_sync(0xffffffffu, v, o, 32));
+    return v;
+}
+template <typename T> __device__ T block_sum(T v) {
+    static __shared__ T part[32];
+    v = lanes_sum<T>(v);
+    if ((threadIdx.x & 31) == 0) part[threadIdx.x >> 5] = v;
+    __syncthreads();
+    v = threadIdx.x < blockDim.x / 32.f ? part[threadIdx.x & 31] : (T)(0.0f);
+    return lanes_sum<T>(v);
+}
+__device__ float apart(float a, float b) { return a - b; }
+__device__ float lanes_worst(float v) {
+    for (int o = 16; o > 0; o >>= 1) v = apart(v, __shfl_xor_sync(0xffffffffu, v, o, 32));
+    return v;
+}
+"""
 READ = {
     "a block reduction": _SHARED + _ROW + _SUM + _CUB + "s = Reduce(temp).Sum(s);\n" + _FIRST + _PUT,
     "its operator and how many have a value": (
@@ -37,6 +60,15 @@ READ = {
     "places that are declared first and said later": (
         _ROW + "for (int i = threadIdx.x; i < d / 2; i += blockDim.x) { int low, high; low = i;\n"
         "high = i + d / 2; float a, b; a = r[low]; b = r[high]; o[low] = a - b; o[high] = a + b; }"),
+    "totals joined by a helper, in the way that suits the block": (
+        _ROW + _SUM + "const float all = blockDim.x <= 32 ? lanes_sum(s) : block_sum(s);\n"
+        + _SHARED + "if (threadIdx.x == 0) total = all; __syncthreads();\n" + _PUT),
+    "a pointer that moves in the branch that uses it": (
+        "const float *r = x; float *o = out; if (d > 4) { r += blockIdx.x * d; o = o + blockIdx.x * d;\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i]; }"),
+    "a test that every block passes, around some of its work": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = 1.0f;\n"
+        "if (blockIdx.x < rows) { for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] += r[i]; }"),
     "a lambda that takes part": (
         _ROW + "auto twice = [&](int i) { o[i] = 2.0f * r[i]; };\n"
         "for (int i = threadIdx.x; i < d; i += blockDim.x) twice(i);"),
@@ -58,6 +90,23 @@ TRAPS = {
     "a tile's total taken for the block's": (
         _ROW + _SUM + _TILE + "const float total = cooperative_groups::reduce(tile, s, "
         "cooperative_groups::plus<float>());\n" + _PUT, ""),
+    "a helper that joins something else": (
+        _ROW + _SUM + "const float all = lanes_worst(s);\n" + _SHARED
+        + "if (threadIdx.x == 0) total = all; __syncthreads();\n" + _PUT, ""),
+    "a pointer that moved in a branch before": (
+        _ROW + "if (threadIdx.x % 2 == 0) r += 1;\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i];", "the pointer 'r' moves"),
+    "a pointer that moves from turn to turn": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) { if (i > 3) r += 1; o[i] = r[0]; }",
+        "the pointer 'r' moves"),
+    "a test that not every block passes, around some of its work": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = 1.0f;\n"
+        "if (blockIdx.x < d) { for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i]; }",
+        "is within its bound, which is tested elsewhere"),
+    "a test of a number that is cut off": (
+        _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = 1.0f;\n"
+        "if (blockIdx.x < (unsigned char)rows) {\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i]; }", ""),
     "places that are said again for the next turn": (
         _ROW + "int low; low = threadIdx.x; for (int i = threadIdx.x; i < d; i += blockDim.x) {\n"
         "int next; next = low + 1; o[low] = r[i] + o[next]; low = next; }", ""),
@@ -72,10 +121,33 @@ TRAPS = {
 
 @pytest.mark.parametrize("case", READ)
 def test_read(case: str) -> None:
-    assert summary(lifted(row_problem(READ[case]))).count("each 0..d") >= 1
+    assert summary(lifted(row_problem(READ[case], before=_HELPERS))).count("each 0..d") >= 1
 
 
 @pytest.mark.parametrize("case", TRAPS)
 def test_traps(case: str) -> None:
     body, reason = TRAPS[case]
-    assert reason in refusal(row_problem(body, before="struct Mine { float a; };"))
+    assert reason in refusal(row_problem(body, before=_HELPERS + "struct Mine { float a; };"))
+
+
+_ON = "#if CUDART_VERSION >= 12000\n#define WAY 1\n#else\n#define WAY 2\n#endif\n"
+_MAP = "const int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < rows * d) out[i] = "
+_HINT = "__device__ void hint() {\n#if WAY == 1\ncudaTriggerProgrammaticLaunchCompletion();\n#endif\n}\n"
+
+
+def test_a_version_that_changes_nothing_of_the_kernel() -> None:
+    problem = row_problem(f"hint(); {_MAP} x[i];", grid=["ceildiv(rows * d, 256)"], before=_ON + _HINT)
+    assert summary(lifted(problem)) == "| each 0..rows * d"
+
+
+def test_a_version_that_changes_the_kernel() -> None:
+    problem = row_problem(f"{_MAP} x[i] * WAY;", grid=["ceildiv(rows * d, 256)"], before=_ON)
+    assert "depends on what a header defines" in refusal(problem)
+    by_nvcc = replace(problem, kernel=replace(problem.kernel, compiler="nvcc"))
+    assert summary(lifted(by_nvcc)) == "| each 0..rows * d"
+
+
+def test_a_helper_that_a_version_changes() -> None:
+    helper = "__device__ float scaled(float v) { return v * WAY; }\n"
+    problem = row_problem(f"{_MAP} scaled(x[i]);", grid=["ceildiv(rows * d, 256)"], before=_ON + helper)
+    assert "depends on what a header defines" in refusal(problem)

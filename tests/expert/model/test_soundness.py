@@ -97,10 +97,19 @@ OUT_OF_SIGHT = {
         "__device__ R made() { return R(); }",
         "made().go(x[i])", "a branch depends on the thread"),
     "a function that could not be read": (
+        "template <typename T, typename... Rest> __device__ T joined(T a, Rest... rest) {\n"
+        "    return a + __shfl_xor_sync(~0u, a, 1); }",
+        "joined(x[i], 1)", "a function could not be read"),
+    "an object that is made and called at once": (
         "template <typename T> struct Add { __device__ T operator()(T a, T b) const { return a + b; } };\n"
         "template <typename T, template <typename> class Op> __device__ T joined(T a) {\n"
         "    return Op<T>()(a, __shfl_xor_sync(~0u, a, 1)); }",
-        "joined<float, Add>(x[i])", "a function could not be read"),
+        "joined<float, Add>(x[i])", "it uses __shfl_xor_sync"),
+    "an object that is called": (
+        "template <typename T> struct Add { __device__ T operator()(T a, T b) const { return a + b; } };\n"
+        "template <typename T, template <typename> class Op> __device__ T joined(T a) {\n"
+        "    Op<T> op; return op(a, __shfl_xor_sync(~0u, a, 1)); }",
+        "joined<float, Add>(x[i])", ""),
     "a function given as a template argument": (
         "__device__ float pair(float a) { return a + __shfl_xor_sync(~0u, a, 1); }\n"
         "template <float (*F)(float)> __device__ float by(float a) { return F(a); }",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.nodes import Stmt, Type
 from tunesmith.csource.parse import read_expression, read_source_tree
-from tunesmith.csource.specialise import BoundKernel, bind
 from tunesmith.expert.model.kernel import (
     Each,
     ElementArray,

@@ -37,6 +37,8 @@ CASES = {
     "cg_softmax": (ROWS, {"rows": 5, "d": 77}, {}),
     "fp8_struct": (ROWS, {"groups": 16, "size": 48}, {"VEC": 2}),
     "header_norm": (ROWS, {"rows": 3, "d": 776}, {"LANES": 32}),
+    "packs_of_heads": (ROWS, {"tokens": 3, "heads": 2, "dim": 64}, {"LANES": 4}),
+    "policy_gate": (MAP, {"rows": 5, "d": 264}, {}),
     "union_merge": (MAP, {"tokens": 3, "heads": 2, "head_size": 40}, {}),
     "vec_operators": (MAP, {"n": 1004}, {}),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.csource.specialise import sizes_of_entry
+from tunesmith.csource.binding import sizes_of_entry
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.space.expr import parse
 

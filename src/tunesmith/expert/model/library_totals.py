@@ -57,7 +57,8 @@ def library_total(
         raise memory.refusal(f"{name} is not called by all threads, or with sizes that are not known")
     told, valid = known[0], known[-1]
     span = threads if of == "block" else told
-    if of == "block" and (valid != threads or told < threads):
+    everybody = valid == threads or (told == threads and valid > told)  # a full block asks for no more
+    if of == "block" and (not everybody or told < threads):
         raise memory.refusal(f"a total over {valid} of {threads} threads, in a block of {told}")
     if of != "block" and (len(known) > 1 or not 0 < span <= memory.warp or span & (span - 1)):
         raise memory.refusal("a total over a part of a warp that is not understood")

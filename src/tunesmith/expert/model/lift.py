@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.binding import bind
 from tunesmith.csource.fold import fold_statements, int_value
 from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
-from tunesmith.csource.specialise import bind
+from tunesmith.csource.preprocess import Toolkit
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import clash, touches
@@ -21,6 +23,7 @@ from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
+from tunesmith.expert.model.fixed_arguments import facts_of_fixed, fixed_values, given_arrays, with_decided
 from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.guarded_turns import with_guarded_turns
 from tunesmith.expert.model.kernel import (
@@ -39,9 +42,10 @@ from tunesmith.expert.model.kernel import (
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
 from tunesmith.expert.model.obstacles import other_obstacles
+from tunesmith.expert.model.passed_tests import passed_by_all
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
-from tunesmith.expert.model.sight import check_in_sight
+from tunesmith.expert.model.sight import check_in_sight, check_own_memory
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
@@ -110,24 +114,6 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
     return found
 
 
-def check_own_memory(normal: Normal) -> None:
-    """Memory is only followed in what is understood; variables of the file may only be read."""
-    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
-    own |= set(walk.declared_in(normal.body))
-    for stmt in walk.statements_in(normal.body):
-        parts: list[c.Expr | c.Stmt] = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
-        parts += [stmt] if isinstance(stmt, c.Verbatim) else []
-        for target in (target for part in parts for target in walk.writes_in(part)):
-            name = walk.root(target)[0]
-            if name is not None and name not in own:
-                raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
-        for node in (node for part in parts for node in walk.nodes_in(part)):
-            if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
-                text = " ".join(node.text.split())
-                text = text if len(text) <= 60 else text[:57] + "..."
-                raise OutOfReach.at(stmt.line, f"'{text}' is not understood")
-
-
 def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
     """What the contract promises: parameters that are multiples of something."""
     rules = {rule.name: rule.multiple_of for rule in problem.contract.sizes}
@@ -157,28 +143,97 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so."""
     problem = with_entry_sizes(problem)
     kernel = problem.kernel
-    source = read_source_tree(kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
+    given = (kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
+    source = read_source_tree(*given)
     if len(problem.launches) != 1:
         return NotReadable(
             source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"
         )
-    bound = bind(source, problem.launches[0].entry or kernel.entry)
+    if not source.asks_toolkit:
+        return _lifted(problem, source)
+    # With the toolkit's headers or without them, it has to be one kernel; nvcc has those of its runtime.
+    ways: tuple[Toolkit, ...] = ("there", "absent")
+    if kernel.compiler == "nvcc" and not re.search(
+        r"\bCUDA_VERSION\b", "".join((given[0], *dict(given[3]).values()))
+    ):
+        ways = ("there",)
+    first, *others = (_lifted(problem, read_source_tree(*given, toolkit=way)) for way in ways)
+    if isinstance(first, NotReadable) or all(_is_same(first, other) for other in others):
+        return first
+    return NotReadable(source, None, source.unread[0])
+
+
+def _is_same(one: KernelModel, other: KernelModel | NotReadable) -> bool:
+    """Whether two readings are of the same kernel, with what it calls."""
+    if isinstance(other, NotReadable):
+        return False
+    called = [_called(model.function, model.source) for model in (one, other)]
+    plain = replace(other, source=one.source, function=one.function)
+    return called[0] == called[1] and plain == one
+
+
+def _called(function: c.Function, source: c.Source) -> tuple[str, ...]:
+    """The text of all that a function calls in the file."""
+    found, pending = dict[str, str](), [function]
+    while pending:
+        for call in walk.calls_in(pending.pop().body):
+            own = [f for f in source.functions if f.name == call.function and f.text not in found]
+            found |= {f.text: f.name for f in own}
+            pending += own
+    return tuple(sorted(found))
+
+
+def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
+    bound = bind(source, problem.launches[0].entry or problem.kernel.entry)
     if isinstance(bound, str):
         return NotReadable(source, None, bound)
-    function = bound.function
+    fixed, arrays = fixed_values(problem, bound.function), given_arrays(problem, bound.function)
+    function, said = with_decided(bound.function, fixed, arrays)
+    bound = replace(bound, function=function)
     try:
         inlined = inline(function, source)
         function, source = inlined.function, inlined.source
+        function, also = with_decided(function, fixed, arrays)
         function, waits = without_waits(function, problem.launches[0].pdl)
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
-        model = _Lifting(problem, source, function, bound.arguments).kernel()
-        return replace(model, waits=waits)
+        model = _with_or_without_tests(_Lifting(problem, source, function, bound.arguments))
+        facts = facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed)
+        return replace(model, waits=waits, facts=model.facts + facts)
     except c.Unreadable as stop:
         others = other_obstacles(bound.function, bound.source, stop.reason)
         return NotReadable(source, function, stop.reason, stop.line, others)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
+
+
+def _is_one_block(reading: KernelReading, launched: geometry.LaunchedKernel) -> bool:
+    """Whether the launch is a single block, all of whose threads are the team: that is one task."""
+    one, lanes = c.Number("1", 1), reading.lanes
+    is_single = all(launched.launch.values.get(f"gridDim.{axis}") == one for axis in "xyz")
+    if reading.team != "block" or not is_single or lanes is None:
+        return False
+    return all(int_value(lanes, scenario.numbers) == scenario.threads for scenario in launched.scenarios)
+
+
+def _shares(step: Step) -> bool:
+    """Whether threads have something together, so that one team must do it."""
+    return isinstance(step, Each) and bool(step.totals)
+
+
+def _with_or_without_tests(lifting: _Lifting) -> KernelModel:
+    """Tests that every block passes may stand around some of its work: then they are left out."""
+    try:
+        return lifting.kernel()
+    except OutOfReach:
+        lifting.without_sure_tests = True
+        try:
+            model = lifting.kernel() if lifting.has_sure_tests() else None
+        except OutOfReach:
+            model = None
+        if model is None:
+            raise
+        return model
 
 
 def _in_whole_turns(step: Step, multiples: Mapping[str, int]) -> Step:
@@ -202,6 +257,14 @@ class _Lifting:
         self, problem: Problem, source: c.Source, function: c.Function, bound: tuple[tuple[str, str], ...]
     ) -> None:
         self._problem, self._source, self._function, self._bound = problem, source, function, bound
+        self.without_sure_tests = False
+
+    def has_sure_tests(self) -> bool:
+        normal, _ = self._normal()
+        self.without_sure_tests = False
+        before, _ = self._normal()
+        self.without_sure_tests = True
+        return normal.body != before.body
 
     def kernel(self) -> KernelModel:
         normal, launch = self._normal()
@@ -236,6 +299,8 @@ class _Lifting:
         steps = marked_again(whole, normal.arrays, launched.multiples)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
         tasks, steps = _counted(reading.tasks, steps, normal)
+        if not tasks and _is_one_block(reading, launched) and any(_shares(step) for step in all_steps(steps)):
+            tasks = (Task(walk.numbered("only", set(normal.types) | set(normal.ids)), c.Number("1", 1)),)
         notes = [
             f"line {step.line}: the loop stores only what an earlier loop has stored"
             for step in all_steps(steps)
@@ -273,6 +338,8 @@ class _Lifting:
         launch = launch_terms(self._problem, names)
         body = fold_statements(substitute(body, launch.single))
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
+        if self.without_sure_tests:
+            normal = replace(normal, body=passed_by_all(normal, launch))
         normal = replace(normal, functions=self._source.functions)
         check_own_memory(normal)
         check_pointers(normal, self._source)

@@ -103,6 +103,8 @@ class _Normaliser:
         }
         self._changing = walk.assigned_in(body) - _loop_names(body) - fixed
         self._ids: dict[str, Id] = {}
+        self._loops = 0  # around the statement
+        self._lost: set[str] = set()  # pointers that moved in a branch
         self._taken = set(self._types)
         for node in walk.nodes_in(body):
             if isinstance(node, c.Declare):
@@ -133,7 +135,7 @@ class _Normaliser:
             case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if (
                 name in self._types and self._types[name].is_pointer
             ):
-                if depth > 0 or op not in ("=", "+=", "-="):
+                if self._loops or op not in ("=", "+=", "-="):
                     raise OutOfReach.at(stmt.line, f"the pointer '{name}' moves")
                 moved = self.written_out(value, env, stmt.line)
                 before = env.get(name, c.Name(name))
@@ -142,13 +144,16 @@ class _Normaliser:
             case c.Evaluate():
                 return [replace(stmt, expr=self.written_out(stmt.expr, env, stmt.line))]
             case c.If() | c.For() | c.While():
-                return [
-                    walk.map_parts(
-                        stmt,
-                        lambda expr: self.written_out(expr, env, stmt.line),
-                        lambda body: self.block(body, dict(env), depth + 1),
-                    )
-                ]
+                self._loops += not isinstance(stmt, c.If)
+                done = walk.map_parts(
+                    stmt,
+                    lambda expr: self.written_out(expr, env, stmt.line),
+                    lambda body: self.block(body, dict(env), depth + 1),
+                )
+                self._loops -= not isinstance(stmt, c.If)
+                # Behind a branch nobody knows where a pointer is that moves inside of it.
+                self._lost |= {name for name in walk.assigned_in(stmt) if name in self._pointers_of(env)}
+                return [done]
             case c.Scope(body=body):
                 return list(self.block(body, env, depth))
             case c.Return(value=None) | c.Jump():
@@ -250,7 +255,13 @@ class _Normaliser:
                 return function in _INTEGER_CALLS
         return isinstance(node, c.SizeOf | c.Ternary)
 
+    def _pointers_of(self, env: Mapping[str, c.Expr]) -> frozenset[str]:
+        names = {*env, *self._pointers}
+        return frozenset(n for n in names if n in self._types and self._types[n].is_pointer)
+
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
+        for name in walk.names_in(expr) & self._lost:
+            raise OutOfReach.at(line, f"the pointer '{name}' moves")
         for name in walk.assigned_in(expr) & {*env, *self._pointers}:
             if name in self._types and self._types[name].is_pointer and not _only_addressed(expr, name):
                 raise OutOfReach.at(line, f"the pointer '{name}' moves")

@@ -199,7 +199,7 @@ def array_and_indices(expr: Expr) -> tuple[str | None, tuple[Expr, ...]]:
 
 
 _UNSET = Poison("it is not set in every thread")
-MOST_WORK = 150_000  # evaluations for one scenario
+MOST_WORK = 600_000  # evaluations for one scenario
 Span = tuple[Expr, Expr, int]  # start, stop and unit of a loop
 
 

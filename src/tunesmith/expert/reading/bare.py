@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from tunesmith.csource.binding import bind
 from tunesmith.csource.fold import int_value
 from tunesmith.csource.inline import inline
 from tunesmith.csource.nodes import Binary, Expr, Language, Name, Unreadable
 from tunesmith.csource.parse import read_source_tree
-from tunesmith.csource.specialise import bind
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import number

@@ -1,0 +1,201 @@
+"""Counts how many kernels of a folder the expert reads, vectorises and finds knobs in, and why not.
+
+    python -m benchmarks.reading FOLDER [--jobs N] [--within S] [--out FILE] [--templates DIR] [NAME…]
+
+FOLDER holds folders of problems (problem.toml and what it names); with NAME only these. Each problem is read
+in a process of its own, so that a crash of the reader, or one that takes more than S seconds, is counted like
+any other reason. Figures go to FILE (default: none), the expert's templates to DIR. Nothing is built or run.
+
+*Read*: the expert knows tasks and steps, and has written a template of its own. *Vectors*: that template has
+VEC above 1, or the kernel's accesses are 16 bytes wide already. *Knobs*: its own text has numbers to open.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.errors import TunesmithError
+from tunesmith.expert.author import ExpertAuthor, read
+from tunesmith.expert.passes import MOVES, OWN_TEXT
+from tunesmith.expert.writing.write import declared
+from tunesmith.problem import languages
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.run.ports import Declined, Refactoring, Written
+from tunesmith.session import machine
+from tunesmith.session.problems import load_problem
+
+ALONE = "--alone"  # by this word a worker knows that it is one
+SECONDS = 120.0
+_WIDE = re.compile(r"is accessed (\d+) bytes at once already")
+_WIDEST = 16  # bytes of one access
+_LINE = re.compile(r" \(line \d+\)|\blines? \d+")
+_NAME = re.compile(r"'[^']*'")
+
+
+@dataclass(frozen=True)
+class ReadingFound:
+    """What the expert makes of one kernel."""
+
+    name: str
+    read: bool = False
+    vectors: str = ""  # "VEC", "wide already", or none
+    knobs: tuple[str, ...] = ()
+    why: str = ""  # it is not read, or not written
+    why_narrow: str = ""  # it is read and has no vectors
+    why_no_knobs: str = ""
+    moves: tuple[str, ...] = ()
+    seconds: float = 0.0
+    failed: str = ""  # the reader itself: a crash, a hang, or a problem file that is refused
+
+    @property
+    def outcome(self) -> str:
+        return "failed" if self.failed else "read" if self.read else "beyond"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.parent.name for path in folder.glob("*/problem.toml"))
+
+
+# -- in the worker
+
+
+def examine(place: Path, templates: Path | None) -> ReadingFound:
+    problem, _ = load_problem(place)
+    device, author = _device(problem), ExpertAuthor()
+    model = read(problem)
+    own = author.write(Refactoring(OWN_TEXT), problem, device)
+    opened = () if isinstance(own, Declined) else tuple(name for name, _ in declared(own.text))
+    no_knobs = own.reason.partition("(knobs: ")[2] or own.reason if isinstance(own, Declined) else ""
+    if isinstance(model, str):
+        return ReadingFound(place.name, knobs=opened, why=model, why_no_knobs=no_knobs)
+    written = author.write(Refactoring(tuple(move.name for move in MOVES)), problem, device)
+    if isinstance(written, Declined) or any("beyond the expert" in note for note in written.notes):
+        said = written.reason if isinstance(written, Declined) else written.notes[0]
+        return ReadingFound(place.name, knobs=opened, why=said, why_no_knobs=no_knobs)
+    if templates is not None:
+        (templates / f"{place.name}{Path(problem.kernel.path).suffix}").write_text(written.text)
+    how, narrow = _vectors(written)
+    return ReadingFound(place.name, True, how, opened, "", narrow, no_knobs, written.moves)
+
+
+def _vectors(written: Written) -> tuple[str, str]:
+    """How wide the template's accesses can be, and else why they are not."""
+    if "vector" in written.moves:
+        return "VEC", ""
+    why = dict(written.refused).get("vector", "")
+    found = _WIDE.search(why)
+    return ("wide already", "") if found and int(found[1]) >= _WIDEST else ("", why)
+
+
+def _device(problem: Problem) -> Device:
+    assumed = languages.named(problem.kernel.language).assumed
+    if assumed is not None:
+        return assumed
+    spec = backends.backend_for(problem.kernel.language, None)
+    with machine.temporary_scratch() as scratch:
+        return machine.choose_device(machine.look(spec, scratch), None)
+
+
+# -- in the one that counts
+
+
+def examined(place: Path, within: float, templates: Path | None) -> ReadingFound:
+    """The same in a process of its own; never an exception."""
+    words = [sys.executable, "-m", "benchmarks.reading", ALONE, str(place)]
+    words += ["--templates", str(templates)] if templates is not None else []
+    before = time.perf_counter()
+    try:
+        ended = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=within
+        )
+    except subprocess.TimeoutExpired:
+        return ReadingFound(place.name, failed=f"not read after {within:g} s", seconds=within)
+    seconds = round(time.perf_counter() - before, 1)
+    if ended.returncode:
+        last = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
+        return ReadingFound(place.name, failed=last[:400], seconds=seconds)
+    told = json.loads(ended.stdout.splitlines()[-1])
+    told.update(knobs=tuple(told["knobs"]), moves=tuple(told["moves"]), seconds=seconds)
+    return ReadingFound(**told)
+
+
+def kind(reason: str) -> str:
+    """The reason without what is this kernel's own: names and lines."""
+    return " ".join(_NAME.sub("…", _LINE.sub("", reason)).split())[:110]
+
+
+def table(found: Sequence[ReadingFound]) -> list[str]:
+    width = max((len(one.name) for one in found), default=4)
+    lines = [f"{'kernel':{width}}  {'':7}  {'vectors':12}  {'knobs':>5}  {'s':>5}  why not"]
+    for one in found:
+        why = one.failed or one.why or one.why_narrow
+        knobs = len(one.knobs) or "-"
+        lines.append(
+            f"{one.name:{width}}  {one.outcome:7}  {one.vectors or '-':12}  {knobs:>5}  {one.seconds:5.1f}"
+            f"  {why}"
+        )
+    for title, reasons in (
+        ("failed", [one.failed for one in found]),
+        ("beyond", [one.why for one in found]),
+        ("no vectors", [one.why_narrow for one in found]),
+        ("no knobs", [one.why_no_knobs for one in found]),
+    ):
+        counted = Counter(kind(reason) for reason in reasons if reason)
+        lines += [f"\n{title}, by reason:"] if counted else []
+        lines += [f"{count:4}  {reason}" for reason, count in counted.most_common()]
+    return [*lines, "", summary(found)]
+
+
+def summary(found: Sequence[ReadingFound]) -> str:
+    counts = (
+        ("read", sum(one.read for one in found)),
+        ("with vectors", sum(bool(one.vectors) for one in found)),
+        ("with knobs", sum(bool(one.knobs) for one in found)),
+        ("failed", sum(bool(one.failed) for one in found)),
+    )
+    told = (f"{count} {title} ({100 * count / max(len(found), 1):.0f} %)" for title, count in counts)
+    return f"{len(found)} kernels: {', '.join(told)}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.reading")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--within", type=float, default=SECONDS)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--templates", type=Path)
+    parser.add_argument(ALONE, action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args(words)
+    if args.alone:
+        try:
+            print(json.dumps(asdict(examine(args.folder, args.templates))))
+        except TunesmithError as error:
+            sys.exit(" ".join(str(error).split()))
+        return 0
+    if args.templates is not None:
+        args.templates.mkdir(parents=True, exist_ok=True)
+    places = [args.folder / name for name in args.names or names(args.folder)]
+    with ThreadPoolExecutor(args.jobs) as pool:
+        found = list(pool.map(lambda place: examined(place, args.within, args.templates), places))
+    print("\n".join(table(found)))
+    if args.out is not None:
+        figures = {"kernels": [{**asdict(one), "outcome": one.outcome} for one in found]}
+        args.out.write_text(json.dumps({"summary": summary(found), **figures}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,142 @@
+"""Macros: what a #define says, and words with all of them expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.csource.lex import Token, lex
+from tunesmith.csource.nodes import Unreadable
+
+MOST_TOKENS = 150_000  # of all expansions together: a few lines of nested macros can ask for billions
+MOST_NESTING = 60
+
+
+@dataclass(frozen=True)
+class Macro:
+    """`parameters` None: an object-like macro."""
+
+    name: str
+    parameters: tuple[str, ...] | None
+    body: tuple[Token, ...]
+    variadic: bool = False
+
+
+def read_macro(rest: str, line: int = 1) -> Macro | str:
+    """What stands behind `#define`, or what is wrong with it."""
+    tokens = lex(rest, line)
+    if not tokens or tokens[0].kind != "word":
+        return "a #define without a name"
+    name, parameters, variadic, start = tokens[0].text, None, False, 1
+    if len(tokens) > 1 and tokens[1].text == "(" and not tokens[1].space:
+        end = next((at for at, token in enumerate(tokens) if token.text == ")"), None)
+        if end is None:
+            return f"the parameters of the macro {name} have no end"
+        listed = [token.text for token in tokens[2:end] if token.text != ","]
+        variadic = listed[-1:] == ["..."]
+        parameters = tuple(listed[:-1] if variadic else listed)
+        start = end + 1
+    return Macro(name, parameters, tuple(tokens[start:]), variadic)
+
+
+def expanded(tokens: Sequence[Token], macros: Mapping[str, Macro]) -> list[Token]:
+    """Raises Unreadable where a macro's call is not one."""
+    return Expansion(macros, MOST_TOKENS).expand(list(tokens), frozenset(), 0)
+
+
+class Expansion:
+    def __init__(self, macros: Mapping[str, Macro], budget: int) -> None:
+        self._macros = macros
+        self._budget = budget
+
+    def expand(self, tokens: list[Token], hidden: frozenset[str], depth: int) -> list[Token]:
+        done: list[Token] = []
+        at = 0
+        while at < len(tokens):
+            token = tokens[at]
+            at += 1
+            macro = self._macros.get(token.text) if token.kind == "word" else None
+            if macro is None or macro.name in hidden:
+                done.append(token)
+                continue
+            if depth > MOST_NESTING:
+                raise Unreadable(f"the macro {macro.name} is nested too deep", token.line)
+            arguments: list[list[Token]] = []
+            if macro.parameters is not None:
+                if at >= len(tokens) or tokens[at].text != "(":
+                    done.append(token)
+                    continue
+                arguments, at = _arguments(tokens, at, macro)
+            body = self._body(macro, arguments, token, hidden, depth)
+            self._budget -= len(body) + 1
+            if self._budget < 0:
+                raise Unreadable("the macros of the file expand to more text than any kernel has", token.line)
+            done.extend(self.expand(body, hidden | {macro.name}, depth + 1))
+        return done
+
+    def _body(
+        self, macro: Macro, arguments: list[list[Token]], use: Token, hidden: frozenset[str], depth: int
+    ) -> list[Token]:
+        names = macro.parameters or ()
+        given = dict(zip(names, arguments, strict=False))
+        if macro.variadic:
+            extra: list[Token] = []
+            for number, argument in enumerate(arguments[len(names) :]):
+                extra += ([Token("mark", ",", use.line)] if number else []) + argument
+            given["__VA_ARGS__"] = extra
+        done: list[Token] = []
+        body = macro.body
+        for at, token in enumerate(body):
+            pasted = (at and body[at - 1].text == "##") or (at + 1 < len(body) and body[at + 1].text == "##")
+            if token.text == "##":
+                continue
+            if token.text == "#" and macro.parameters is not None:
+                continue
+            if at and body[at - 1].text == "#" and macro.parameters is not None and token.text in given:
+                text = "".join(part.space + part.text for part in given[token.text]).strip()
+                new = [
+                    Token("string", '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"', use.line, " ")
+                ]
+            elif token.text in given and token.kind == "word":
+                argument = given[token.text]
+                new = argument if pasted else self.expand(argument, hidden, depth + 1)
+                self._budget -= len(new)
+            else:
+                new = [token]
+            if at and body[at - 1].text == "##" and done and new:
+                joined = lex(done[-1].text + new[0].text, use.line)
+                if len(joined) != 1:
+                    raise Unreadable(f"## in the macro {macro.name} does not make one word", use.line)
+                done[-1:] = joined
+                new = new[1:]
+            for number, part in enumerate(new):
+                spaced = part.space if number else token.space
+                done.append(replace(part, line=use.line, space=" " if spaced else "", comments=()))
+        if done:
+            done[0] = replace(done[0], space=use.space, comments=use.comments)
+        return done
+
+
+def _arguments(tokens: list[Token], at: int, macro: Macro) -> tuple[list[list[Token]], int]:
+    """The arguments of the call whose "(" is at `at`, and where what follows it begins."""
+    line = tokens[at].line
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for end in range(at, len(tokens)):
+        token = tokens[end]
+        # Only parentheses protect a comma from the preprocessor.
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if depth == 0:
+            if found == [[]] and not macro.parameters:
+                found = []
+            wanted = len(macro.parameters or ())
+            if len(found) < wanted or (len(found) > wanted and not macro.variadic):
+                raise Unreadable(
+                    f"the macro {macro.name} takes {wanted} arguments and got {len(found)}", line
+                )
+            return found, end + 1
+        if token.text == "," and depth == 1:
+            found.append([])
+        elif end > at:
+            found[-1].append(token)
+    raise Unreadable(f"the call of the macro {macro.name} has no end", line)
