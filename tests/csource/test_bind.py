@@ -260,3 +260,26 @@ def test_a_switch_that_stays_text(other: tuple[str, str]):
     found = bind(read_source_tree(_SWITCH.replace(*other), "cuda"), "k<3>")
     assert isinstance(found, BoundKernel)
     assert "switch" in print_statements(found.function.body)
+
+
+@pytest.mark.parametrize(("type_", "value"), [("float", "1"), ("int", "1"), ("double", "2")])
+def test_a_constant_that_asks_for_one_of_several_types(type_: str, value: str):
+    text = """
+    template <typename T, typename... Ts> inline constexpr bool is_any = (std::is_same_v<T, Ts> || ...);
+    template <typename T> __global__ void k(T *p) {
+      if constexpr (is_any<T, float, int>) { p[0] = 1; } else { p[0] = 2; }
+    }
+    """
+    found = bind(read_source_tree(text, "cuda"), f"k<{type_}>")
+    assert isinstance(found, BoundKernel)
+    assert print_statements(found.function.body).strip(" {}\n") == f"p[0] = {value};"
+
+
+def test_a_constant_that_asks_for_something_else_is_not_understood():
+    text = """
+    template <typename T, typename... Ts> inline constexpr bool is_any = (std::is_same_v<T, Ts> && ...);
+    template <typename T> __global__ void k(T *p) { if constexpr (is_any<T, float, int>) { p[0] = 1; } }
+    """
+    found = bind(read_source_tree(text, "cuda"), "k<float>")
+    assert isinstance(found, BoundKernel)
+    assert "is_any" in print_statements(found.function.body)

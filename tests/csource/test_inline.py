@@ -319,6 +319,23 @@ def test_assignments_in_a_row_are_taken_one_by_one():
     assert _text("", "p[n] = n = 3;") == "p[n] = n = 3;\n"  # which n is meant?
 
 
+def test_an_enumerator_keeps_its_enumeration():
+    helper = """
+    enum Way { PLAIN, TWICE };
+    template <Way way> __device__ float moved(float x) { return way == TWICE ? 2 * x : x; }
+    template <Way way> __device__ void put(float *to, float x) { to[0] = moved<way>(x); }
+    """
+
+    assert "moved<Way::TWICE>(" in _text(helper, "put<Way::TWICE>(p, q[0]);")
+
+
+def test_assertions_that_hold_are_gone():
+    helper = "template <int N> __device__ void f(float *p) { assert(N <= 64 && N % 2 == 0); p[N] = 1; }"
+
+    assert _text(helper, "f<8>(p);") == "p[8] = 1;\n"
+    assert "assert(" in _text(helper, "f<7>(p);")
+
+
 def test_a_cast_tells_what_auto_points_to():
     assert "const float4 *v = (const float4 *)q;" in _text("", "auto v = (const float4 *)q; p[0] = v[0].x;")
 

@@ -490,3 +490,18 @@ __device__ int f(int a)
 
     assert "k" in [function.name for function in source.functions]
     assert len(source.unread) >= 1
+
+
+def test_what_only_names_a_kernel_is_left_out():
+    source = read_source_tree(
+        """
+template <typename T> __global__ void k(T *p, int n);
+template <typename T> __device__ T twice(T x);
+template <typename T> __global__ void k(T *p, int n) { p[n] = T(1); }
+template __global__ void k<float>(float *p, int n);
+""",
+        "cuda",
+    )
+
+    assert [text.split(">")[1].strip() for text in source.preamble] == ["__device__ T twice(T x);"]
+    assert [f.name for f in source.functions] == ["k"]

@@ -12,7 +12,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.callees import own_functions, resolve, with_defaults
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
-from tunesmith.csource.fold import fold_statements
+from tunesmith.csource.fold import fold, fold_statements, int_value
 from tunesmith.csource.library import uses_library, with_known_cooperation
 from tunesmith.csource.objects import Objects
 from tunesmith.csource.printing import print_expr, print_function
@@ -94,10 +94,12 @@ def _with_integers_written(function: c.Function) -> tuple[c.Stmt, ...]:
 
 
 def _one_by_one(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-    """`a = b = x` as `b = x; a = b`, where b is a variable."""
+    """`a = b = x` as `b = x; a = b`, where b is a variable; without assertions that hold."""
 
     def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
         match one:
+            case c.Evaluate(expr=c.Call(function="assert", args=(test,))) if int_value(fold(test)):
+                return ()
             case c.Evaluate(expr=c.Assign("=", target, c.Assign("=", c.Name() as inner, value)) as outer) if (
                 inner.name not in walk.names_in(target)
             ):

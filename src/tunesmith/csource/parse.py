@@ -141,8 +141,8 @@ class _FileReader:
                     # A broken head may hide whole functions below it.
                     self._unread(node, "this could not be read")
                     pending += reversed([n for n in node.named_children if n.type == "function_definition"])
-                case "comment" | "preproc_call":
-                    pass
+                case "comment" | "preproc_call" | "template_instantiation":
+                    pass  # what is asked for by name is instantiated by that
                 case _:
                     self._other(node)
 
@@ -307,6 +307,9 @@ class _FileReader:
                     self._record(inner, template)
                 elif inner.type == "declaration" and template:
                     self._prototype(inner, template)
+                    start, end = self._token_range(node)
+                    if any(token.text == "__global__" for token in self.place.tokens[start:end]):
+                        return  # a kernel that stands elsewhere: nobody calls it from here
                 self._other(node)
                 return
             start, end = self._token_range(node)
@@ -340,6 +343,9 @@ class _FileReader:
             self.found.unread.append(
                 f"line {line}: {self.reader.function_name(inner)} could not be read: {trouble.reason}"
             )
+            parts = [n.type for n in syntax_nodes(node)]
+            if "function_declarator" not in parts and not node.has_error:  # a constant of types
+                self.found.preamble.append(self._whole_text(node))
 
 
 # -- a file cut into its items, where one of them spoils the whole ------------------------------------

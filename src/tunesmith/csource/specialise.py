@@ -21,6 +21,12 @@ _LOCAL_ALIAS = re.compile(
 )
 _WORD = re.compile(r"(?<![\w:])[^\W\d]\w*")
 _IS_SAME = re.compile(r"(?:std::)?is_same(?:_v\s*<(?P<v>.*)>|\s*<(?P<value>.*)>::value)")
+# template <typename T, typename... Ts> inline constexpr bool is_any = (std::is_same_v<T, Ts> || ...);
+_ANY_OF = re.compile(
+    r"template\s*<\s*typename (\w+)\s*,\s*typename\s*\.\.\.\s*(\w+)\s*>\s*(?:inline\s+)?constexpr\s+bool\s+"
+    r"(\w+)\s*=\s*\(\s*(?:std::)?is_same_v\s*<\s*\1\s*,\s*\2\s*>\s*\|\|\s*\.\.\.\s*\)\s*;?"
+)
+_ONE_OF = re.compile(r"(\w+)\s*<(.*)>")
 _SIZE_OF = re.compile(r"sizeof\s*\(?\s*(\w+(?:\[0\])?)\s*\)?")
 
 
@@ -30,6 +36,7 @@ class Meaning:
     values: Mapping[str, c.Expr]
     language: str = "cuda"
     functions: Mapping[str, c.Call] = field(default_factory=dict)  # template parameters that are functions
+    any_of: frozenset[str] = frozenset()  # `is_any<T, float, int>`: whether the first is one of the others
 
     def with_template(
         self, types: Mapping[str, c.Type], values: Mapping[str, c.Expr], functions: Mapping[str, c.Call] = {}
@@ -42,6 +49,7 @@ class Meaning:
             {**outer_values, **values},
             self.language,
             {**self.functions, **functions},
+            self.any_of,
         )
 
     def type(self, type_: c.Type) -> c.Type:
@@ -106,7 +114,8 @@ def file_meaning(source: c.Source) -> Meaning:
             folded = of_type(folded.value, resolved.type(folded.type))
         if isinstance(folded.value if isinstance(folded, c.Cast) else folded, c.Number):
             values[name] = folded
-    return Meaning(types, values, language)
+    any_of = frozenset(found[3] for text in source.preamble if (found := _ANY_OF.fullmatch(text)) is not None)
+    return Meaning(types, values, language, any_of=any_of)
 
 
 _QUALIFIERS = ("const", "volatile", "typename")
@@ -191,6 +200,9 @@ def _texts(node: c.Expr, meaning: Meaning) -> c.Expr:
                 if comma and left.count("<") == left.count(">"):
                     equal = meaning.type_text(left.strip()) == meaning.type_text(right.strip())
                     return integer(int(equal))
+            if (asked := _ONE_OF.fullmatch(changed)) is not None and asked[1] in meaning.any_of:
+                first, *others = (meaning.type_text(squeeze(p)) for p in split_at(",", lex(asked[2])) if p)
+                return integer(int(first in others))
             return node if changed == text else c.Opaque(changed, names)
     return node
 

@@ -61,10 +61,10 @@ def rename(stmts: Iterable[c.Stmt], names: Mapping[str, str]) -> tuple[c.Stmt, .
 
 
 def replace_words(text: str, values: Mapping[str, c.Expr]) -> str:
-    """Text that was not understood, with names replaced word by word; members of a struct are left."""
+    """Text that was not understood, with names replaced word by word; members of structures stay."""
 
     def word(match: re.Match[str]) -> str:
-        if text[: match.start()].endswith("->"):
+        if text[: match.start()].rstrip().endswith(("->", "::")):
             return match.group()
         whole = match.group()
         plain, dot, rest = whole.partition(".")

@@ -44,6 +44,10 @@ READINGS = {
         "group<groups | each 0..group_size maxmost; let scale; once 1; each 0..group_size"),
     "published/header_norm": (
         "block", "row<rows | each 0..d / 8 +squares; let scale; each 0..d / 8"),
+    "published/block_copies": ("grid", "block<ceildiv(rows * columns, 512) | each 0..128"),
+    "published/byte_rows": ("grid", "| each 0..n"),
+    "published/mode_norm": (
+        "block", "block<rows | each 0..d +sum; let mean; each 0..d +squares; let inverse; each 0..d"),
     "published/policy_gate": ("grid", "block<ceildiv(rows * d, 4096) | each 0..256"),
     "published/union_merge": ("grid", "| each 0..tokens * heads * (head_size / 8)"),
     "published/vec_norm": (

@@ -151,3 +151,25 @@ def test_a_helper_that_a_version_changes() -> None:
     helper = "__device__ float scaled(float v) { return v * WAY; }\n"
     problem = row_problem(f"{_MAP} scaled(x[i]);", grid=["ceildiv(rows * d, 256)"], before=_ON + helper)
     assert "depends on what a header defines" in refusal(problem)
+
+
+_GRID = "for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < rows * d; i += gridDim.x * blockDim.x) {\n"
+_MOVED = _GRID + "x = x + i / d * d; out[i] = x[i % d]; }"
+
+
+def test_a_loop_that_no_thread_goes_round_again() -> None:
+    problem = row_problem(_MOVED, grid=["ceildiv(rows * d, 256)"])
+    assert summary(lifted(problem)) == "| each 0..rows * d"
+
+
+@pytest.mark.parametrize(
+    ("body", "grid"),
+    [
+        (_MOVED, "min(ceildiv(rows * d, 256), 65535)"),  # some threads go round again
+        (_MOVED, "ceildiv(rows * d, 512)"),
+        (_MOVED.replace("i += gridDim.x * blockDim.x", "i += blockDim.x"), "ceildiv(rows * d, 256)"),
+        (_MOVED.replace("out[i] =", "if (x[0] > 0) break; out[i] ="), "ceildiv(rows * d, 256)"),
+    ],
+)
+def test_loops_that_some_thread_may_go_round_again(body: str, grid: str) -> None:
+    assert "the pointer 'x' moves" in refusal(row_problem(body, grid=[grid]))

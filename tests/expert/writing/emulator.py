@@ -43,6 +43,11 @@ class Stray(AssertionError):
     """The kernel wrote outside its arrays."""
 
 
+def _number(type_: str, place: int) -> str:
+    value = f"*({type_} *)arguments[{place}]"
+    return f"word{{{value}}}" if type_ == "unsigned long long" else value
+
+
 def run(
     made: Variant, plan: Plan, inputs: Mapping[str, Array], folder: Path, seed: int = 0
 ) -> dict[str, Array]:
@@ -92,6 +97,7 @@ _WAIT = re.compile(r'asm volatile\("cp\.async\.wait_group (\d+);"\s*:::\s*"memor
 _ASSEMBLY = re.compile(r'asm volatile\(((?:"[^"]*"|[^";])*)\);')
 _OPERAND = re.compile(r'"=?[rl]"\((\w+)\)')
 _BARRIERS = (  # an instruction -> what it is here, of its operands in turn
+    ("griddepcontrol.", "(void)0"),  # launches are run one after the other
     ("mbarrier.init.", "emulated_make_arrival({0}, 1)"),
     ("fence.proxy.async.", "emulated_fence_copies()"),
     ("mbarrier.arrive.expect_tx.", "emulated_expect({0}, {1})"),
@@ -127,13 +133,18 @@ def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
         given = [
             f"pass{{arguments[{place}]}}"
             if (kind := scalars.get(name)) is None
-            else f"*({c_type(kind.type)} *)arguments[{place}]"
+            else _number(c_type(kind.type), place)
             for place, name in enumerate(launch.args)
         ]
         calls.append(f"static void call_{number}() {{ {launch.entry}({', '.join(given)}); }}")
     listed = ", ".join(f"call_{number}" for number in range(len(calls)))
     wrapper = f"""
 struct pass {{ void *p; template <typename T> operator T *() const {{ return (T *)p; }} }};
+struct word {{  // a number, or a pointer that callers pass as one
+    unsigned long long w;
+    operator unsigned long long() const {{ return w; }}
+    template <typename T> operator T *() const {{ return (T *)w; }}
+}};
 static void **arguments;
 {chr(10).join(calls)}
 extern "C" void run(

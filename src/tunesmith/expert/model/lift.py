@@ -19,6 +19,7 @@ from tunesmith.expert.model.accesses import clash, touches
 from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
+from tunesmith.expert.model.byte_pointers import in_elements
 from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
@@ -42,8 +43,9 @@ from tunesmith.expert.model.kernel import (
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
 from tunesmith.expert.model.obstacles import other_obstacles
-from tunesmith.expert.model.passed_tests import passed_by_all
+from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
+from tunesmith.expert.model.same_kernel import is_same
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import check_in_sight, check_own_memory
 from tunesmith.expert.model.team_reader import read_rows, read_teams
@@ -158,29 +160,9 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     ):
         ways = ("there",)
     first, *others = (_lifted(problem, read_source_tree(*given, toolkit=way)) for way in ways)
-    if isinstance(first, NotReadable) or all(_is_same(first, other) for other in others):
+    if isinstance(first, NotReadable) or all(is_same(first, other) for other in others):
         return first
     return NotReadable(source, None, source.unread[0])
-
-
-def _is_same(one: KernelModel, other: KernelModel | NotReadable) -> bool:
-    """Whether two readings are of the same kernel, with what it calls."""
-    if isinstance(other, NotReadable):
-        return False
-    called = [_called(model.function, model.source) for model in (one, other)]
-    plain = replace(other, source=one.source, function=one.function)
-    return called[0] == called[1] and plain == one
-
-
-def _called(function: c.Function, source: c.Source) -> tuple[str, ...]:
-    """The text of all that a function calls in the file."""
-    found, pending = dict[str, str](), [function]
-    while pending:
-        for call in walk.calls_in(pending.pop().body):
-            own = [f for f in source.functions if f.name == call.function and f.text not in found]
-            found |= {f.text: f.name for f in own}
-            pending += own
-    return tuple(sorted(found))
 
 
 def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
@@ -226,7 +208,6 @@ def _with_or_without_tests(lifting: _Lifting) -> KernelModel:
     try:
         return lifting.kernel()
     except OutOfReach:
-        lifting.without_sure_tests = True
         try:
             model = lifting.kernel() if lifting.has_sure_tests() else None
         except OutOfReach:
@@ -260,11 +241,16 @@ class _Lifting:
         self.without_sure_tests = False
 
     def has_sure_tests(self) -> bool:
-        normal, _ = self._normal()
-        self.without_sure_tests = False
-        before, _ = self._normal()
-        self.without_sure_tests = True
-        return normal.body != before.body
+        """Whether leaving tests out changes what there is to read."""
+
+        def body(without: bool) -> tuple[c.Stmt, ...]:
+            self.without_sure_tests = without
+            try:
+                return self._normal()[0].body
+            except OutOfReach:
+                return ()
+
+        return body(False) != body(True)
 
     def kernel(self) -> KernelModel:
         normal, launch = self._normal()
@@ -331,12 +317,14 @@ class _Lifting:
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
         names = tuple(p.name for p in function.parameters)
-        body = with_versions(with_guarded_turns(tidy(function.body, self._source, names)))
+        body = with_versions(with_guarded_turns(tidy(function.body, self._source, function.parameters)))
         in_shared = frozenset(
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )
         launch = launch_terms(self._problem, names)
-        body = fold_statements(substitute(body, launch.single))
+        body = fold_statements(substitute(in_elements(function, body, launch), launch.single))
+        if self.without_sure_tests:
+            body = turned_once(body, launch)
         normal = normal_form(body, function, in_shared, self._problem.kernel.language)
         if self.without_sure_tests:
             normal = replace(normal, body=passed_by_all(normal, launch))

@@ -1,6 +1,10 @@
-"""Tests that every block of the launch passes: `if (blockIdx.x < rows)` in a grid of `rows` blocks.
+"""Tests that every block of the launch passes, and loops that no thread goes round again.
 
-What is proved is an equation of sizes: the bound and the number of blocks are the same expression.
+    if (blockIdx.x < rows)                                    in a grid of `rows` blocks
+    for (i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x)
+                                                              in a grid of ceildiv(n, block) blocks
+
+What is proved is an equation of sizes: the bound and the number of blocks, or threads, are one expression.
 """
 
 from __future__ import annotations
@@ -13,6 +17,8 @@ from tunesmith.csource.types import integer
 from tunesmith.expert.model.affine import terms
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.translate import LaunchTerms
+from tunesmith.space import grammar as size
+from tunesmith.space.expr import unparse
 
 _WIDE = frozenset({"int", "unsigned int", "long", "unsigned long", "long long", "unsigned long long"})
 _WIDE |= {"size_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "uint", "ulong"}
@@ -42,6 +48,73 @@ def passed_by_all(normal: Normal, launch: LaunchTerms) -> tuple[c.Stmt, ...]:
         return count is not None and bool(said) and _same(said, launch.size_text(c.Name(_BLOCKS[index.name])))
 
     return fold_statements(walk.map_nodes(normal.body, answer))
+
+
+def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, ...]:
+    """Loops over the whole grid that no thread comes to the second turn of, as branches."""
+    declared = {s.name: s.init for s in body if isinstance(s, c.Declare) and s.init is not None}
+    changed = {
+        name: sum(name in walk.assigned_in(part) for part in body) for name in declared
+    }  # by how many statements
+
+    def value(expr: c.Expr) -> c.Expr:
+        """A variable that nothing changes, as what it is."""
+        known = isinstance(expr, c.Name) and expr.name in declared and not changed[expr.name]
+        return _wide(declared[expr.name] if known and isinstance(expr, c.Name) else expr)
+
+    done: list[c.Stmt] = []
+    for at, stmt in enumerate(body):
+        match stmt:
+            case c.For(
+                init=init,
+                condition=c.Binary("<", c.Name(name=index), bound) as test,
+                step=(c.Assign("+=", c.Name(name=moved), by),),
+                body=inside,
+            ) if moved == index and _starts(init, index, declared) == _thread():
+                outside = (*body[:at], *body[at + 1 :])
+                own = walk.assigned_in(inside) & {index, *walk.names_in(bound)}
+                used = index in walk.names_in([s for s in outside if not _declares(s, index)])
+                jumps = any(isinstance(node, c.Jump) for node in walk.nodes_in(inside))
+                once = value(by) == _threads() and _covers(bound, launch)
+                if once and not own and not used and not jumps:
+                    first = [s for s in init if isinstance(s, c.Declare)]
+                    done += [*first, c.If(test, inside, line=stmt.line, comments=stmt.comments)]
+                    continue
+        done.append(stmt)
+    return tuple(done)
+
+
+def _thread() -> c.Expr:
+    block = c.Binary("*", c.Name("blockIdx.x"), c.Name("blockDim.x"))
+    return c.Binary("+", block, c.Name("threadIdx.x"))
+
+
+def _threads() -> c.Expr:
+    return c.Binary("*", c.Name("gridDim.x"), c.Name("blockDim.x"))
+
+
+def _declares(stmt: c.Stmt, name: str) -> bool:
+    return isinstance(stmt, c.Declare) and stmt.name == name
+
+
+def _starts(init: tuple[c.Stmt, ...], index: str, declared: dict[str, c.Expr]) -> c.Expr | None:
+    """What the index is before the first turn."""
+    match init:
+        case (c.Declare(name=name, init=first),) if name == index and first is not None:
+            return _wide(first)
+        case () | (c.Evaluate(expr=c.Name()),) if index in declared:
+            return _wide(declared[index])
+    return None
+
+
+def _covers(bound: c.Expr, launch: LaunchTerms) -> bool:
+    """Whether the threads of the grid are as many as the bound, or up to a block more."""
+    blocks, block = launch.parameters.get("gridDim.x"), launch.parameters.get("blockDim.x")
+    said = launch.size_text(_wide(bound))
+    match blocks:
+        case size.FunctionCall("ceildiv", (count, size.Num() as by)):
+            return by == block and bool(said) and _same(said, unparse(count))
+    return False
 
 
 def _wide(expr: c.Expr) -> c.Expr:

@@ -20,7 +20,9 @@ _NEUTRAL = {"+": 0, "*": 1, "^": 0, "|": 0}
 
 def joined(total: Total, left: c.Expr, right: c.Expr) -> c.Expr:
     if total.combine:
-        return c.Call(total.combine, (left, right))
+        joined = c.Call(total.combine, (left, right))
+        is_float = total.combine.lstrip("_").endswith("f") and total.type.base not in ("float", "double")
+        return c.Cast(c.Type(total.type.base), joined) if is_float else joined
     if total.operator in ("max", "min"):
         first = c.Binary(">" if total.operator == "max" else "<", right, left)
         return c.Ternary(first, right, left)
