@@ -1,13 +1,14 @@
 """Two versions of Tunesmith on the same kernels, and what they deliver side by side.
 
-    python -m benchmarks.cuda.versions --other SRC --out DIR [--time S] [--jobs N] [--for S] PROBLEM…
+    python -m benchmarks.cuda.versions --other SRC --out DIR [OPTION…] PROBLEM…
     python -m benchmarks.cuda.versions --out DIR --page FILE
 
 SRC is the `src` folder of the other version, such as that of `git worktree add FOLDER COMMIT`. Each problem
-is tuned by the built-in expert of both, N runs at a time, into DIR/versions-runs; runs that are there
-already are taken as they are. No run is begun after --for S seconds; a later call goes on. Then original,
-other and this are called at every workload through what was delivered, captured in CUDA graphs and replayed
-in alternation. Figures go to DIR/versions.json, those of other problems stay there. Needs PyTorch.
+is tuned by the built-in expert of both, --jobs N at a time, into DIR/versions-runs; runs that are there
+already are taken as they are. Several runs at a time share the device, so limit them by --evals rather than
+--time. No run is begun after --for S seconds; a later call goes on. Then original, other and this are called
+at every workload through what was delivered, captured in CUDA graphs and replayed in alternation. Figures go
+to DIR/versions.json, those of other problems stay there. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -118,6 +119,8 @@ def main() -> int:
     options.add_argument("--other", type=Path, help="the src folder of the other version")
     options.add_argument("--out", type=Path, required=True, help="folder for runs and figures")
     options.add_argument("--time", type=float, default=10.0, help="seconds to search, of each")
+    options.add_argument("--evals", type=int, help="configurations to try at most, of each")
+    options.add_argument("--rounds", type=int, help="refactorings at most, of each")
     options.add_argument("--within", type=float, default=240.0, help="seconds that a run may take in all")
     options.add_argument("--jobs", type=int, default=1, help="runs at a time")
     options.add_argument("--for", dest="most", type=float, default=math.inf, help="seconds to begin runs in")
@@ -127,6 +130,8 @@ def main() -> int:
         options.error("--other: the src folder of the other version is needed to tune")
     known: dict[str, Any] = (evidence.read(given.out, "versions") or {}).get("versions", {})
     runs = given.out / "versions-runs"
+    limits = {"--time": given.time, "--evals": given.evals, "--rounds": given.rounds}
+    more = [str(word) for pair in limits.items() if pair[1] is not None for word in pair]
 
     began = time.monotonic()
 
@@ -135,7 +140,7 @@ def main() -> int:
         if not (run / CERTIFICATE).exists() and time.monotonic() - began > given.most:
             return NOT_BEGUN
         src = given.other if which == "other" else None
-        return tuned(problem, run, src, ["--time", str(given.time)], given.within)
+        return tuned(problem, run, src, more, given.within)
 
     with ThreadPoolExecutor(max(given.jobs, 1)) as pool:
         pairs = [

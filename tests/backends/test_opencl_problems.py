@@ -54,6 +54,7 @@ def problem(
     more: str = "",
     in_kernel: str = "",
     cache: str = "warm",
+    checks: str = "",
 ) -> Problem:
     named = 'reference = "reference.py:ref"' if reference is not None else ""
     text = f"""
@@ -73,7 +74,7 @@ only = {{ {workload}, cache = "{cache}" }}
 {named}
 {accuracy}
 """
-    return read_problem(text, {"kernel.cl": kernel, "reference.py": reference or ""})
+    return read_problem(text, {"kernel.cl": kernel, "reference.py": reference or "", "checks.py": checks})
 
 
 def declared(params: str, launch: str, more: str = "", bad: int = 1) -> str:
@@ -556,6 +557,73 @@ __kernel void op(__global double* out, {takes}) {{
     with tried(example, declared("F = [7, 8]", launch), source) as harness:
         assert statuses(harness) == RIGHT
         assert harness.result(F=8).status is Status.WRONG
+
+
+def test_a_launch_that_is_left_out_at_some_sizes() -> None:
+    """Whole groups in one launch, what is left in another: neither is there at all sizes."""
+    source = """
+__kernel void body(__global float* out, __global const float* x, int n) {
+    out[get_global_id(0)] = 2.0f * x[get_global_id(0)];
+}
+__kernel void rest(__global float* out, __global const float* x, int n) {
+    int i = n / BLOCK * BLOCK + get_global_id(0);
+    if (i < n) out[i] = 2.0f * x[i] + BAD;
+}
+"""
+    body = 'grid = ["n // BLOCK"]\nblock = ["BLOCK"]\nentry = "body"\nwhen = "n >= BLOCK"\n'
+    rest = 'grid = ["1"]\nblock = ["BLOCK"]\nentry = "rest"\nwhen = "n % BLOCK"\n'
+    launches = f"[[launch]]\n{body}[[launch]]\n{rest}"
+    example = problem(
+        array("out", "float32", "output") + array("x", "float32", "input") + INT_N,
+        source.replace("BAD", "0").replace("BLOCK", "16"),
+        "def ref(x):\n    return 2 * x\n",
+        entry="body",
+        launch=launches.replace("BLOCK", "16"),
+        workload="n = 250",
+    )
+    with tried(example, declared("BLOCK = [16, 32]", launches), source) as harness:
+        assert statuses(harness) == RIGHT
+        assert harness.result("long", BLOCK=32).ok
+    never = launches.replace(
+        "n % BLOCK", "n % BLOCK == 1 or n < BLOCK"
+    )  # as a template that forgets the rest
+    with tried(example, declared("BLOCK = [16]", never), source) as harness:
+        assert harness.result("short").status is Status.WRONG
+
+
+def test_inputs_that_an_expression_makes() -> None:
+    source = """
+__kernel void op(__global float* out, __global const float* x, __global const int* index, int n) {
+    int i = get_global_id(0);
+    if (i < n) out[i] = x[index[i]] + BAD;
+}
+"""
+    index = array("index", "int32", "input", more='init = "(i * 7 + 3) % n"')
+    example = problem(
+        array("out", "float32", "output") + array("x", "float32", "input") + index + INT_N,
+        source.replace("BAD", "0"),
+        "import numpy as np\ndef ref(x, index, n):\n    return x[(np.arange(n) * 7 + 3) % n]\n",
+    )
+    with tried(example, declared("BLOCK = [16]", LAUNCH), source) as harness:
+        assert statuses(harness) == RIGHT
+
+
+def test_a_float_that_follows_the_sizes() -> None:
+    source = """
+__kernel void op(__global float* out, __global const float* x, float scale, int n) {
+    int i = get_global_id(0);
+    if (i < n) out[i] = scale * x[i] + BAD;
+}
+"""
+    scale = '[[argument]]\nname = "scale"\ntype = "float32"\nvalue = "1 / sqrt(n)"\n'
+    example = problem(
+        array("out", "float32", "output") + array("x", "float32", "input") + scale + INT_N,
+        source.replace("BAD", "0"),
+        "import math\ndef ref(x, n, scale):\n    assert abs(scale - 1 / math.sqrt(n)) < 1e-7\n"
+        "    return x / math.sqrt(n)\n",
+    )
+    with tried(example, declared("BLOCK = [16]", LAUNCH), source) as harness:
+        assert statuses(harness) == RIGHT
 
 
 def test_a_scalar_too_large_for_its_type_is_the_contracts_fault() -> None:

@@ -24,6 +24,7 @@ def _expanded(text: str, defines: tuple[tuple[str, str], ...] = (), language: st
         ),
         ("#include <climits>\nINT_MAX", "\n2147483647"),
         ("#include <cfloat>\n-FLT_MAX", "\n-3.402823466e+38F"),
+        ("#include <cstdint>\nUINT32_C(7) << 20 | INT64_C(1)", "\n7U << 20 | 1LL"),
         ("#include <math.h>\nM_PI + INFINITY", "\n3.14159265358979323846 + INFINITY"),
         ("INT_MAX", "INT_MAX"),
         ("#define FLT_MAX 1\n#include <float.h>\nFLT_MAX", "\n\n1"),

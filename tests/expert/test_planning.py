@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tunesmith.expert.passes import LOCAL_MOVES, MOVES, in_words
+from tunesmith.expert.passes import AFTERWARDS, LOCAL_MOVES, MOVES, in_words
 from tunesmith.expert.planning import FIRST, ORDER, RoundResult, idle_moves, next_round, rank
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind
@@ -12,7 +12,7 @@ from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.space.params import Config
 
 ALL = tuple(move.name for move in MOVES)
-SHARING = ("redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "tile")
+SHARING = ("fills", "redundant", "beside", "lanes", "tasks", "vector", "items", "split", "keep", "tile")
 LOG2 = math.log(2)
 
 
@@ -58,11 +58,13 @@ def test_the_first_round_follows_the_diagnosis() -> None:
     assert set(moves_after(diagnoses=(divides,))) == {*SHARING, "divide", "rows", "bake"}
 
 
-def test_what_sharing_the_work_remedies_brings_no_other_move_before_that_was_tried() -> None:
-    waits = diagnosed((0.5, (Remedy.WIDE_ACCESS, Remedy.ITEMS_IN_FLIGHT)))
-    assert not {"ring", "blocking"} & set(moves_after(diagnoses=(waits,)))
+def test_what_sharing_the_work_may_remedy_waits_until_that_was_tried() -> None:
+    waits = diagnosed((0.5, (Remedy.WIDE_ACCESS, Remedy.ITEMS_IN_FLIGHT)), (0.4, (Remedy.UNROLL,)))
+    first = set(moves_after(diagnoses=(waits,)))
+    assert not set(AFTERWARDS) & first
+    assert "bake" in first  # though unrolling is what sharing the work may remedy as well
     second = moves_after(RoundResult(SHARING, LOG2), diagnoses=(waits,))
-    assert {"ring", "blocking"} <= set(second)
+    assert set(AFTERWARDS) <= set(second)
 
 
 def test_what_several_workloads_suffer_from_weighs_more() -> None:

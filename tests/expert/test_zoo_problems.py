@@ -106,9 +106,9 @@ def test_references_give_the_shapes_of_the_problem(name: str) -> None:
 @pytest.mark.few(8)
 def test_cuda_kernels_build(name: str) -> None:
     problem = read(name)
-    (entry,) = original(problem, problem.workloads[0].as_dict()).entries
+    entries = original(problem, problem.workloads[0].as_dict()).entries
     kernel = problem.kernel
-    binary = built(kernel.text, entry, device="H200", flags=kernel.flags, headers=kernel.headers)
+    binary = built(kernel.text, *entries, device="H200", flags=kernel.flags, headers=kernel.headers)
     assert not binary.resources.spills
 
 

@@ -112,6 +112,7 @@ def scale_problem(
     kernel: str | None = None,
     reference: str | None = REFERENCE,
     inputs: str | None = None,
+    checks: str = "",
 ) -> Problem:
     """The problem above with pieces of its text replaced."""
     text = SCALE
@@ -126,6 +127,7 @@ def scale_problem(
         "kernel.fake": kernel or fake_kernel(),
         "reference.py": reference or "",
         "inputs.py": inputs or "",
+        "checks.py": checks,
     }
     return read_problem(text, files)
 

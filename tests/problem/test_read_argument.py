@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lab.labs import read_problem
 from tests.samples import KERNEL
+from tunesmith.backends.fake import FakeBackend
 from tunesmith.errors import BadInput
+from tunesmith.problem.dispatch import dispatch_argument
+from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
+from tunesmith.problem.template import original
 
 TEXT = """\
 name = "dequantise"
@@ -112,3 +117,53 @@ def test_a_tolerance_of_codes_that_the_user_names_counts() -> None:
     assert (named.accuracy.rtol, named.argument("out").rtol) == (0.25, None)
     plain = parse(out="float8_e4m3")
     assert plain.accuracy.rtol == 0.125
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("1 / sqrt(e)", "unknown name 'e'"),
+        ("exp(d)", "'exp(d)' is not allowed"),
+        ("1 / (d - 32)", "has no value (float division by zero) at workload 'only'"),
+        ("0.5", "value of a float32 must be a number, got '0.5'"),
+    ],
+)
+def test_a_float_by_an_expression_has_a_value_at_every_workload(value: str, words: str) -> None:
+    text = FLOAT.replace("VALUE", value)
+    with pytest.raises(BadInput) as caught:
+        read_problem(text, {"kernel.fake": "void f();"})
+    assert words in str(caught.value)
+    assert caught.value.where == "problem.toml:13"
+    assert caught.value.hint
+
+
+def test_a_float_may_follow_the_sizes() -> None:
+    problem = read_problem(FLOAT.replace("VALUE", "2 / sqrt(d + 4)"), {"kernel.fake": "void f();"})
+    plan = plan_launch(problem, original(problem), {"d": 32}, FakeBackend().devices()[0], None)
+    assert isinstance(plan, Plan)
+    assert plan.scalars[0].value == 2 / 6.0
+    listed = dispatch_argument(problem.argument("scale"))
+    assert (listed.value, listed.follows_sizes) == ("2 / sqrt(d + 4)", True)
+
+
+FLOAT = """name = "scaled"
+[kernel]
+source = "kernel.fake"
+entry = "f"
+[[argument]]
+name = "out"
+type = "float32*"
+role = "output"
+shape = ["d"]
+[[argument]]
+name = "scale"
+type = "float32"
+value = "VALUE"
+[launch]
+grid = [1]
+block = [1]
+[contract]
+d = { min = 1, max = 64 }
+[workloads]
+only = { d = 32 }
+"""

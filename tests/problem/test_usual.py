@@ -61,6 +61,15 @@ def test_a_cpu_has_rules_of_its_own() -> None:
     assert rules(Shape({"loaded": "4"}, {}), items)[0] == {"loads_under_way": "ITEMS * 4 <= 256"}
 
 
+def test_each_kernel_of_several_has_the_rules_of_its_own_parameters() -> None:
+    params = (Param("LANES_1", (32, 64)), Param("LANES_2_", (32, 64)), Param("VEC_2", (1, 4)))
+    default = {param.name: param.values[0] for param in params}
+    prefer, answers = usual_rules(Shape({"row": "d"}, {}), params, default, [], ["d"], "2")
+    assert {name: e.text for name, e in prefer} == {"no_idle_lanes": "LANES_2_ * VEC_2 < 2 * d"}
+    assert {e.text for _, e in answers} == {"LANES_2_ != 32", "LANES_2_ <= 32", "LANES_2_ <= 256"}
+    assert usual_rules(Shape({"row": "d"}, {}), params, default, [], ["d"]) == ([], [])
+
+
 # -- as a template says it
 
 OLD = "// BLOCK = [32, 64, 128, 256]\n// VEC = [1, 2, 4]\n// [default]\n// BLOCK = 64\n// VEC = 1\n"
@@ -111,3 +120,21 @@ def test_a_name_that_the_shape_does_not_say_is_a_fault() -> None:
     with pytest.raises(BadInput) as caught:
         shaped("", text)
     assert "shape.row is not said by [shape]" in str(caught.value)
+
+
+def test_a_table_for_each_kernel_of_several() -> None:
+    numbered = SAMPLE.replace("BLOCK", "BLOCK_1").replace("VEC", "VEC_2")
+    old = OLD.replace("BLOCK", "BLOCK_1").replace("VEC", "VEC_2")
+    assert old in numbered
+    new = "// BLOCK_1 = [32, 64, 128, 256]\n// VEC_2 = [1, 2, 4]\n"
+    tables = '// [shape.1]\n// row = "d"\n// [shape.2]\n// row = "rows"\n// bytes = { element = 2 }\n'
+    text = numbered.replace(old, new + tables)
+    asking = text.replace("// [launch]\n", '// [launch]\n// shared = "shape.2.row * 4"\n', 1)
+    template = a_template(a_problem(), asking)
+    answers = {str(remedy): expr.text for remedy, expr in template.answers}
+    assert answers == {"block_size": "BLOCK_1 != 64", "wide_access": "VEC_2 * 2 >= 16"}
+    assert template.launches[0].shared is not None
+    assert template.launches[0].shared.text == "(rows) * 4"
+    with pytest.raises(BadInput) as caught:
+        a_template(a_problem(), asking.replace("shape.2.row * 4", "shape.3.row * 4"))
+    assert "shape.3.row is not said by [shape.3]" in str(caught.value)

@@ -146,6 +146,7 @@ def _argument(a: Argument) -> str:
         f"values: {a.values}" if a.values else "",
         f"values from {a.range[0]:g} to {a.range[1]:g}" if a.range else "",
         f"filled with {a.init:g} before the call" if a.init is not None else "",
+        f"each element is {a.formula.text}, i its index" if a.formula is not None else "",
         f"traffic {a.traffic.text} bytes" if a.traffic is not None else "",
     ]
     shape = f"* [{', '.join(e.text for e in a.shape)}]" if a.is_array else ""
@@ -185,13 +186,16 @@ def _today(problem: Problem, device: Device, w: Workload) -> str:
 
 def _accuracy(problem: Problem) -> list[str]:
     accuracy = problem.accuracy
+    rules = [f"- {problem.own_rules}"] if problem.own_rules else []
     if accuracy.reference is None:
-        return [f"- results must match the original's, within rtol {accuracy.rtol:g}, atol {accuracy.atol:g}"]
+        tolerance = f"within rtol {accuracy.rtol:g}, atol {accuracy.atol:g}"
+        return [f"- results must match the original's, {tolerance}", *rules]
     lines = [
         f"- results are compared with a float64 reference: within rtol {accuracy.rtol:g}, atol "
         f"{accuracy.atol:g}; and the largest error at most twice the original's own plus one unit in the "
         "last place, the root mean square of errors at most 1.25 times the original's plus a quarter of a "
-        "unit; NaN and infinity where the reference has them"
+        "unit; NaN and infinity where the reference has them",
+        *rules,
     ]
     if accuracy.deterministic:
         lines.append("- two runs on the same inputs must agree bit for bit: no floating-point atomics")

@@ -121,6 +121,7 @@ class StoreCase:
     may_fail: bool
     odd: bool = False  # candidates are held to the original's behaviour as well as to `expected`
     inputs: tuple[str, ...] = ()  # those the user's function made elsewhere; empty: it is called
+    functions: tuple[tuple[str, PythonFunction], ...] = ()  # that compare outputs, by their names
 
 
 @dataclass(frozen=True)
@@ -219,12 +220,27 @@ class Refer:
     independent_arrays: tuple[str, ...]  # arrays whose first axis is that size
     digests: bool = True  # of every input; else only of those that the user's function makes
     sends_inputs: bool = False
+    keys: tuple[str, ...] = ()  # inputs whose memory is sent after all that, whoever makes them
+
+
+@dataclass(frozen=True)
+class CompareOutputs:
+    """Ask the user's function about an output. Blobs: `got`, then `expected`; floats as float64, integers of
+    their own type. Reply: OutputCompared."""
+
+    function: PythonFunction
+    plan: Plan
+    draw: Draw
+    output: str
+    got: tuple[ExpectedArray, ...]
+    expected: tuple[ExpectedArray, ...]
 
 
 OfDevice = (
     RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll
 )  # what needs loaded code
-Request = TellProtection | ListDevices | Build | Open | Load | LaunchOnce | RunBare | Refer | OfDevice
+OfUser = Refer | CompareOutputs  # what calls functions of the user's
+Request = TellProtection | ListDevices | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
 
@@ -333,6 +349,11 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class OutputCompared:
+    reason: str = ""  # why it is wrong; empty: it is right
+
+
+@dataclass(frozen=True)
 class Failed:
     """The request could not be carried out, through no fault of the worker."""
 
@@ -340,5 +361,6 @@ class Failed:
     message: str
 
 
-Reply = Protection | Devices | Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | Failed
+OfWork = Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | OutputCompared
+Reply = Protection | Devices | OfWork | Failed
 REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

@@ -85,6 +85,7 @@ def check(
             console.show_lines([*counts, *notes])
         console.fail(as_json, done.missing.exit_code, str(done.missing), done.missing.hint, **known)
     by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
+    by += f"; {done.own_rules}" if done.own_rules else ""
     right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
     console.say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
 

@@ -132,7 +132,7 @@ class _Preprocessor:
                 return
             self.includes.append(rest)
             for name, value in BY_HEADER.get(rest.strip('<>" \t'), {}).items():
-                if self._knows_headers and name not in self._macros:
+                if self._knows_headers and name.partition("(")[0] not in self._macros:
                     self.define(f"{name} {value}", token.line)
         elif word == "pragma":
             if rest != "once":

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource.layout import WIDTH, wrapped
 from tunesmith.csource.types import PRIMITIVE
 
 _BINARY = {
@@ -27,7 +28,7 @@ _OPENCL_INDICES = {
     for opencl, cuda in c.OPENCL_INDICES.items()
     for number, axis in enumerate("xyz")
 }
-_INDENT, _WIDTH, _WIDEST_HEAD = "    ", 122, 108
+_INDENT, _WIDEST_HEAD = "    ", 108
 
 
 def print_expr(expr: c.Expr, language: str = "cuda") -> str:
@@ -57,7 +58,7 @@ def print_statements(stmts: Iterable[c.Stmt], indent: int = 0, language: str = "
     lines: list[str] = []
     for stmt in stmts:
         printer.statement(stmt, indent, lines, 0)
-    return "".join(line + "\n" for line in lines)
+    return "".join(part + "\n" for line in lines for part in wrapped(line))
 
 
 def print_function(function: c.Function, language: str = "cuda", head: str = "") -> str:
@@ -209,7 +210,11 @@ class _Printer:
             return
         first = next((at for at in range(start, len(lines)) if not lines[at].startswith("#pragma")), start)
         text = "; ".join(said.text for said in behind)
-        if "\n" in text or len(lines[first]) + len(text) > _WIDTH or isinstance(stmt, c.Verbatim):
+        if (
+            "\n" in text
+            or len(lines[first]) + len("  // ") + len(text) > WIDTH
+            or isinstance(stmt, c.Verbatim)
+        ):
             lines[start:start] = _comment_lines(behind, indent)
         else:
             lines[first] += f"  // {text}"

@@ -135,6 +135,12 @@ STDINT: Mapping[str, str] = {
     **{name: value for bits in _BITS for name, value in _range(f"INT{bits}", bits).items()},
     **{f"UINT{bits}_MAX": _most(bits) for bits in _BITS},
     "SIZE_MAX": _most(64),
+    # With a parameter: a number of that type, or a wider one.
+    **{f"INT{bits}_C(value)": "value" for bits in (8, 16, 32)},
+    "INT64_C(value)": "value##LL",
+    **{f"UINT{bits}_C(value)": "value" for bits in (8, 16)},
+    "UINT32_C(value)": "value##U",
+    "UINT64_C(value)": "value##ULL",
 }
 LIMITS: Mapping[str, str] = {
     "CHAR_BIT": "8",

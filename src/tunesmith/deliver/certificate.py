@@ -94,7 +94,7 @@ def certificate(
     served = [(p, made.entry_for(problem.workload(p.workload).as_dict())) for p in choice.picks]
     return Certificate(
         problem=started.problem,
-        judged_by=judged_by(state),
+        judged_by=judged_by(problem, state),
         claims=tuple(_claim(problem, state, templates, pick, entry) for pick, entry in served),
         general=choice.general.as_dict() if choice.general else None,
         verified=tuple(_verified(state, templates, v) for v in state.verified),

@@ -287,7 +287,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         early=state.stopped is not None
         and not (exhausted_budget(state) or no_more_rounds(state, bool(state.settings.models))),
         reason=state.stopped.reason if state.stopped else "",
-        judged_by=judged_by(state),
+        judged_by=judged_by(problem, state),
         originals=_originals(problem, state),
         workloads=gains,
         rounds=tuple(r.best for r in rounds),

@@ -29,9 +29,10 @@ from tunesmith.deliver.cuda_names import (
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.terms import bytes_of, is_written
 from tunesmith.deliver.runtime.operator import untuned_note
-from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry
+from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, value_expr
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.expr import Expr, parse
+from tunesmith.space.real import RealExpr
 
 RULE = f"// {'-' * 100}\n"
 PREPARES = "Loads what may serve on this device, as before a capture; false where some of it cannot be."
@@ -139,7 +140,9 @@ class HostProgram:
     def headers(self) -> tuple[str, ...]:
         arguments = (*self.arguments, *(a for line in self.lines for a in line.entry.workspace))
         found = {C_TYPES.get(a.type, ("", None))[1] for a in arguments}
-        return (*self.api.includes, *sorted(header for header in found if header))
+        values = (value_expr(a) for a in self.arguments if a.role == "scalar" and a.follows_sizes)
+        roots = ["cmath"] if any(isinstance(v, RealExpr) and v.has_root for v in values) else []
+        return (*self.api.includes, *sorted(header for header in found if header), *roots)
 
     @property
     def passed(self) -> str:

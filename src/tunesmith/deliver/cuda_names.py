@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from tunesmith.deliver.c_code import C_TYPES, c_code, identifier
 from tunesmith.deliver.exports.terms import about
-from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch
+from tunesmith.problem.dispatch import DispatchArgument, DispatchEntry, DispatchLaunch, value_expr
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.space.expr import LIMIT, ExprError, Undefined, parse
 from tunesmith.space.grammar import Num
+from tunesmith.space.real import RealExpr, real_code
 
 MOST = (1 << 31) - 1  # of blocks or threads along an axis, and of bytes
 
@@ -89,8 +90,11 @@ def within_text(text: str, low: int, high: int, sizes: Mapping[str, str]) -> str
 def scalar_text(argument: DispatchArgument, sizes: Mapping[str, str]) -> str:
     """The value of a scalar that follows the sizes; an integer's is one that its type has."""
     element = element_type(argument.type)
-    bounds = (-LIMIT, LIMIT) if element.kind == "float" else element.bounds
-    return within_text(str(argument.value), *bounds, sizes)
+    expr = value_expr(argument)
+    if isinstance(expr, RealExpr):  # one that is not finite minus itself is not 0
+        value = f"const double value = {real_code(expr, sizes)};"
+        return f"[&]() -> double {{ {value} if (!(value - value == 0.0)) undefined = true; return value; }}()"
+    return within_text(str(argument.value), *element.bounds, sizes)
 
 
 def shape_text(number: int, launch: DispatchLaunch, sizes: Mapping[str, str]) -> str:

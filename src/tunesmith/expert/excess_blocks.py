@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tunesmith.csource.fold import int_value
 from tunesmith.csource.walk import names_in
-from tunesmith.expert.author import read
+from tunesmith.expert.author import read_call
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.geometry import Scenario, scenario_at
 from tunesmith.expert.model.kernel import KernelModel, Reach
@@ -44,9 +44,13 @@ def excess_block_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """In words; nothing where the kernel cannot be read."""
     if not languages.named(problem.kernel.language).is_c_family:
         return ()
-    kernel = read(problem)
-    found = () if isinstance(kernel, str) else excess_blocks(problem, kernel, device)
-    return (_note(found, problem.kernel.language),) if found else ()
+    notes = []
+    for part, kernel in read_call(problem):
+        found = () if isinstance(kernel, str) else excess_blocks(part.problem, kernel, device)
+        if found:
+            note = _note(found, problem.kernel.language)
+            notes.append(f"{part.entry}: {note}" if part.number else note)
+    return tuple(notes)
 
 
 def excess_blocks(problem: Problem, kernel: KernelModel, device: Device) -> tuple[ExcessBlocks, ...]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from tunesmith.expert.passes import (
+    AFTERWARDS,
     ORDER,
     PARAMETERS,
     REMEDIES,
@@ -84,7 +85,7 @@ def next_round(
         return "every move that applies has been tried" if history else "no move applies to this kernel"
     if best is None and not any(m in spent for m in SHARING):
         # What hangs together enters at once, with what the diagnosis asks for or the fixed order brings.
-        others = [m for m in fresh if m not in SHARING]
+        others = [m for m in fresh if m not in SHARING and m not in AFTERWARDS]
         added = [m for m in fresh if m in SHARING] + others[:FIRST]
     else:
         added = fresh[:AT_ONCE]
@@ -92,25 +93,18 @@ def next_round(
 
 
 def rank(diagnoses: Sequence[Diagnosis], available: Sequence[str]) -> tuple[str, ...]:
-    """The moves by how much of the time their remedies may win, then in the fixed order.
-
-    What the sharing of work can remedy, as long as that is to be tried, counts for no other move: whether
-    there is anything left to win the next diagnosis shows.
-    """
+    """The moves by how much of the time their remedies may win, then in the fixed order."""
     worth: dict[Remedy, float] = {}
     for diagnosis in diagnoses:
         for finding in diagnosis.findings:
             for place, remedy in enumerate(finding.remedies):
                 worth[remedy] = worth.get(remedy, 0.0) + finding.score / (1 + place)
-    by_sharing = {remedy for move in available if move in SHARING for remedy in REMEDIES[move]}
+    at_stake = {
+        move: max((worth.get(remedy, 0.0) for remedy in REMEDIES.get(move, ())), default=0.0)
+        for move in available
+    }
     order = {move: at for at, move in enumerate(ORDER)}
-
-    def place_of(move: str) -> tuple[float, int, str]:
-        own = (remedy for remedy in REMEDIES.get(move, ()) if move in SHARING or remedy not in by_sharing)
-        at_stake = max((worth.get(remedy, 0.0) for remedy in own), default=0.0)
-        return -at_stake, order.get(move, len(ORDER)), move
-
-    return tuple(sorted(available, key=place_of))
+    return tuple(sorted(available, key=lambda move: (-at_stake[move], order.get(move, len(ORDER)), move)))
 
 
 def idle_moves(

@@ -90,7 +90,8 @@ class Arenas:
         return found.first if found.count else None
 
     def is_linked(self, b: BufferPlan, draw: Draw) -> bool:
-        return draw.inputs is not None and b.name in self._linked.get(draw.inputs, ())
+        made = draw.inputs is not None and b.name in self._linked.get(draw.inputs, ())
+        return made or bool(b.formula)
 
     def _drop(self, key: tuple[str, str]) -> None:
         arena = self._arenas.pop(key)

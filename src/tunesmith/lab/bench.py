@@ -22,6 +22,7 @@ from tunesmith.backends.port import (
 )
 from tunesmith.lab import memory as guards
 from tunesmith.lab import references as reference
+from tunesmith.lab import user_compare
 from tunesmith.lab.arenas import Arenas, needs_restoring
 from tunesmith.lab.device_cases import StoredCases
 from tunesmith.lab.memory import bind_calls, initial_payload
@@ -112,6 +113,8 @@ class Bench:
                     return m.Done(), ()
                 case m.Refer():
                     return reference.compute(request)
+                case m.CompareOutputs():
+                    return user_compare.answer(request, blobs), ()
         except tuple(_FAILURES) as error:
             what = next(what for kind, what in _FAILURES.items() if isinstance(error, kind))
             return m.Failed(what, str(error)), ()

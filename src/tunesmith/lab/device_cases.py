@@ -22,11 +22,13 @@ from tunesmith.lab.case_memory import CaseMemory
 from tunesmith.lab.device_compare import is_like, unlike_spans
 from tunesmith.lab.memory import RIGHT, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import CONTESTED_ROWS
+from tunesmith.lab.whole_outputs import WholeOutputs
 from tunesmith.problem import compare
 from tunesmith.problem.cases import COMPARABLE_ITEMS
 from tunesmith.problem.compare import ErrorStats, Stretch
 from tunesmith.problem.device import Device
 from tunesmith.problem.draws import draw_block
+from tunesmith.problem.freedom import is_free
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.slots import moves
@@ -43,6 +45,7 @@ class _Stored:
     original: dict[str, Pointer] = field(default_factory=dict)  # where others are compared with it
     errors: dict[str, ErrorStats] = field(default_factory=dict)
     linked: frozenset[str] = frozenset()  # made by the user's function
+    whole: WholeOutputs | None = None  # where outputs are judged all together, on the host
     waits: bool = True  # the original, where it may begin before its predecessor has ended
 
     @property
@@ -123,12 +126,17 @@ class StoredCases:
         self, stored: _Stored, request: m.CheckCase | m.JudgeOutputs
     ) -> tuple[OutputErrors, ...]:
         """Before anything is compared with the original, which may overwrite what it has no say in."""
+        if stored.whole is not None:
+            return stored.whole.errors(request.plan, self._memory) if request.tells_errors else ()
         compared = [b for b in request.plan.compared() if request.tells_errors and b.name in stored.errors]
         return tuple(
             compare.output_errors(b.name, self._errors(stored, b), stored.errors[b.name]) for b in compared
         )
 
     def _values(self, stored: _Stored, plan: Plan, compares_errors: bool) -> tuple[Verdict, tuple[int, ...]]:
+        if stored.whole is not None:
+            reason, contested = stored.whole.wrong(plan, self._memory, compares_errors)
+            return (Verdict(Status.WRONG, reason), contested) if reason else (RIGHT, ())
         for b in plan.compared():
             comparable = compares_errors and b.count >= COMPARABLE_ITEMS
             reason, contested = self._compare(stored, b, comparable)
@@ -280,7 +288,11 @@ class StoredCases:
         verdict, damage = self._integrity(stored, request.plan)
         if not verdict.ok:
             return verdict, seconds, damage
-        for b in request.plan.compared():
+        if is_free(request.plan):
+            stored.whole = WholeOutputs.of_original(request, self._memory, stored.expected, stored.pristine)
+            if reason := stored.whole.fault:
+                return Verdict(Status.WRONG, reason), seconds, False
+        for b in () if stored.whole is not None else request.plan.compared():
             if b.name in stored.expected:
                 reason = self._against_reference(stored, b, None)
                 if reason and not (request.may_fail or request.odd):

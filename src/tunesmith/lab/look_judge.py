@@ -17,8 +17,10 @@ from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.references import CONTESTED_ROWS, References
 from tunesmith.lab.runner import BuiltCode, Race, RaceRun, Runner
+from tunesmith.lab.whole_looks import WholeLook
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import judge, judge_against_original, unlike_original
+from tunesmith.problem.freedom import judged_whole
 from tunesmith.problem.plan import BufferPlan, Plan, Status
 from tunesmith.problem.problem import Problem, Workload, element_type
 from tunesmith.problem.slots import SlotPlace, after_slot, slot_items
@@ -84,7 +86,10 @@ class LookJudge:
         if harm := self._harm(plan, draw, look, seen):
             return Verdict(Status.WRONG, harm)
         case = Case(plan.sizes, draw.distribution, draw.seed, "full", place=look.place)
+        whole = judged_whole(plan)
         for b in plan.compared():
+            if b.name in whole:
+                continue
             items = _items(b, [(piece, blob) for piece, blob in seen if piece.name == b.name])
             if items is None:
                 continue
@@ -100,7 +105,17 @@ class LookJudge:
                 others = items.of(outputs[b.name])
             if reason := self._wrong(case, original[1], b, items, others):
                 return Verdict(Status.WRONG, reason)
-        return RIGHT
+        outputs = _whole_arrays(plan, whole, seen)
+        if not whole or (look.originals and not outputs):
+            return RIGHT  # of a device that found all of it alike
+        given = _whole_arrays(plan, whole, theirs) if look.originals else None
+        found = self._outputs(case, *original, draw) if given is None else given
+        if isinstance(found, Failing):
+            return found
+        if whole - outputs.keys() or whole - found.keys():
+            return GARBLED
+        reason = WholeLook(self._problem, self._references, case, plan).wrong(outputs, found)
+        return Verdict(Status.WRONG, reason) if reason else RIGHT
 
     def _harm(self, plan: Plan, draw: Draw, look: TimedLook, seen: Sequence[tuple[Piece, bytes]]) -> str:
         """Inputs that changed, and memory that belongs to nobody."""
@@ -173,6 +188,16 @@ class LookJudge:
             places = number * row_size + places % row_size
         flat = _flat(b, doubtful.size)
         return judge(flat, items.values[doubtful], expected[places], None)
+
+
+def _whole_arrays(plan: Plan, whole: frozenset[str], sent: Sequence[tuple[Piece, bytes]]) -> dict[str, Array]:
+    """Outputs that were sent from end to end."""
+    buffers = {b.name: b for b in plan.compared() if b.name in whole}
+    return {
+        piece.name: guards.as_array(buffers[piece.name], blob)
+        for piece, blob in sent
+        if piece.name in buffers and piece.start == 0 and piece.nbytes == buffers[piece.name].nbytes
+    }
 
 
 def _items(b: BufferPlan, pieces: Sequence[tuple[Piece, bytes]]) -> SeenItems | None:

@@ -21,6 +21,7 @@ from tunesmith.lab.case_memory import CaseMemory
 from tunesmith.lab.device_compare import is_like, unlike_spans
 from tunesmith.lab.memory import bind_calls
 from tunesmith.problem.device import Device
+from tunesmith.problem.freedom import judged_whole
 from tunesmith.problem.plan import BufferPlan, Plan
 from tunesmith.problem.slots import SlotPlace, after_slot, moves, slot_items
 
@@ -34,11 +35,13 @@ FILLINGS = (7, 2, 1, 1)
 CHANCE = random.SystemRandom()
 
 
-def choose_pieces(b: BufferPlan, nbytes: int, count: int, chance: random.Random) -> tuple[Piece, ...]:
+def choose_pieces(
+    b: BufferPlan, nbytes: int, count: int, chance: random.Random, is_whole: bool = False
+) -> tuple[Piece, ...]:
     """Where to look at an array: all of it up to `nbytes`, else its ends and `count` places drawn at random.
-    What does not lie in memory element by element is taken whole."""
+    What does not lie in memory element by element is taken whole, and what cannot be judged in parts."""
     whole = Piece(b.name, 0, b.nbytes)
-    if not b.in_c_order or b.packed > 1 or b.nbytes <= nbytes or b.nbytes <= 2 * PIECE:
+    if is_whole or not b.in_c_order or b.packed > 1 or b.nbytes <= nbytes or b.nbytes <= 2 * PIECE:
         return (whole,)
     last = (b.nbytes - PIECE) // b.itemsize
     starts = {0, last, *(chance.randint(0, last) for _ in range(count))}
@@ -143,7 +146,8 @@ class Watch:
     def _read(self, taken: _Taken, b: BufferPlan, slot: int, whole: int) -> None:
         count = MANY_PIECES if self.request.policy.whole and b.role != "input" else PIECES
         gap = Piece(b.name, b.nbytes, self.arenas.stride(b) - b.nbytes)
-        for piece in (*choose_pieces(b, whole, count, self.chance), gap):
+        is_whole = b.name in judged_whole(self.plan)
+        for piece in (*choose_pieces(b, whole, count, self.chance, is_whole), gap):
             place = slot * self.arenas.stride(b) + piece.start
             taken.pieces.append(piece)
             taken.data.append(self.session.read(self.laid_out[b.name].memory, place, piece.nbytes))
@@ -169,12 +173,21 @@ class Watch:
         self.session.run(bind_calls(plan, self.original, pointers))
         pieces: list[Piece] = []
         data: list[bytes] = []
-        for name, (number, b) in outputs.items():
-            seen, own = self._seen(number, self.arenas.stride(b)).part(0, b.nbytes), pointers[name]
-            if not is_like(inspector, b, seen, own):
-                unlike = self._unlike(inspector, b, seen, own)
-                pieces += unlike
-                data += [self.scratch.read(seen.part(piece.start, piece.nbytes)) for piece in unlike]
+        seen = {
+            name: self._seen(number, self.arenas.stride(b)).part(0, b.nbytes)
+            for name, (number, b) in outputs.items()
+        }
+        unlike = [n for n, (_, b) in outputs.items() if not is_like(inspector, b, seen[n], pointers[n])]
+        if whole := judged_whole(self.plan):  # together, or not at all
+            together = whole if whole.intersection(unlike) else frozenset()
+            unlike = [n for n in outputs if n in together or (n in unlike and n not in whole)]
+        for name in unlike:
+            b = outputs[name][1]
+            found = [Piece(name, 0, b.nbytes)]
+            if name not in whole:
+                found = self._unlike(inspector, b, seen[name], pointers[name])
+            pieces += found
+            data += [self.scratch.read(seen[name].part(piece.start, piece.nbytes)) for piece in found]
         data += [self.scratch.read(pointers[p.name].part(p.start, p.nbytes)) for p in pieces]
         look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(pieces))
         return _with_pieces(look, data, self._hit_gaps(taken))

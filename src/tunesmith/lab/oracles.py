@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -19,22 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tunesmith.backends.messages import CheckCase, Judged, JudgeOutputs, StoreCase
+from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
-from tunesmith.lab.references import CONTESTED_ROWS, References, draw_of
+from tunesmith.lab.references import References, draw_of
 from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Generation, Runner
+from tunesmith.lab.values import Arrays, CaseRules, ExpectedValues, errors_of, establish, wrong_values
 from tunesmith.problem import languages
-from tunesmith.problem.cases import COMPARABLE_ITEMS, Case
-from tunesmith.problem.compare import (
-    ErrorStats,
-    error_stats,
-    judge,
-    judge_odd,
-    judge_other_rows,
-    output_errors,
-)
+from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device
+from tunesmith.problem.freedom import key_arrays
 from tunesmith.problem.plan import BufferPlan, OutputErrors, Plan, Status
 from tunesmith.problem.problem import Problem
 from tunesmith.text import digest_of
@@ -50,16 +45,8 @@ ErrorsByCase = dict[Case, tuple[OutputErrors, ...]]
 class Expectation:
     inputs: dict[str, str]  # digests of the memory that must not change
     gaps: dict[str, str]  # the same for what lies between the elements of in-place arrays
-    arrays: dict[str, Array]  # the reference, in float64 or exact integers; empty with no reference
-    rows: NDArray[np.intp] | None  # the sampled ones; None: all
-    sampled: frozenset[str]  # arrays the rows apply to
-    original: dict[str, Array]  # what the original gave; kept where others are compared with it
-    errors: dict[str, ErrorStats]  # the original's own error
+    values: ExpectedValues
     seconds: float  # what one run of the original took
-
-    @property
-    def nbytes(self) -> int:
-        return sum(a.nbytes for a in (*self.arrays.values(), *self.original.values()))
 
 
 @dataclass
@@ -124,7 +111,7 @@ class HostOracle(CaseOracle):
             if isinstance(established, Verdict) and established.status is not Status.WRONG:
                 return established  # a crash or a hang may have been another kernel's doing: ask again
             self._known[case] = established
-            size = lambda e: e.nbytes if isinstance(e, Expectation) else 0  # noqa: E731
+            size = lambda e: e.values.nbytes if isinstance(e, Expectation) else 0  # noqa: E731
             guards.drop_oldest(self._known, size, CACHED_BYTES)
         self._known.move_to_end(case)
         return self._known[case]
@@ -136,33 +123,32 @@ class HostOracle(CaseOracle):
         verdict = self._integrity(case, plan, run, expected)
         if not verdict.ok:
             return Verdict(verdict.status, f"{case.where}: {verdict.detail}")
+        outputs = _arrays(plan, run)
         if self.errors is not None:
-            self.errors[case] = self._errors_of(plan, run, expected)
-        for buffer, data in zip(plan.compared(), run.outputs, strict=True):
-            comparable = case.compares_errors and buffer.count >= COMPARABLE_ITEMS
-            got = guards.as_array(buffer, data)
-            if case.is_odd:
-                both = expected.arrays.get(buffer.name), expected.original[buffer.name]
-                reason = judge_odd(buffer, got, *both, self._leaves_nan_open)
-                if reason:
-                    return Verdict(Status.WRONG, f"{case.where}: {reason}")
-                continue
-            reason = self._against_reference(buffer, got, expected, comparable)
-            if reason:
-                return Verdict(Status.WRONG, f"{case.where}: {reason}")
-            reason, contested = self._against_original(buffer, got, expected)
-            if reason and self._references.contest(case, contested):
-                self._known.pop(case, None)  # established anew, with these rows among those asked for
-                return self.judge(case, plan, run)
-            if reason:
-                return Verdict(Status.WRONG, f"{case.where}: {reason}")
-        return RIGHT
+            self.errors[case] = errors_of(plan, outputs, expected.values)
+        rules = self._rules(case)
+        ask = partial(self._asked, case, plan)
+        reason, contested = wrong_values(plan, outputs, expected.values, rules, ask)
+        if reason and self._references.contest(case, contested):
+            self._known.pop(case, None)  # established anew, with these rows among those asked for
+            return self.judge(case, plan, run)
+        return Verdict(Status.WRONG, f"{case.where}: {reason}") if reason else RIGHT
+
+    def _rules(self, case: Case) -> CaseRules:
+        may_fail = self._problem.accuracy.baseline_may_fail
+        return CaseRules(case.is_odd, may_fail, case.compares_errors, self._leaves_nan_open)
+
+    def _asked(self, case: Case, plan: Plan, output: str, got: Arrays, wanted: Arrays) -> str | None:
+        """The user's function on what a candidate gave: if it fails there, no verdict is not a good one."""
+        try:
+            return self._references.compare(case, plan, output, got, wanted)
+        except BadInput as error:
+            return f"{output} cannot be compared: {error}"
 
     def _establish(self, case: Case) -> Expectation | Verdict:
         code, plan = self._original(case)
         # Before the original runs, so that nothing the user's own functions do is blamed on it.
         referred = self._references.ask(case, plan, digests=True)
-        rows, sampled = referred.rows, referred.sampled
         inputs, gaps = dict(referred.answer.input_digests), dict(referred.answer.gap_digests)
         arrays = {
             spec.name: np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
@@ -176,32 +162,16 @@ class HostOracle(CaseOracle):
         given = {r.name: r.given for r in run.report.buffers}
         read = [b.name for b in plan.buffers if b.role == "input"]
         self._references.refuse_varying(inputs, {name: given.get(name, "") for name in read})
-        outputs = {b.name: guards.as_array(b, d) for b, d in zip(plan.compared(), run.outputs, strict=True)}
-        bare = Expectation(inputs, gaps, {}, rows, sampled, {}, {}, run.report.seconds)
-        verdict = self._integrity(case, plan, run, bare)
+        keys = zip(key_arrays(plan), referred.keys, strict=True)
+        pointed = {name: guards.as_array(plan.buffer(name), memory) for name, memory in keys}
+        bare = ExpectedValues(rows=referred.rows, sampled=referred.sampled, inputs=pointed)
+        found = Expectation(inputs, gaps, bare, run.report.seconds)
+        verdict = self._integrity(case, plan, run, found)
         if not verdict.ok:
             return verdict
-        errors: dict[str, ErrorStats] = {}
-        for buffer in plan.compared():
-            if buffer.name not in arrays:
-                continue
-            got = self._sampled(buffer, outputs[buffer.name], bare)
-            reason = judge(buffer, got, arrays[buffer.name], None)
-            if reason and not (self._problem.accuracy.baseline_may_fail or case.is_odd):
-                return Verdict(Status.WRONG, reason)
-            errors[buffer.name] = error_stats(got, arrays[buffer.name], buffer)
-        kept = [name for name in outputs if case.is_odd or name in sampled or name not in arrays]
-        keep = {name: outputs[name] for name in kept}
-        return Expectation(inputs, gaps, arrays, rows, sampled, keep, errors, run.report.seconds)
-
-    def _errors_of(self, plan: Plan, run: CaseRun, expected: Expectation) -> tuple[OutputErrors, ...]:
-        found = []
-        for buffer, data in zip(plan.compared(), run.outputs, strict=True):
-            if buffer.name in expected.errors:
-                got = self._sampled(buffer, guards.as_array(buffer, data), expected)
-                own = error_stats(got, expected.arrays[buffer.name], buffer)
-                found.append(output_errors(buffer.name, own, expected.errors[buffer.name]))
-        return tuple(found)
+        ask = partial(self._references.compare, case, plan)
+        values, reason = establish(plan, _arrays(plan, run), arrays, bare, self._rules(case), ask)
+        return Verdict(Status.WRONG, reason) if reason else replace(found, values=values)
 
     def _integrity(self, case: Case, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
         reports = {r.name: r for r in run.report.buffers}
@@ -227,27 +197,10 @@ class HostOracle(CaseOracle):
         )
         return integrity(plan, self._problem.accuracy.deterministic, evidence)[0]
 
-    def _against_reference(
-        self, buffer: BufferPlan, got: Array, expected: Expectation, comparable: bool
-    ) -> str | None:
-        if buffer.name not in expected.arrays:
-            return None
-        original = expected.errors.get(buffer.name) if comparable else None
-        return judge(buffer, self._sampled(buffer, got, expected), expected.arrays[buffer.name], original)
 
-    def _against_original(
-        self, buffer: BufferPlan, got: Array, expected: Expectation
-    ) -> tuple[str | None, tuple[int, ...]]:
-        """Of what the reference did not judge: why it is wrong, and the rows to ask the reference for."""
-        other = expected.original.get(buffer.name)
-        if other is None:
-            return None, ()
-        rows = expected.rows.tolist() if expected.rows is not None else []
-        return judge_other_rows(buffer, got, other, rows, CONTESTED_ROWS)
-
-    def _sampled(self, buffer: BufferPlan, array: Array, expected: Expectation) -> Array:
-        rows = expected.rows if buffer.name in expected.sampled else None
-        return array if rows is None else array[rows]
+def _arrays(plan: Plan, run: CaseRun) -> dict[str, Array]:
+    compared = zip(plan.compared(), run.outputs, strict=True)
+    return {b.name: guards.as_array(b, data) for b, data in compared}
 
 
 MOVED_BYTES = 1 << 26  # of one case's outputs, from one process to another
@@ -411,7 +364,8 @@ class DeviceOracle(CaseOracle):
         launch = (code.code_digest, plan, draw_of(self._problem, case))
         expected = (referred.answer.arrays, rows, tuple(sorted(referred.sampled)))
         rules = (accuracy.deterministic, accuracy.baseline_may_fail, case.is_odd)
-        request = StoreCase(_name(case), *launch, *expected, *rules, referred.answer.inputs)
+        functions = tuple((a.name, a.checker) for a in self._problem.arguments if a.checker is not None)
+        request = StoreCase(_name(case), *launch, *expected, *rules, referred.answer.inputs, functions)
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = measuring.original_deadline(plan)
         deadline += measuring.INPUT_SECONDS if self._problem.inputs is not None else 0.0

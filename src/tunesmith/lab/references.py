@@ -15,17 +15,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.backends.messages import Draw, Expected, ExpectedArray, Failed, Refer
+from tunesmith.backends.messages import (
+    CompareOutputs,
+    Draw,
+    Expected,
+    ExpectedArray,
+    Failed,
+    OutputCompared,
+    Refer,
+    Reply,
+)
 from tunesmith.errors import BadInput
 from tunesmith.lab.memory import drop_oldest, gaps_digest, memory_digest
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.problem.cases import Case
 from tunesmith.problem.draws import draw_array, draw_rows, logical, packed
+from tunesmith.problem.formulas import NoElement, formula_values
+from tunesmith.problem.freedom import key_arrays
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
 from tunesmith.problem.problem import Problem, PythonFunction, element_type
 from tunesmith.problem.slots import slot_items
 from tunesmith.text import seed_of
 
+Arrays = Mapping[str, NDArray[Any]]
 REFERENCE_SECONDS = 120.0
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
 UNREFERRED_ABOVE = 1 << 30
@@ -44,10 +56,11 @@ class Referred:
     blobs: tuple[bytes, ...]
     rows: NDArray[np.intp] | None
     sampled: frozenset[str]  # arrays the rows apply to
+    keys: tuple[bytes, ...] = ()  # the memory of inputs that indices point into, where it was asked for
 
     @property
     def nbytes(self) -> int:
-        return sum(map(len, self.blobs))
+        return sum(map(len, (*self.blobs, *self.keys)))
 
 
 def draw_of(problem: Problem, case: Case) -> Draw:
@@ -58,6 +71,7 @@ def draw_of(problem: Problem, case: Case) -> Draw:
 class _CaseToRefer:
     case: Case
     digests: bool
+    keys: bool
     contested: frozenset[int]
 
 
@@ -97,10 +111,10 @@ class References:
         """Have the answer computed while others work: somebody is about to ask."""
         self._start(self._question(case, digests), plan)
 
-    def ask(self, case: Case, plan: Plan, digests: bool) -> Referred:
+    def ask(self, case: Case, plan: Plan, digests: bool, keys: bool = False) -> Referred:
         """With `digests` those of all inputs; where nobody asks, large ones need not be drawn whole.
-        Where rows are sampled, the contested ones are among them."""
-        question = self._question(case, digests)
+        Where rows are sampled, the contested ones are among them. With either, what indices point into."""
+        question = self._question(case, digests, keys)
         found = self._start(question, plan)
         if isinstance(found, Referred):
             return found
@@ -115,8 +129,8 @@ class References:
                 drop_oldest(self._known, lambda referred: referred.nbytes, KNOWN_BYTES)
         return answer
 
-    def _question(self, case: Case, digests: bool) -> _CaseToRefer:
-        return _CaseToRefer(case, digests, self._contested.get(case, frozenset()))
+    def _question(self, case: Case, digests: bool, keys: bool = False) -> _CaseToRefer:
+        return _CaseToRefer(case, digests, keys or digests, self._contested.get(case, frozenset()))
 
     def _start(self, question: _CaseToRefer, plan: Plan) -> Referred | Future[Referred]:
         with self._lock:
@@ -142,13 +156,37 @@ class References:
         own = (None if huge else accuracy.reference, plan, draw_of(self._problem, case), asked)
         # Winners share them. In a search both processes make their own: who makes others each time is caught.
         sends = case.level == "verify" and not question.digests
-        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), question.digests, sends)
-        functions = [f.path for f in (accuracy.reference, self._problem.inputs) if f is not None]
+        keys = key_arrays(plan) if question.keys else ()
+        request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), question.digests, sends, keys)
+        reply, blobs = self._request(request, case, accuracy.reference)
+        assert isinstance(reply, Expected)
+        end = len(blobs) - len(keys)
+        return Referred(reply, blobs[:end], rows, sampled, blobs[end:])
+
+    def compare(self, case: Case, plan: Plan, output: str, got: Arrays, expected: Arrays) -> str | None:
+        """What the user's function says of an output; None: it is right."""
+        function = self._problem.argument(output).checker
+        assert function is not None, "nobody else asks"
+        parts = [sent_array(name, array) for arrays in (got, expected) for name, array in arrays.items()]
+        specs, blobs = [spec for spec, _ in parts], [blob for _, blob in parts]
+        draw, both = draw_of(self._problem, case), (tuple(specs[: len(got)]), tuple(specs[len(got) :]))
+        reply, _ = self._request(CompareOutputs(function, plan, draw, output, *both), case, function, blobs)
+        assert isinstance(reply, OutputCompared)
+        return f"{output}: {reply.reason}" if reply.reason else None
+
+    def _request(
+        self,
+        request: Refer | CompareOutputs,
+        case: Case,
+        called: PythonFunction | None,
+        sent: Sequence[bytes] = (),
+    ) -> tuple[Reply, tuple[bytes, ...]]:
+        functions = [f.path for f in (called, self._problem.inputs) if f is not None]
         path = " or ".join(dict.fromkeys(functions)) or "drawing the inputs"
         where = show_sizes(dict(case.sizes))
         worker = self._idle.get()
         try:
-            reply, blobs = worker.request(request, deadline=REFERENCE_SECONDS)
+            reply, blobs = worker.request(request, sent, deadline=REFERENCE_SECONDS)
         except WorkerTimedOut as error:
             raise BadInput(f"{path} took more than {REFERENCE_SECONDS:.0f} s at {where}") from error
         except WorkerDied as error:
@@ -158,8 +196,7 @@ class References:
             self._idle.put(worker)
         if isinstance(reply, Failed):
             raise BadInput(reply.message, hint=USER_CODE_HINT)
-        assert isinstance(reply, Expected)
-        return Referred(reply, blobs, rows, sampled)
+        return reply, blobs
 
     def refuse_varying(self, wanted: Mapping[str, str], given: Mapping[str, str]) -> None:
         """Linked inputs must be alike in both processes, or the reference says nothing about the kernel."""
@@ -174,6 +211,8 @@ class References:
         size = accuracy.independent
         if size is None or accuracy.reference is None or max(b.count for b in plan.buffers) <= SAMPLED_ABOVE:
             return None
+        if any(b.compare == "function" for b in plan.compared()):
+            return None  # which may want to see all of it
         if accuracy.baseline_may_fail:
             return None  # the other rows would be compared with an original that nobody vouches for
         total = dict(plan.sizes)[size]
@@ -275,20 +314,18 @@ def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
     inputs = draw_inputs(plan, draw, linked) if request.digests else linked
     digests, gaps = _digests(plan, inputs)
     sent = tuple(linked) if request.sends_inputs else ()
-    memory = tuple(linked[name].tobytes() for name in sent)
+    memory = [linked[name].tobytes() for name in sent]
+    for name in request.keys:
+        known = inputs.get(name)
+        memory.append((drawn(plan.buffer(name), draw) if known is None else known).tobytes())
     if request.reference is None:
-        return Expected(digests, gaps, (), sent), memory
-    offered: dict[str, Any] = dict(plan.sizes)
+        return Expected(digests, gaps, (), sent), tuple(memory)
+    offered = offered_numbers(plan)
     if request.rows and request.independent:
         offered[request.independent] = len(request.rows)
-    for scalar in plan.scalars:
-        if scalar.name not in offered:
-            offered[scalar.name] = element_type(scalar.type).numpy.type(scalar.value).item()
     for buffer in plan.buffers:
         if buffer.role in ("input", "inout"):
-            seen = _elements(buffer, inputs.get(buffer.name), request)
-            is_float = element_type(buffer.type).kind == "float"
-            offered[buffer.name] = seen.astype(np.float64) if is_float else seen.copy()
+            offered[buffer.name] = as_offered(buffer, _elements(buffer, inputs.get(buffer.name), request))
     answer = _by_name(call(request.reference, offered), plan, request.reference)
     arrays, blobs = [], []
     for buffer in plan.compared():
@@ -300,11 +337,27 @@ def compute(request: Refer) -> tuple[Expected, tuple[bytes, ...]]:
         if array.shape != shape:
             words = f"returned shape {array.shape} for {buffer.name}, expected {shape}"
             raise fault(request.reference, words)
-        exact = buffer.compare == "exact" and array.dtype.kind in "iub"
+        exact = buffer.compare in ("exact", "function") and array.dtype.kind in "iub"
         kind = ("uint64" if array.dtype.kind == "u" else "int64") if exact else "float64"
         arrays.append(ExpectedArray(buffer.name, kind, shape))
         blobs.append(array.astype(kind).tobytes())
     return Expected(digests, gaps, tuple(arrays), sent), (*blobs, *memory)
+
+
+def offered_numbers(plan: Plan) -> dict[str, Any]:
+    """Sizes, and scalars rounded to their types, which the user's functions may ask for by name."""
+    scalars = {s.name: element_type(s.type).numpy.type(s.value).item() for s in plan.scalars}
+    return {**scalars, **dict(plan.sizes)}
+
+
+def as_offered(buffer: BufferPlan, seen: Array) -> Array:
+    return seen.astype(np.float64) if element_type(buffer.type).kind == "float" else seen.copy()
+
+
+def sent_array(name: str, array: Array) -> tuple[ExpectedArray, bytes]:
+    """Of floats float64, integers as they are."""
+    kept = array if array.dtype.kind in "iu" else array.astype(np.float64)
+    return ExpectedArray(name, kept.dtype.str, kept.shape), kept.tobytes()
 
 
 def _elements(buffer: BufferPlan, memory: Array | None, request: Refer) -> Array:
@@ -327,9 +380,16 @@ def _digests(
 
 
 def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
-    """The memory of the arrays that the user's own function makes."""
-    if draw.inputs is None:
-        return {}
+    """The memory of the arrays that the user's own function or an expression makes."""
+    try:
+        by_index = {b.name: laid_out(b, formula_values(b)) for b in plan.buffers if b.formula}
+    except NoElement as error:
+        raise UserCodeFailed(f"init: {error}") from error
+    return by_index | (_made_by_function(plan, draw) if draw.inputs is not None else {})
+
+
+def _made_by_function(plan: Plan, draw: Draw) -> dict[str, Array]:
+    assert draw.inputs is not None
     seed = draw.seed if draw.place is None else seed_of(draw.seed, draw.place.version)
     made = call(draw.inputs, {"rng": np.random.default_rng(seed), **dict(plan.sizes)})
     if not isinstance(made, dict):
@@ -338,6 +398,8 @@ def linked_inputs(plan: Plan, draw: Draw) -> dict[str, Array]:
     for name in made:
         if name not in known:
             raise fault(draw.inputs, f"gave {name}, which is no input: inputs are {', '.join(known)}")
+        if known[name].formula:
+            raise fault(draw.inputs, f"gave {name}, which has an init in the problem file: remove either")
     return {name: _place(buffer, made[name], draw.inputs) for name, buffer in known.items() if name in made}
 
 
@@ -351,6 +413,13 @@ def _place(buffer: BufferPlan, values: object, made_by: PythonFunction) -> Array
         low, high = element.bounds
         if array.size and not (low <= array.min() and array.max() <= high):
             raise fault(made_by, f"gave {buffer.name} values outside {element.name}, {low} to {high}")
+    return laid_out(buffer, array)
+
+
+def laid_out(buffer: BufferPlan, array: Array) -> Array:
+    """Values as they lie in the buffer's memory."""
+    element = element_type(buffer.type)
+    if element.packed > 1:
         return packed(array.astype(element.numpy), element)
     # As plain words: NumPy makes no strided view of a type that is not its own.
     memory = np.zeros(buffer.extent, dtype=f"u{element.bytes}")

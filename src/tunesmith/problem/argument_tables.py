@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
+from tunesmith.problem.device import DEVICE_NAMES
+from tunesmith.problem.formulas import index_names
 from tunesmith.problem.problem import (
     TYPES,
     Accuracy,
@@ -23,6 +25,7 @@ from tunesmith.problem.problem import (
 from tunesmith.problem.toml_table import Table, finite, show
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import suggestion
+from tunesmith.space.real import RealExpr
 
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 MOST_AXES = 8
@@ -30,13 +33,26 @@ LARGEST_ALIGN = 65536  # beyond any caller's promise; every buffer is padded by 
 
 _ARRAY_ROLES: tuple[Role, ...] = ("input", "output", "inout", "workspace", "local")
 _DISTRIBUTIONS: tuple[Distribution, ...] = get_args(Distribution)
-_COMPARES: tuple[Compare, ...] = get_args(Compare)
+_COMPARES: tuple[Compare, ...] = tuple(one for one in get_args(Compare) if one != "function")
 
 _ALWAYS = ("name", "type", "role")
+_ORDER = ("order", "along", "keys")
 _FITTING: dict[Role, tuple[str, ...]] = {
-    "input": ("shape", "strides", "align", "values", "range", "traffic"),
-    "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", "traffic"),
-    "inout": ("shape", "strides", "align", "values", "range", "rtol", "atol", "compare", "traffic"),
+    "input": ("shape", "strides", "align", "values", "range", "init", "traffic"),
+    "output": ("shape", "strides", "align", "init", "rtol", "atol", "compare", *_ORDER, "traffic"),
+    "inout": (
+        "shape",
+        "strides",
+        "align",
+        "values",
+        "range",
+        "init",
+        "rtol",
+        "atol",
+        "compare",
+        *_ORDER,
+        "traffic",
+    ),
     "workspace": ("shape", "strides", "align", "init"),
     "local": ("shape",),
     "scalar": ("value",),
@@ -137,16 +153,21 @@ def _read_alias(table: Table, name: str, element: ElementType, is_array: bool) -
     return Argument(name=name, type=element.name, role=role, alias=alias)
 
 
-def _read_value(table: Table, element: ElementType, sizes: Collection[str] | None) -> Expr | float | None:
+def _read_value(
+    table: Table, element: ElementType, sizes: Collection[str] | None
+) -> Expr | RealExpr | float | None:
     example = '"d"' if element.kind != "float" else "1e-5"
     if not table.needs("value", hint=f"say what callers pass: value = {example}"):
         return None
     if element.kind != "float":
-        return table.expr("value", sizes)
-    if isinstance(table.data["value"], str):
+        return table.expr("value", None if sizes is None else (*sizes, *DEVICE_NAMES))
+    if not isinstance(table.data["value"], str):
+        return table.number("value")
+    found = table.real("value", sizes)
+    if found is not None and not found.names:
         rule = f"value of a {element.name} must be a number, got {show(table.data['value'])}"
-        return table.refuse("value", rule, "write it without quotes; expressions are for integers")
-    return table.number("value")
+        return table.refuse("value", rule, "write it without quotes: no size is in it")
+    return found
 
 
 def _read_array(
@@ -154,6 +175,8 @@ def _read_array(
 ) -> Argument | None:
     if not table.needs("shape", hint='one entry per axis, e.g. shape = ["tokens", "2 * d"]'):
         return None
+    if names is not None and role in ("workspace", "local"):  # nobody else sees how large these are
+        names = {*names, *DEVICE_NAMES}
     shape = table.exprs("shape", names, most=MOST_AXES)
     strides = table.exprs("strides", names, most=MOST_AXES)
     axes, steps = len(table.items("shape", "expressions")), len(table.items("strides", "expressions"))
@@ -162,7 +185,12 @@ def _read_array(
     if "strides" in table and element.packed > 1:
         rule = f"{element.name} arrays are dense: two elements share a byte, so strides cannot count them"
         table.fault("strides", rule, "remove them, or describe the bytes as an array of uint8")
-    init, align = table.number("init"), table.integer("align", low=1, high=LARGEST_ALIGN)
+    is_read = role in ("input", "inout")
+    formula = _read_formula(table, names, axes) if is_read else None
+    init, align = (
+        table.number("init") if not is_read else None,
+        table.integer("align", low=1, high=LARGEST_ALIGN),
+    )
     if init is not None and not element.holds(init):
         table.fault("init", f"init must be a value of {element.name}, got {init:g}")
     if align is not None and (align & (align - 1) or align < element.bytes):
@@ -180,9 +208,52 @@ def _read_array(
         align=align,
         rtol=table.number("rtol", low=0.0),
         atol=table.number("atol", low=0.0),
-        compare=table.choice("compare", _COMPARES),
+        compare=_read_compare(table),
         traffic=table.expr("traffic", names),
+        order=table.text("order") or "",
+        along=_read_along(table, [expr.text for expr in shape]),
+        keys=table.text("keys") or "",
+        formula=formula,
     )
+
+
+def _read_formula(table: Table, names: Collection[str] | None, axes: int) -> Expr | None:
+    """What an input holds, by the index of each element."""
+    if "init" not in table:
+        return None
+    for key in ("values", "range"):
+        if key in table:
+            table.fault(key, f"{key} says how an array is drawn, and init what it holds", "remove either")
+    own = index_names(axes)
+    if names is not None and (taken := sorted({*own} & {*names})):
+        rule = f"in init {', '.join(own)} are an element's index, so that no size is called {taken[0]}"
+        return table.refuse("init", rule, f"rename the size {taken[0]}")
+    return table.expr("init", None if names is None else (*names, *own))
+
+
+def _read_compare(table: Table) -> Compare | None:
+    """A word; or that a function of the user's decides, whose file `read_checker` reads."""
+    value = table.data.get("compare")
+    if isinstance(value, str) and ".py" in value:
+        return "function"
+    if isinstance(value, str) and value not in _COMPARES:
+        rule = f"compare must be one of {', '.join(_COMPARES)}, or file.py:function, got {show(value)}"
+        hint = suggestion(value, _COMPARES) or 'write e.g. compare = "checks.py:same"'
+        return table.refuse("compare", rule, hint)
+    return table.choice("compare", _COMPARES)
+
+
+def _read_along(table: Table, axes: Sequence[str]) -> int | None:
+    """The axis by what `shape` says of it."""
+    name = table.text("along")
+    if name is None:
+        return None
+    if "order" not in table:
+        return table.refuse("along", "along says whose order is open, and there is no order", "add order")
+    if axes.count(name) != 1:
+        rule = f"along must be one entry of shape ({', '.join(axes)}), got {show(name)}"
+        return table.refuse("along", rule, "name a size that one axis has alone")
+    return axes.index(name)
 
 
 def _read_range(table: Table, element: ElementType) -> tuple[float, float] | None:
@@ -275,6 +346,9 @@ def _read_independent(table: Table, outputs: list[Argument], contract: Contract)
         rule = f"independent must name a size, got {show(name)}"
         return table.refuse("independent", f"{rule}: sizes are {', '.join(sizes)}", suggestion(name, sizes))
     for output in outputs:
+        if output.order and (output.along == 0 or len(output.shape) == 1):
+            rule = f"the order of {output.name} is open along its first axis, so that its items are not"
+            table.fault("independent", f"{rule} independent, got {show(name)}", "remove it")
         if output.shape and output.shape[0].text != name:
             rule = f"independent must be the first axis of every output, got {show(name)}"
             fault = f"{rule} where {output.name} has {show(output.shape[0].text)}"

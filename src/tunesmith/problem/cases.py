@@ -221,7 +221,7 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
     found = [points[(taken > max(limit, most / 2)) & (taken <= most)]]
     arrays = [a for a in domain.problem.arguments if a.is_array]
     # What the host would have to lay out takes minutes at such sizes.
-    if device.inspects and domain.problem.inputs is None and not any(a.strides or a.init for a in arrays):
+    if device.inspects and domain.problem.inputs is None and not any(a.is_laid_out for a in arrays):
         lengths = np.max([*array_lengths(domain, points), np.zeros(len(points))], axis=0)
         widest = max((a.element.bytes for a in arrays), default=1)
         fits = taken <= min(HUGE_SHARE * device.limits.memory, device.limits.max_allocation)
@@ -257,7 +257,7 @@ def reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...
     found = {name: max(sizes[name] for sizes in seen) for name in problem.size_names if seen}
     for argument in problem.arguments:
         several = {name for e in argument.shape for name in e.names}
-        if argument.is_array and len(several) > 1 and seen:
+        if argument.is_array and len(several) > 1 and several <= {*problem.size_names} and seen:
             text = product_text(e.text for e in argument.shape)
             found[text] = max(parse(text).evaluate(sizes) for sizes in seen)
     return tuple(found.items())
@@ -306,15 +306,13 @@ def _cases(domain: Domain, pairs: Iterable[tuple[Sizes, str]], seed: int, level:
 
 def _distributions(problem: Problem) -> tuple[str, ...]:
     """All of them, or one where the user has said how every array is filled."""
-    free = (
-        a for a in problem.arguments if a.role in ("input", "inout") and a.values is None and a.range is None
-    )
+    free = (a for a in problem.arguments if a.is_drawn and a.values is None and a.range is None)
     return DISTRIBUTIONS if problem.inputs is not None or any(free) else DISTRIBUTIONS[:1]
 
 
 def _odd(problem: Problem) -> tuple[str, ...]:
     """Those that some array is drawn from, what the user promises of it notwithstanding."""
-    inputs = [a for a in problem.arguments if a.role in ("input", "inout") and a.values is None]
+    inputs = [a for a in problem.arguments if a.is_drawn and a.values is None]
     if problem.inputs is not None:
         return ()
     return ODD if any(a.range is None for a in inputs) else ODD[:1] if inputs else ()
@@ -424,7 +422,9 @@ def misfit(problem: Problem, case: ExtraCase) -> str | None:
         return f"it must give every size, {', '.join(problem.size_names)}, and no other"
     if broken := problem.contract.violations(sizes):
         return broken[0]
-    domain = Domain(problem, ())
+    # How large a workspace is, a device may decide.
+    known = [a for a in problem.arguments if all(e.names <= sizes.keys() for e in (*a.shape, *a.strides))]
+    domain = Domain(replace(problem, arguments=tuple(known)), ())
     points = np.array([list(sizes.values())], dtype=np.int64)
     if domain.bytes(points)[0] > domain.byte_limit():
         return "its arrays are larger than those of any workload"

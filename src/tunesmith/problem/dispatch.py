@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode
-from tunesmith.problem.problem import Argument, Launch, Role, SizeRule
+from tunesmith.problem.problem import Argument, Launch, Role, SizeRule, element_type
 from tunesmith.problem.template import PLACEHOLDER, Variant
 from tunesmith.space.expr import Expr, parse
+from tunesmith.space.real import RealExpr, parse_real
 
 DISPATCH_VERSION = 2
 
@@ -40,7 +41,13 @@ class DispatchArgument:
     @property
     def follows_sizes(self) -> bool:
         """Whether the sizes decide this scalar; others are the caller's."""
-        return isinstance(self.value, str) and bool(parse(self.value).names)
+        return isinstance(self.value, str) and bool(value_expr(self).names)
+
+
+def value_expr(argument: DispatchArgument) -> Expr | RealExpr:
+    """Of a scalar whose value is a text."""
+    is_float = element_type(argument.type).kind == "float"
+    return parse_real(str(argument.value)) if is_float else parse(str(argument.value))
 
 
 @dataclass(frozen=True)
@@ -167,7 +174,7 @@ def read_dispatch(data: bytes, where: str = "dispatch.json") -> Dispatch:
 
 
 def dispatch_argument(argument: Argument) -> DispatchArgument:
-    value = argument.value.text if isinstance(argument.value, Expr) else argument.value
+    value = argument.value.text if isinstance(argument.value, Expr | RealExpr) else argument.value
     return DispatchArgument(
         name=argument.name,
         type=argument.type,
@@ -291,7 +298,7 @@ def _launch(launch: DispatchLaunch, insert: Mapping[str, str]) -> Launch:
 
 
 def _argument(argument: DispatchArgument) -> Argument:
-    value = parse(argument.value) if isinstance(argument.value, str) else argument.value
+    value = value_expr(argument) if isinstance(argument.value, str) else argument.value
     return Argument(
         name=argument.name,
         type=argument.type,

@@ -154,7 +154,8 @@ def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
                 bound = expr.bind(limits)
                 if bound.names and bound.names <= known:
                     own.append(parse(f"({bound.text}) <= {most}"))
-    return Domain(problem, (*(c.expr for c in problem.contract.require), *own))
+    here = problem.on(limits)
+    return Domain(here, (*(c.expr for c in here.contract.require), *own))
 
 
 def array_lengths(domain: Domain, points: Ints) -> list[NDArray[np.float64]]:

@@ -1,4 +1,5 @@
-"""A launch made concrete: sizes in, shapes, bytes and geometry out. Workers see plans, never expressions."""
+"""A launch made concrete: sizes in, shapes, bytes and geometry out. Workers see plans, and no expression but
+that of an input which is made by one."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from tunesmith.problem.device import Device, Occupancy, Resources, Three, block_
 from tunesmith.problem.problem import Argument, Compare, Distribution, Launch, Problem, Role, element_type
 from tunesmith.problem.template import Variant
 from tunesmith.space.expr import Expr, Undefined
+from tunesmith.space.real import RealExpr
 from tunesmith.text import named_values
 
 
@@ -60,6 +62,11 @@ class BufferPlan:
     itemsize: int  # of what lies in memory: an element, or the byte that `packed` elements share
     packed: int = 1
     traffic: int | None = None  # bytes the operator needs of it, where the problem says
+    order: str = ""  # of an output: empty, ANY_ORDER, or the output that it goes with
+    along: int = 0  # the axis whose order that is
+    keys: str = ""  # the input that its indices point into
+    keys_by_row: bool = False  # they count from the start of their row
+    formula: str = ""  # of an input that no one draws: each element from its index
 
     @property
     def in_c_order(self) -> bool:
@@ -300,7 +307,7 @@ def _arguments(
         if argument.role == "scalar":
             value = argument.value
             assert value is not None, f"scalar {argument.name} has no value"
-            number = value.evaluate(names) if isinstance(value, Expr) else value
+            number = value.evaluate(names) if isinstance(value, Expr | RealExpr) else value
             scalars.append(ScalarPlan(argument.name, argument.type, number))
         elif argument.role == "local":
             count = math.prod(max(0, e.evaluate(names)) for e in argument.shape)
@@ -329,9 +336,21 @@ def _arguments(
                     itemsize=element.bytes,
                     traffic=argument.traffic.evaluate(names) if argument.traffic is not None else None,
                     packed=element.packed,
+                    order=argument.order,
+                    along=argument.along if argument.along is not None else max(0, len(shape) - 1),
+                    keys=argument.keys,
+                    formula=argument.formula.bind(names).text if argument.formula is not None else "",
+                    keys_by_row=bool(argument.keys) and _by_row(argument, variant.arguments),
                 )
             )
     return Plan(tuple(sizes.items()), tuple(buffers), tuple(scalars), tuple(locals_), tuple(aliases), ())
+
+
+def _by_row(argument: Argument, others: Sequence[Argument]) -> bool:
+    """Whether the output has the axes of its keys, but for the last: then an index counts within its row."""
+    keys = next(a for a in others if a.name == argument.keys)
+    own, theirs = ([e.text for e in a.shape[:-1]] for a in (argument, keys))
+    return bool(own) and own == theirs
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import Expr
+from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
 from tunesmith.text import digest_of
 
@@ -112,8 +113,10 @@ def element_type(name: str) -> ElementType:
 
 
 Role = Literal["input", "output", "inout", "workspace", "local", "scalar"]
-Compare = Literal["close", "exact", "codes"]
+Compare = Literal["close", "exact", "codes", "function"]  # the last: of the user's own
 Distribution = Literal["normal", "uniform", "positive", "integers", "zeros", "ones"]
+
+ANY_ORDER = "any"  # of an output's elements; else one goes with another output, whose name is there
 
 # The kinds of operations a problem may count; a multiply-add is two.
 OPERATIONS = ("fp32", "fp16", "fp64", "tensor")
@@ -150,7 +153,7 @@ class Argument:
     role: Role
     shape: tuple[Expr, ...] = ()
     strides: tuple[Expr, ...] = ()  # in elements; empty means dense, last axis fastest
-    value: Expr | float | None = None
+    value: Expr | RealExpr | float | None = None
     values: Distribution | None = None  # None: the tester explores all of them
     range: tuple[float, float] | None = None
     init: float | None = None  # what the caller pre-fills an output with
@@ -160,6 +163,11 @@ class Argument:
     atol: float | None = None
     compare: Compare | None = None
     traffic: Expr | None = None
+    order: str = ""  # of an output: empty, ANY_ORDER, or the output that it goes with
+    along: int | None = None  # the axis whose order that is; None: the last
+    keys: str = ""  # the input that an output's indices point into: equal keys are as good
+    checker: PythonFunction | None = None  # where `compare` is "function"
+    formula: Expr | None = None  # of an input: each element from its index and the sizes
 
     @property
     def element(self) -> ElementType:
@@ -172,6 +180,22 @@ class Argument:
     @property
     def is_written(self) -> bool:
         return self.role in ("output", "inout")
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether its values are the tester's to choose."""
+        return self.role in ("input", "inout") and self.formula is None
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether a host must lay it out element by element."""
+        return bool(self.strides) or self.init is not None or self.formula is not None
+
+    def bind(self, limits: Mapping[str, int]) -> Argument:
+        """The same with a device's limits in place of their names."""
+        shape, strides = (tuple(e.bind(limits) for e in exprs) for exprs in (self.shape, self.strides))
+        value = self.value.bind(limits) if isinstance(self.value, Expr) else self.value
+        return replace(self, shape=shape, strides=strides, value=value)
 
 
 @dataclass(frozen=True)
@@ -222,8 +246,14 @@ class Contract:
             for rule in self.sizes
             if not rule.allows(sizes[rule.name])
         ]
-        broken += [f"it breaks {c.expr.text!r}" for c in self.require if not c.expr.holds(sizes)]
+        known = [c for c in self.require if c.expr.names <= sizes.keys()]  # others ask for a device
+        broken += [f"it breaks {c.expr.text!r}" for c in known if not c.expr.holds(sizes)]
         return tuple(broken)
+
+    def bind(self, limits: Mapping[str, int]) -> Contract:
+        """The same with a device's limits in place of their names."""
+        bound = [replace(c, expr=c.expr.bind(limits)) for c in self.require]
+        return replace(self, require=tuple(bound))
 
 
 @dataclass(frozen=True)
@@ -267,6 +297,29 @@ class Problem:
     @property
     def digest(self) -> str:
         return digest_of(repr(self))
+
+    def on(self, limits: Mapping[str, int]) -> Problem:
+        """Of a device: contract and arguments over sizes alone."""
+        arguments = tuple(a.bind(limits) for a in self.arguments)
+        return replace(self, contract=self.contract.bind(limits), arguments=arguments)
+
+    def beyond(self, limits: Mapping[str, int]) -> str | None:
+        """Why a workload is outside the contract on this device; None: none is."""
+        contract = self.contract.bind(limits)
+        broken = ((w.name, v) for w in self.workloads for v in contract.violations(w.as_dict()))
+        return next((f"workload '{name}' is outside the contract here: {why}" for name, why in broken), None)
+
+    @property
+    def own_rules(self) -> str:
+        """How outputs are compared otherwise than element by element, for people; empty: none is."""
+        outputs = [a for a in self.arguments if a.is_written and not a.alias]
+        called = [
+            f"{a.name} compared by the user's own {f.path}:{f.function}" for a in outputs if (f := a.checker)
+        ]
+        free = [a.name for a in outputs if a.order]
+        pointing = [f"{a.name} by the keys in {a.keys}" for a in outputs if a.keys]
+        said = [*called, *([f"{' and '.join(free)} in any order"] if free else []), *pointing]
+        return "; ".join(said)
 
     def workload(self, name: str) -> Workload:
         return next(w for w in self.workloads if w.name == name)

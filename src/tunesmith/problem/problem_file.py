@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tunesmith.errors import BadInput
-from tunesmith.problem import argument_tables, languages, size_tables
+from tunesmith.problem import argument_tables, languages, order_tables, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Problem
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
@@ -36,7 +36,7 @@ def parse_problem(
     if name and not size_tables.LABEL.fullmatch(name):
         root.fault("name", f"name has {size_tables.LABEL_RULE}, got {show(name)}", "rename it")
     kernel = _read_kernel(root, read, find_header)
-    arguments = _read_arguments(root, sizes, kernel.language)
+    arguments = _read_arguments(root, sizes, kernel.language, read)
     listed = [argument.name for argument in arguments]
     # Also arguments that have faults, so that a launch that names one is not at fault too.
     named = [table.data.get("name") for table in root.tables("argument", "argument")]
@@ -191,7 +191,9 @@ def _read_defines(kernel: Table) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _read_arguments(root: Table, sizes: Collection[str] | None, language: str) -> tuple[Argument, ...]:
+def _read_arguments(
+    root: Table, sizes: Collection[str] | None, language: str, read_file: argument_tables.Read
+) -> tuple[Argument, ...]:
     if root.data.get("argument", []) == []:
         root.fault(None, "there are no arguments", "add one [[argument]] for each, in the kernel's own order")
         return ()
@@ -211,6 +213,7 @@ def _read_arguments(root: Table, sizes: Collection[str] | None, language: str) -
             table.fault("role", rule, "use shared in [launch]")
     if len(sound) == len(read):  # an argument that could not be read may be the one that is missed
         _check_aliases(sound)
+        arguments = order_tables.read_orders(sound, sizes or (), read_file)
         if tables and not any(argument.is_written for argument in arguments):
             rule = "no argument is written: none has role output or inout"
             root.faults.add(tables[0].keys, rule, "give the result's argument one of the two")

@@ -31,12 +31,15 @@ class ArgumentTable(TypedDict, total=False):
     value: Expression | float
     values: Distribution
     range: tuple[float, float]
-    init: float
+    init: float | str  # of an input: an expression over its index
     align: int
     alias: str
     rtol: float
     atol: float
-    compare: Compare
+    compare: Compare | str  # also "file.py:function"
+    order: str  # "any", or the output that it goes with
+    along: str
+    keys: str
     traffic: Expression
 
 

@@ -30,7 +30,7 @@ from tunesmith.problem.template_text import (
     workspace_text,
 )
 from tunesmith.problem.unused import without_unused
-from tunesmith.problem.usual import settled_shape, shape_entries
+from tunesmith.problem.usual import settled_shape, shape_tables
 from tunesmith.space.expr import Expr, Undefined, parse
 from tunesmith.space.params import Config
 from tunesmith.space.settled import settled
@@ -147,7 +147,7 @@ def _declaration(
             [argument.name for argument in problem.arguments],
         ),
         workspace=[(a.name, workspace_text(_bound(a, fixed))) for a in template.workspace],
-        shape=None if shape is None else shape_entries(shape),
+        shape=None if shape is None else shape_tables(shape),
     )
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from tunesmith.problem.device import DEVICE_NAMES
+from tunesmith.problem.formulas import NoElement, values_at
 from tunesmith.problem.problem import Argument, Contract, Launch, Problem, SizeRule, Workload
 from tunesmith.problem.template import PLACEHOLDER
 from tunesmith.problem.toml_table import Keys, Table, show
 from tunesmith.space.expr import LIMIT, Expr, Undefined, is_name, parse
 from tunesmith.space.grammar import suggestion
+from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
 
 LABEL = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]+")  # may become a folder's name
@@ -17,6 +21,7 @@ LABEL_RULE = "letters, digits and _ . -, for it names folders too"
 _EXAMPLE = "e.g. d = { min = 1, max = 4096 }"
 _RANGE = ("min", "max", "multiple_of")
 _WORKLOAD_WORDS = ("weight", "cache")
+MOST_TRIED = 1 << 20  # elements of an array whose formula is tried when the file is read
 _CACHES: tuple[str, ...] = ("cold", "warm")
 
 
@@ -44,7 +49,8 @@ def read_contract(root: Table, names: Collection[str] | None) -> Contract:
         table.fault(None, "it has no sizes", f"add a line per size, {_EXAMPLE}")
     rules = [_read_rule(table, name) for name in sizes]
     conditions = len(table.items("require", "conditions"))
-    exprs = table.exprs("require", names, most=conditions) if conditions else ()
+    known = None if names is None else (*names, *DEVICE_NAMES)
+    exprs = table.exprs("require", known, most=conditions) if conditions else ()
     require = tuple(Constraint(expr.text, expr, "require") for expr in exprs)
     return Contract(tuple(rule for rule in rules if rule is not None), require)
 
@@ -157,6 +163,37 @@ def try_problem(problem: Problem, root: Table) -> None:
         places.append((("operations", kind), f"operations: {kind}", expr, 0, LIMIT))
     for workload in problem.workloads:
         places = try_places(places, workload.as_dict(), root, f"workload '{workload.name}'")
+    for number, argument in enumerate(problem.arguments):
+        if argument.formula is not None and not root.faults:
+            _try_formula(argument, number, problem.workloads, root)
+        if isinstance(argument.value, RealExpr):
+            _try_real(argument.value, ("argument", number, "value"), argument.name, problem.workloads, root)
+
+
+def _try_formula(argument: Argument, number: int, workloads: Sequence[Workload], root: Table) -> None:
+    """At the workloads, as far as that takes no time."""
+    formula, shapes = argument.formula, {w.name: w.as_dict() for w in workloads}
+    for name, sizes in shapes.items():
+        shape = [min(max(0, e.evaluate(sizes)), MOST_TRIED) for e in argument.shape]
+        if formula is None or math.prod(shape) > MOST_TRIED:
+            continue
+        try:
+            values_at(formula, sizes, shape, argument.element, argument.name)
+        except (NoElement, Undefined) as error:
+            fault = f"argument '{argument.name}': init {error} at workload '{name}'"
+            root.faults.add(("argument", number, "init"), fault, "mend the expression or the sizes")
+            return
+
+
+def _try_real(expr: RealExpr, keys: Keys, name: str, workloads: Sequence[Workload], root: Table) -> None:
+    for workload in workloads:
+        try:
+            expr.evaluate(workload.as_dict())
+        except Undefined as error:
+            fault = f"argument '{name}': value {show(expr.text)} has no value ({error})"
+            hint = "mend the expression or the sizes"
+            root.faults.add(keys, f"{fault} at workload '{workload.name}'", hint)
+            return
 
 
 def argument_places(argument: Argument, keys: Keys) -> Iterator[Place]:

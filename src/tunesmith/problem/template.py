@@ -138,6 +138,7 @@ class Shape:
     on_cpu: bool = False
     prefer: tuple[tuple[str, str], ...] = ()  # preferences and answers of the template's own
     answers: tuple[tuple[str, str], ...] = ()
+    parts: tuple[tuple[str, Shape], ...] = ()  # of several kernels, by the number of each
 
 
 @dataclass(frozen=True)

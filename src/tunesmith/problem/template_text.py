@@ -13,6 +13,7 @@ WIDTH = 117  # of a line of the declaration, behind its comment sign
 MOST_LINES = 40  # with more, short conditions share lines
 _MOST_APART = {"answers": 3, "defines": 2}  # with more, they share lines anyway
 Pairs = Sequence[tuple[str, str]]  # a name, and what stands behind its equals sign
+Tables = Sequence[tuple[str, Pairs]]
 
 
 @dataclass(frozen=True)
@@ -49,14 +50,14 @@ def declaration(
     launch: Iterable[str] = (),
     *,
     workspace: Pairs = (),
-    shape: Pairs | None = None,
-    baked: tuple[str, Pairs] = ("", ()),
+    shape: Tables | None = None,
+    baked: Tables = (),
     in_code: Collection[str] = (),
 ) -> list[str]:
     """As lines of a comment; `conditions` by table: each with its name. Empty tables are left out.
 
-    `shape`: the usual rules hold, and parameters that are `in_code` have their defaults there. `baked`: a
-    parameter, and defines that are 0 without it.
+    `shape`: the usual rules hold, and parameters that are `in_code` have their defaults there. `baked`:
+    parameters, and defines that are 0 without them.
     """
     is_short = in_code if shape is not None else ()
     given = [(param.name, param.short if param.name in is_short else param.text) for param in params]
@@ -68,12 +69,12 @@ def declaration(
         lines = ["/// tunesmith", *_table("params", given)]
         for title, pairs in named.items():
             if title == "defines" and shape is not None:
-                lines += _table("shape", shape) or ["[shape]"]
+                lines += [line for name, own in shape for line in _table(name, own) or [f"[{name}]"]]
             lines += _packed(title, pairs) if title in packed else _table(title, pairs)
-        if baked[1]:
-            lines += ["[defines]"] if not named["defines"] else []
-            rows = _rows([(name, toml_string(text)) for name, text in baked[1]])
-            lines += _shared(baked[0], rows) if len(rows) > 1 else [f"{baked[0]} = {rows[0]}"]
+        lines += ["[defines]"] if not named["defines"] and any(own for _, own in baked) else []
+        for switch, own in baked:
+            rows = _rows([(name, toml_string(text)) for name, text in own])
+            lines += _shared(switch, rows) if len(rows) != 1 else [f"{switch} = {rows[0]}"]
         lines += _table("workspace", workspace)
         if flags and "require" in packed:
             lines.insert(1, f"build.flags = {_list(flags)}")

@@ -12,6 +12,7 @@ from typing import TypeVar
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import LIMIT, Expr, parse
 from tunesmith.space.grammar import shorten, suggestion
+from tunesmith.space.real import RealExpr, parse_real
 
 Keys = tuple[str | int, ...]
 Token = tuple[str, int]  # the text, and the 1-based line it begins in
@@ -287,6 +288,18 @@ class Table:
 
     def expr(self, key: str, names: Collection[str] | None) -> Expr | None:
         return self._expr(key, (key,), self.data[key], names) if key in self.data else None
+
+    def real(self, key: str, names: Collection[str] | None) -> RealExpr | None:
+        """The value of a float, of which sizes decide."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            return parse_real(text, names=names)
+        except BadInput as error:
+            prefix = f"{self.label}: {key}" if self.label else key
+            self.faults.add((*self.keys, key), f"{prefix}: {error}", error.hint)
+            return None
 
     # -- lists and tables -------------------------------------------------------------------------------
 

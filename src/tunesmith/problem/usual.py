@@ -2,7 +2,8 @@
 
 A template with a table [shape] says that its parameters mean what their names usually mean (`USUAL`), and
 what the rules have to know of the kernel. From that follow the preferences and answers that every such
-template would otherwise repeat; its own [prefer] and [answers] are added to them.
+template would otherwise repeat; its own [prefer] and [answers] are added to them. Of several kernels to a
+call each has a number: [shape.2] says the same of the kernel whose parameters end with it, as `LANES_2` does.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ USUAL: Mapping[str, int] = {
 # Expressions, which others may name: shape.row
 FACTS = ("row", "beside", "rows", "elements", "tasks", "blocks", "block")
 BYTES = ("element", "loaded", "own", "alike", "kept", "copied", "piece")
-_NAMED = re.compile(r"\bshape\.(\w+)")
+_NAMED = re.compile(r"\bshape\.((?:[0-9]+\.)?\w+)")
+_PARAMETER = re.compile(r"(.*?)(?:_([0-9]+))?_*")
 _TOUCHES = (
     "CONVERT",
     "RECIP",
@@ -141,18 +143,34 @@ _ANSWERS = (
 )
 
 
+def usual_name(parameter: str) -> tuple[str, str]:
+    """What a parameter is usually called, and the number of its kernel: "" where there is only one."""
+    found = _PARAMETER.fullmatch(parameter)
+    return (found[1], found[2] or "") if found and found[1] else (parameter, "")
+
+
 def read_shape(root: Table, params: Sequence[str], sizes: Sequence[str]) -> Shape | None:
     """The table [shape]; None where the template has none. Its faults are noted."""
     table = root.table("shape", "[shape]")
     if table is None:
         return None
-    closed = [word for word in USUAL if word not in params]
-    table.only((*FACTS, "bytes", "kind", *closed))
+    numbers = [key for key in table.data if key.isdecimal()]
+    inner = [(number, table.table(number, f"[shape.{number}]")) for number in numbers]
+    parts = [(number, _shape(one, number, (), params, sizes)) for number, one in inner if one is not None]
+    return replace(_shape(table, "", numbers, params, sizes), parts=tuple(parts))
+
+
+def _shape(
+    table: Table, number: str, parts: Sequence[str], params: Sequence[str], sizes: Sequence[str]
+) -> Shape:
+    own = {usual_name(name) for name in params}
+    closed = [word for word in USUAL if (word, number) not in own]
+    table.only((*FACTS, "bytes", "kind", *closed, *parts))
     facts: dict[str, str] = {}
     for name in FACTS:
         if (expr := table.expr(name, (*params, *sizes))) is not None:
             facts[name] = expr.text
-    counts = table.table_or_empty("bytes", "[shape] bytes")
+    counts = table.table_or_empty("bytes", f"{table.label} bytes")
     counts.only(BYTES)
     facts |= {name: str(n) for name in BYTES if (n := counts.integer(name, low=0)) is not None}
     fixed = {word: n for word in closed if (n := table.integer(word, low=0)) is not None}
@@ -161,17 +179,27 @@ def read_shape(root: Table, params: Sequence[str], sizes: Sequence[str]) -> Shap
 
 def with_facts(root: Table) -> None:
     """What the shape says in place of its names, `shape.row`, in every expression of the other tables."""
-    said = root.data.get("shape")
-    facts = {name: said[name] for name in FACTS if name in said} if isinstance(said, dict) else {}
+    facts = _facts(root.data.get("shape"), "")
     for title in ("require", "prefer", "launch", "defines", "workspace"):
         unknown = {name for _, text in texts(root.data.get(title)) for name in _NAMED.findall(text)} - set(
             facts
         )
         for name in sorted(unknown):
-            hint = f"add {name} = ... to [shape]" if name in FACTS else f"known are {', '.join(FACTS)}"
-            root.faults.add((title,), f"shape.{name} is not said by [shape]", hint)
+            number, _, fact = name.rpartition(".")
+            place = f"[shape.{number}]" if number else "[shape]"
+            hint = f"add {fact} = ... to {place}" if fact in FACTS else f"known are {', '.join(FACTS)}"
+            root.faults.add((title,), f"shape.{name} is not said by {place}", hint)
         if title in root.data:
             root.data[title] = _replaced(root.data[title], facts)
+
+
+def _facts(said: object, before: str) -> dict[str, object]:
+    if not isinstance(said, dict):
+        return {}
+    facts = {f"{before}{name}": said[name] for name in FACTS if name in said}
+    for number in (key for key in said if key.isdecimal() and not before):
+        facts |= _facts(said[number], f"{number}.")
+    return facts
 
 
 def _replaced(value: object, facts: Mapping[str, object]) -> object:
@@ -195,6 +223,10 @@ def with_usual(
     """With what follows from the parameters' names; a preference of the template's own goes before."""
     require = [c.expr for c in constraints if c.kind == "require"]
     prefer, more = usual_rules(shape, params, default.as_dict(), require, sizes)
+    for number, part in shape.parts:
+        of_one, answered = usual_rules(part, params, default.as_dict(), require, sizes, number)
+        prefer += [(f"{name}_{number}", expr) for name, expr in of_one]
+        more += answered
     own = {c.name for c in constraints}
     both = dict(answers)
     for remedy, expr in more:
@@ -209,10 +241,11 @@ def usual_rules(
     default: Mapping[str, int],
     require: Sequence[Expr],
     sizes: Collection[str],
+    number: str = "",
 ) -> tuple[list[tuple[str, Expr]], list[tuple[Remedy, Expr]]]:
-    """Preferences and answers that follow; each over the template's own parameters."""
-    own = {name.rstrip("_"): name for name in default}
-    usual = {word: own[word] for word in USUAL if word in own}
+    """Preferences and answers that follow, of the kernel with this number; each over its own parameters."""
+    own = {usual_name(name): name for name in default}
+    usual = {word: own[word, number] for word in USUAL if (word, number) in own}
     known = _known(shape, usual, params, default, require, sizes)
     there = {*usual, *shape.fixed, "cpu" if shape.on_cpu else "gpu"}
     there.update(f"-{word}" for word in USUAL if word not in there)
@@ -295,15 +328,24 @@ def _widths(
     }
 
 
-def settled_shape(shape: Shape, fixed: Mapping[str, int]) -> Shape:
+def settled_shape(shape: Shape, fixed: Mapping[str, int], number: str = "") -> Shape:
     """The shape where some parameters have one value now."""
-    own = {name.rstrip("_"): value for name, value in fixed.items()}
+    own = {usual_name(name): value for name, value in fixed.items()}
     facts = {name: settled(parse(text), fixed).text for name, text in shape.facts.items()}
-    return replace(shape, facts=facts, fixed={**shape.fixed, **{w: own[w] for w in USUAL if w in own}})
+    closed = {word: own[word, number] for word in USUAL if (word, number) in own}
+    parts = tuple((name, settled_shape(part, fixed, name)) for name, part in shape.parts)
+    return replace(shape, facts=facts, fixed={**shape.fixed, **closed}, parts=parts)
+
+
+def shape_tables(shape: Shape) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The tables, each with its title and its lines: a name, and what stands behind it."""
+    parts = [(f"shape.{number}", shape_entries(part)) for number, part in shape.parts]
+    own = shape_entries(shape)
+    return [("shape", own), *parts] if own or not parts else parts
 
 
 def shape_entries(shape: Shape) -> list[tuple[str, str]]:
-    """The lines of the table, each as its name and what stands behind it."""
+    """The lines of one table."""
     entries = [(name, f'"{shape.facts[name]}"') for name in FACTS if name in shape.facts]
     entries += [("kind", '"cpu"')] if shape.on_cpu else []
     entries += [(word, str(value)) for word, value in shape.fixed.items() if value != USUAL[word]]

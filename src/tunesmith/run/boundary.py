@@ -176,7 +176,8 @@ def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Fe
         found.append(_Feature(rule.name, values, bool(rule.one_of), low, high))
     shapes = dict.fromkeys(a.shape for a in problem.arguments if a.is_array and not a.alias)
     for shape in shapes:
-        if len({name for e in shape for name in e.names}) > 1:
+        names = {name for e in shape for name in e.names}
+        if len(names) > 1 and names <= promised.keys():  # of a workspace the device may decide
             text = product_text(e.text for e in shape)
             length = parse(text)
             values = np.array([length.evaluate(sizes) for sizes in timed], dtype=np.int64)

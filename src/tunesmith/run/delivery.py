@@ -33,9 +33,10 @@ from tunesmith.run.events import VerifiedBuild
 from tunesmith.run.ports import Delivery
 from tunesmith.run.racing import Winners
 from tunesmith.run.state import State
-from tunesmith.space.expr import Undefined
+from tunesmith.space.expr import Undefined, parse
 from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, tidy, unparse
 from tunesmith.space.params import Config
+from tunesmith.space.space import Constraint
 from tunesmith.text import plain
 
 NO_LIMIT = (1 << 31) - 1  # a grid larger than this has other troubles
@@ -87,6 +88,7 @@ def delivery(
         file = names.setdefault((config, variant.digest), f"{name}{suffix}")
         return _ServedCase(_exactly(sizes or {}), file, settled, variant.digest)
 
+    here = problem.on(device.limits.names())
     general = None  # unless the general configuration has sizes built in
     if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
         general = case(choice.general, "general")
@@ -100,7 +102,7 @@ def delivery(
         elif (made := case(pick.config, pick.workload, sizes)) is not None:
             served.append(made)
     if general is not None:
-        domain = _domain(problem.contract, general.variant, device)
+        domain = _domain(here.contract, general.variant, device)
         served.append(replace(general, when=tidy(" and ".join([domain, *choice.where]))))
     served += _originals(problem, f"original{suffix}", "1")
     served = [
@@ -119,9 +121,9 @@ def delivery(
         entries=tuple(entries),
         architecture=device.architecture,
         compiler=compiler,
-        arguments=tuple(dispatch_argument(a) for a in problem.arguments),
-        sizes=problem.contract.sizes,
-        require=tuple(c.expr.text for c in problem.contract.require),
+        arguments=tuple(dispatch_argument(a) for a in here.arguments),
+        sizes=here.contract.sizes,
+        require=tuple(c.expr.text for c in here.contract.require),
         workloads=tuple(
             DispatchWorkload(w.name, w.as_dict(), speedups.get(w.name)) for w in problem.workloads
         ),
@@ -135,7 +137,8 @@ def delivery(
 
 def general_condition(problem: Problem, dispatch: Dispatch) -> str | None:
     """Where the general entry serves, beyond what the contract promises anyway; None: there is none."""
-    promised = " and ".join(_promised(problem.contract))
+    require = tuple(Constraint(text, parse(text), "require") for text in dispatch.require)
+    promised = " and ".join(_promised(replace(problem.contract, require=require)))
     general = [entry.when for entry in dispatch.tuned if promised and entry.when.startswith(promised)]
     return general[-1].removeprefix(promised).removeprefix(" and ") if general else None
 
@@ -172,7 +175,8 @@ def _originals(
 
 def _bound(variant: Variant, device: Device) -> Variant:
     limits = device.limits.names()
-    return replace(variant, launches=tuple(bind_launch(launch, limits, {}) for launch in variant.launches))
+    launches = tuple(bind_launch(launch, limits, {}) for launch in variant.launches)
+    return replace(variant, launches=launches, arguments=tuple(a.bind(limits) for a in variant.arguments))
 
 
 def _settled(
@@ -182,6 +186,7 @@ def _settled(
     resources = (build.resources if build is not None else None) or Resources()
     names = {**device.limits.names(), **resources.names()}
     names = {k: v for k, v in names.items() if k not in ("resources.blocks_per_sm", "resources.occupancy")}
+    variant = replace(variant, arguments=tuple(a.bind(device.limits.names()) for a in variant.arguments))
     launches = tuple(_settle(one, variant, device, resources, names, sizes) for one in variant.launches)
     return replace(variant, launches=launches)
 
@@ -266,7 +271,7 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
     """Beyond the workloads a grid may grow past what the device launches: there the original serves."""
     limits = device.limits.names()
     return [
-        f"(not ({launch.when.text}) or ({bound.text}) <= {limit})"
+        f"(not ({launch.when.bind(limits).text}) or ({bound.text}) <= {limit})"
         if launch.when
         else f"({bound.text}) <= {limit}"
         for launch in variant.launches

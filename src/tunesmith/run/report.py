@@ -201,7 +201,7 @@ def build_report(
         driver=state.device.driver,
         finished=state.stopped is not None,
         reason=state.stopped.reason if state.stopped else "not finished",
-        judged_by=judged_by(state),
+        judged_by=judged_by(problem, state),
         workloads=workloads,
         geometric_mean=geometric_mean(speedups, weights) if workloads else None,
         general=choice.general.as_dict() if choice.general else None,
@@ -367,14 +367,16 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
     )
 
 
-def judged_by(state: State) -> str:
+def judged_by(problem: Problem, state: State) -> str:
+    """By what results were found right, and whose rules those were."""
     if state.unproven:
         return f"not verified: {state.unproven}" if is_broken(state.unproven) else state.unproven
     if state.baseline is None:
         return "not judged yet"
+    rules = f"; {problem.own_rules}" if problem.own_rules else ""
     if state.baseline.judged_by == "reference":
-        return "right by the float64 reference"
-    return "matches the original (there is no reference)"
+        return f"right by the float64 reference{rules}"
+    return f"matches the original (there is no reference){rules}"
 
 
 def _space(state: State) -> dict[str, int]:

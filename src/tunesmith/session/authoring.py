@@ -62,6 +62,7 @@ class CheckedProblem:
     missing: DeviceMissing | None = None  # why the kernel was built and not run
     notes: tuple[str, ...] = ()  # on the launch
     about: tuple[tuple[str, str], ...] = ()  # moves that apply: what each does, and where
+    own_rules: str = ""  # how outputs are compared, where not element by element
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def check(
             problem, device, spec, scratch, settings=own, progress=listener.note, sandbox=config.sandbox
         )
         try:
-            return CheckedProblem(*known, lab.check(), feasible, notes=notes)
+            return CheckedProblem(*known, lab.check(), feasible, notes=notes, own_rules=problem.own_rules)
         finally:
             lab.close()
 

@@ -405,6 +405,8 @@ def make_lab(
 ) -> LocalLab:
     """`store` is where binaries go that are delivered, `ceilings` where those of the device do; `extra` are
     cases that a tester added; `counters`: profiles of the search have them too."""
+    if fault := problem.beyond(device.limits.names()):
+        raise BadInput(fault, hint=f"change the workload, or the contract; the device is {device.name}")
     missing, onlooker = _no_profiles(spec, device, ceilings), None
     if not missing:
         from tunesmith.lab.profiling import Onlooker

@@ -89,10 +89,9 @@ def reading_of(problem: Problem) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words, and what that rests on."""
     if (own := _own_author(problem)) is not None:
         return own.reading
-    from tunesmith.expert.author import read, reading_lines, rests_on
+    from tunesmith.expert.author import reading_of_call
 
-    kernel = read(problem)
-    return (*reading_lines(problem, kernel), *rests_on(kernel))
+    return reading_of_call(problem, facts=True)
 
 
 def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:

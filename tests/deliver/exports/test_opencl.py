@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import shutil
 import subprocess
@@ -383,6 +384,33 @@ def test_cmake_builds_the_library(tmp_path: Path) -> None:
     run(["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), *found])
     run(["cmake", "--build", str(tmp_path / "build")])
     assert (tmp_path / "build" / "libscale.a").is_file()
+
+
+@needs_cc
+@needs_opencl
+def test_a_float_that_follows_the_sizes_is_computed(tmp_path: Path, here: str) -> None:
+    """`alpha` is the root of the rows: nobody passes it."""
+    arguments = [replace(a, value="sqrt(rows)") if a.name == "alpha" else a for a in DISPATCH.arguments]
+    dispatch = replace(DISPATCH, device=here, arguments=tuple(arguments))
+    files = opencl_files(Artefact((a_result(dispatch),)))
+    assert b"#include <math.h>" in files["scale.c"]
+    assert b"PUBLIC m)" in files["CMakeLists.txt"]
+    assert b"cl_float" not in files["scale.h"]
+    made = RootOperator(tmp_path, Artefact((a_result(dispatch),)))
+    for rows, d in ((16, 256), (9, 64), (4, 4)):
+        right, error, served = made.result(rows, d, math.sqrt(rows))
+        assert (error, right.all()) == (0, True), served
+
+
+class RootOperator(Operator):
+    def call(self, out: Any, x: Any, rows: int, d: int, alpha: float = ALPHA) -> int:
+        memory = [ctypes.c_void_p(each.int_ptr) for each in (out, x)]
+        event = ctypes.c_void_p()
+        given = [ctypes.c_longlong(rows), ctypes.c_longlong(d), ctypes.c_uint(0), None, ctypes.byref(event)]
+        error = self.enqueue(self.handle, ctypes.c_void_p(self.queue.int_ptr), *memory, *given)
+        if error == 0:
+            self.cl.Event.from_int_ptr(event.value, retain=False).wait()
+        return int(error)
 
 
 def test_what_c_cannot_say_is_refused() -> None:

@@ -262,6 +262,43 @@ def test_launches_in_a_cuda_file_ask_first_and_the_kernels_are_those_delivered(t
     assert code_of(patched, "scale_tuned2v0") == code_of(cubin_of(tmp_path, "alone.cu", TUNED), "scale")
 
 
+def in_parts() -> DeviceResult:
+    """Two launches, each left out at some sizes, of the original and of what is tuned."""
+    made = cuda_result()
+    tuned, original = made.dispatch.entries
+    entries = []
+    for entry in (tuned, original):
+        (launch,) = entry.launches
+        parts = (replace(launch, when="rows > 64"), replace(launch, when="rows <= 64 or d == 8"))
+        entries.append(replace(entry, launches=parts))
+    return cuda_result(entries=tuple(entries))
+
+
+def test_a_launch_is_left_out_where_its_condition_does_not_hold() -> None:
+    kernels = USERS[: USERS.index("// each")] + "}\n"
+    text = patch_of(Artefact((in_parts(),)), "scale.cuh", kernels).replace("\n+", "\n")
+    for k in range(2):
+        started = f"start(kernel_{k}, shape_{k}, args_{k}, device, stream)"
+        assert (
+            f"    if (launched_{k} && {started} != cudaSuccess) {{\n        if (has_begun) return true;"
+            in text
+        )
+        assert f"error_{k} = launched_{k} ? start(kernel_{k}, shape_{k}, args_{k}, -1, stream)" in text
+    assert "    return has_begun;\n" in text, "where nothing is launched the original serves"
+
+
+@needs_patch
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.long
+def test_launches_that_sizes_decide_on_compile(tmp_path: Path) -> None:
+    kernels = USERS[: USERS.index("// each")] + "}\n"
+    applied(tmp_path, patch_of(Artefact((in_parts(),)), "scale.cuh", kernels), "scale.cuh", kernels)
+    use = '#include "scale.cuh"\nint main() { return scale_tuned_launch(0, 0, 2, 1, 8, 0); }\n'
+    (tmp_path / "use.cu").write_text(use)
+    built(tmp_path, "use.cu", "-c", "-o", "use.o")
+
+
 @needs_patch
 @needs_nvcc
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import warnings
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -325,3 +326,11 @@ def test_integers_must_fit():
     for name, value in (("int8", 128), ("uint8", -1), ("int32", 1.5), ("uint4", 16), ("float16", 1e6)):
         with pytest.raises(ValueError, match=r"does not fit|integer is needed"):
             as_bytes(name, value)
+
+
+def test_a_float_that_follows_the_sizes_is_computed_and_asked_of_nobody():
+    arguments = [replace(a, value="2 / sqrt(d)") if a.name == "scale" else a for a in dispatch().arguments]
+    made = operator(dispatch(arguments=tuple(arguments)))
+    assert [a.name for a in made.signature.scalars] == []
+    follows = next(a for a in made.results[0].dispatch.arguments if a.name == "scale")
+    assert follows.value.evaluate({"d": 64, "tokens": 1}) == 0.25

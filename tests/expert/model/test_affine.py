@@ -69,6 +69,8 @@ def test_simplified_keeps_what_it_cannot_add() -> None:
         ("i >> 5", 0, ("32",)),
         ("(i + row) % 16", 1, ("16", "row")),
         ("(i % 8 - row) & 15", 1, ("8", "16", "-row")),
+        ("(i / d % 5 + (i & 7)) & 15", 1, ("d", "8", "16", "1")),  # a stretch begins anywhere
+        ("(i / d * 2 * d + i % d) % m", 1, ("d", "m", "2 * d")),
         ("row * d", 0, ()),
     ],
 )

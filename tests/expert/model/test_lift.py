@@ -187,6 +187,14 @@ def test_threads_that_differ_in_the_slow_index_are_noticed() -> None:
     assert any("side by side along 'col'" in note for note in kernel.notes)
 
 
+def test_packs_by_a_pointer_lie_side_by_side_as_well() -> None:
+    kernel = lifted(problem_in("tests/fixtures/published/packs_of_heads"))
+    (each,) = (step for step in kernel.steps if isinstance(step, Each))
+    assert [task.name for task in kernel.tasks] == ["token", "head"]
+    assert print_expr(each.stop) == "dim / 8"
+    assert {(a.array, a.stride) for a in kernel.accesses} == {("scale", 0), ("x", 1), ("out", 1)}
+
+
 def test_extents_that_no_parameter_tells_name_the_launch() -> None:
     task = lifted(problem_in("tests/fixtures/zoo/layernorm")).tasks[0]
     assert (print_expr(task.extent), task.size) == ("gridDim.x", "rows")

@@ -239,4 +239,4 @@ def test_a_word_of_the_source_is_never_made_a_macro() -> None:
 def test_every_move_says_what_it_answers_and_sets() -> None:
     assert REMEDIES.keys() == PARAMETERS.keys()
     assert all(REMEDIES.values())
-    assert [name for name, own in PARAMETERS.items() if not own] == ["redundant", "rows"]
+    assert [name for name, own in PARAMETERS.items() if not own] == ["fills", "redundant", "rows"]

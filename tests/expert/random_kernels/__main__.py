@@ -9,8 +9,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import count, islice
 from pathlib import Path
 
+from tests.expert.random_kernels.generator import language_of
 from tests.expert.random_kernels.running import Failure, Tally, fails_again, reduced, run_seeds
 
 BATCH = 12  # kernels in one program
@@ -20,6 +22,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.expert.random_kernels", description=__doc__)
     parser.add_argument("--count", type=int, default=500, help="kernels to generate")
     parser.add_argument("--seed", type=int, default=1, help="of the first kernel; the next have the next")
+    parser.add_argument("--only", choices=("cuda", "opencl"), help="kernels of this language alone")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--configs", type=int, default=3, help="configurations of a template at a size")
     parser.add_argument("--minutes", type=float, default=0.0, help="end after the batch under way then")
@@ -28,13 +31,11 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--no-reduce", action="store_true", help="keep failing kernels as they are")
     own = parser.parse_args(words)
-    batches = [
-        range(first, min(first + BATCH, own.seed + own.count))
-        for first in range(own.seed, own.seed + own.count, BATCH)
-    ]
+    seeds = islice((n for n in count(own.seed) if own.only in (None, language_of(n))), own.count)
+    batches = list(iter(lambda: tuple(islice(seeds, BATCH)), ()))
     began, total = time.monotonic(), Tally()
     with ProcessPoolExecutor(own.jobs) as pool:
-        waiting = {pool.submit(_batch, tuple(seeds), own.configs, not own.no_reduce) for seeds in batches}
+        waiting = {pool.submit(_batch, batch, own.configs, not own.no_reduce) for batch in batches}
         for done in as_completed(waiting):
             if done.cancelled():
                 continue

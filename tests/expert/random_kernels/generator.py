@@ -64,11 +64,17 @@ class Drawing:
         return stored(reached.operand, f"{self.team.row} * d + {col}", value)
 
 
+def language_of(seed: int) -> str:
+    if seed % TILES == TILES - 1:
+        return "cuda"
+    return "opencl" if random.Random(f"language {seed}").random() < 0.12 else "cuda"
+
+
 def generate(seed: int) -> Program:
     if seed % TILES == TILES - 1:
         return generate_tile(seed)
     rng = random.Random(f"kernel {seed}")
-    language = "opencl" if random.Random(f"language {seed}").random() < 0.12 else "cuda"
+    language = language_of(seed)
     elements = Elements(rng, language)
     promise = rng.choice(("any", "any", "multiple", "few"))
     aligned = rng.random() < 0.8

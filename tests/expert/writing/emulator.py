@@ -53,23 +53,23 @@ def run(
 ) -> dict[str, Array]:
     """What the kernel leaves in the arrays it writes; poisoned before, guarded on both sides. What `folder`
     has compiled already is not compiled again. `seed`: an order of threads; 0: one after the other."""
-    (launch,) = plan.launches
     library = ctypes.CDLL(str(_compiled(made, plan, folder)))
     memory = {buffer.name: _laid_out(buffer, inputs.get(buffer.name)) for buffer in plan.buffers}
     scalars = {scalar.name: scalar for scalar in plan.scalars}
-    arguments: list[Any] = []
-    for name in launch.args:
-        name = dict(plan.aliases).get(name, name)
-        if name in memory:
-            arguments.append(ctypes.c_void_p(memory[name].ctypes.data + _GUARD))
-        else:
-            kind = element_type(scalars[name].type)
-            value = np.array([scalars[name].value], kind.numpy)
-            memory[f"scalar {name}"] = value
-            arguments.append(ctypes.c_void_p(value.ctypes.data))
-    pointers = (ctypes.c_void_p * len(arguments))(*arguments)
-    three = ctypes.c_uint * 3
-    library.run(three(*launch.grid), three(*launch.block), pointers, ctypes.c_ulonglong(seed))
+    for number, launch in enumerate(plan.launches):
+        arguments: list[Any] = []
+        for name in launch.args:
+            name = dict(plan.aliases).get(name, name)
+            if name in memory:
+                arguments.append(ctypes.c_void_p(memory[name].ctypes.data + _GUARD))
+            else:
+                kind = element_type(scalars[name].type)
+                value = np.array([scalars[name].value], kind.numpy)
+                memory[f"scalar {name}"] = value
+                arguments.append(ctypes.c_void_p(value.ctypes.data))
+        pointers = (ctypes.c_void_p * len(arguments))(*arguments)
+        three = ctypes.c_uint * 3
+        library.run(number, three(*launch.grid), three(*launch.block), pointers, ctypes.c_ulonglong(seed))
     found: dict[str, Array] = {}
     for buffer in plan.buffers:
         whole = memory[buffer.name]
@@ -125,13 +125,18 @@ def host_text(source: str) -> str:
 
 
 def _compiled(made: Variant, plan: Plan, folder: Path) -> Path:
-    (launch,) = plan.launches
     text = re.sub(r"^#include <cuda_.*$|^#line.*$", "", host_text(made.source), flags=re.MULTILINE)
-    call = []
     scalars = {scalar.name: scalar for scalar in plan.scalars}
-    for place, name in enumerate(launch.args):
-        kind = scalars.get(name)
-        call.append(f"pass{{arguments[{place}]}}" if kind is None else _number(c_type(kind.type), place))
+    calls = []
+    for number, launch in enumerate(plan.launches):
+        given = [
+            f"pass{{arguments[{place}]}}"
+            if (kind := scalars.get(name)) is None
+            else _number(c_type(kind.type), place)
+            for place, name in enumerate(launch.args)
+        ]
+        calls.append(f"static void call_{number}() {{ {launch.entry}({', '.join(given)}); }}")
+    listed = ", ".join(f"call_{number}" for number in range(len(calls)))
     wrapper = f"""
 struct pass {{ void *p; template <typename T> operator T *() const {{ return (T *)p; }} }};
 struct word {{  // a number, or a pointer that callers pass as one
@@ -140,9 +145,15 @@ struct word {{  // a number, or a pointer that callers pass as one
     template <typename T> operator T *() const {{ return (T *)w; }}
 }};
 static void **arguments;
-static void call() {{ {launch.entry}({", ".join(call)}); }}
-extern "C" void run(const unsigned *grid, const unsigned *block, void **given, unsigned long long seed)
-{{ arguments = given; emulated::seed = seed; emulated::launch(grid, block, call); }}
+{chr(10).join(calls)}
+extern "C" void run(
+    int number, const unsigned *grid, const unsigned *block, void **given, unsigned long long seed)
+{{
+    void (*const calls[])() = {{ {listed} }};
+    arguments = given;
+    emulated::seed = seed;
+    emulated::launch(grid, block, calls[number]);
+}}
 """
     whole = f'#include "{HEADER.name}"\n{text}\n{wrapper}'
     source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"

@@ -54,6 +54,11 @@ def compare(
     template = read(write(draft, problem), problem)
     known = {name: value for name, value in values.items() if name in template.default.as_dict()}
     made = template.render(problem, Config.of({**template.default.as_dict(), **known}), sizes)
+    alike(problem, made, sizes, folder)
+
+
+def alike(problem: Problem, made: Variant, sizes: dict[str, int], folder: Path) -> None:
+    """It leaves in all arrays what the original leaves."""
     first = original(problem, sizes)
     plans = [planned(problem, v, sizes) for v in (first, made)]
     inputs = draw_inputs(plans[0], Draw("normal", 7, problem.inputs))

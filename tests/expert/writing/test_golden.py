@@ -9,8 +9,13 @@ import pytest
 from tests.expert.writing.building import read
 from tests.expert.writing.models import choice, cl_rmsnorm, rmsnorm
 from tests.expert.writing.test_beside import rotary, split_parts
+from tests.running import FIXTURES
+from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.model.kernel import Schedule, TemplateDraft
 from tunesmith.expert.writing import write
+from tunesmith.run.ports import Refactoring, Written
+from tunesmith.session.problems import load_problem
 
 WIDE = {"rotary_embedding.cu": "VEC == 8 or rot_dim < 64", "split_parts.cu": "VEC == 8 or a < 64"}
 GOLDEN = Path(__file__).with_name("golden")
@@ -41,7 +46,15 @@ CASES = {
 }
 
 
+CALLS = {"rows_int8_two_pass.cu": ("lanes", "vector", "split", "hints", "registers")}  # of the zoo
+
+
 def _written(name: str) -> str:
+    if name in CALLS:
+        problem, _ = load_problem(FIXTURES / "zoo" / name.removesuffix(".cu"))
+        found = ExpertAuthor().write(Refactoring(CALLS[name]), problem, absent_device("H200"))
+        assert isinstance(found, Written)
+        return found.text
     model, schedule = CASES[name]
     kernel, problem = model()
     return write(
@@ -49,7 +62,7 @@ def _written(name: str) -> str:
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *CALLS])
 def test_text_is_as_it_was(name: str) -> None:
     assert _written(name) == (GOLDEN / f"{name}.txt").read_text("utf-8")
 
@@ -72,5 +85,5 @@ def test_writing_twice_gives_the_same() -> None:
 
 if __name__ == "__main__":
     GOLDEN.mkdir(exist_ok=True)
-    for case in CASES:
+    for case in (*CASES, *CALLS):
         (GOLDEN / f"{case}.txt").write_text(_written(case), "utf-8")

@@ -40,6 +40,7 @@ CASES = {
     "block_copies": (MAP, {"rows": 5, "columns": 204}, {}),
     "byte_rows": (MAP, {"rows": 5, "d": 204}, {"VEC": 4}),
     "mode_norm": (ROWS, {"rows": 3, "d": 192}, {"VEC": 4}),
+    "packs_of_heads": (ROWS, {"tokens": 3, "heads": 2, "dim": 64}, {"LANES": 4}),
     "policy_gate": (MAP, {"rows": 5, "d": 264}, {}),
     "union_merge": (MAP, {"tokens": 3, "heads": 2, "head_size": 40}, {}),
     "vec_operators": (MAP, {"n": 1004}, {}),

@@ -10,6 +10,7 @@ from typing import assert_never
 from tunesmith.space import grammar as n
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import ArithmeticOp, CompareOp, Function, Node
+from tunesmith.space.real import RealExpr, real_code
 
 LONGEST = 2000  # characters of a literal: C99 promises 4095, and an escape takes four
 _ARITHMETIC: dict[ArithmeticOp, str] = {
@@ -37,6 +38,19 @@ def c_function(name: str, expr: Expr, names: Mapping[str, str]) -> str:
     return (
         f"static long long {name}(const long long *size, int *undefined) {{\n"
         f"{kept}{unused}    return {value};\n}}\n"
+    )
+
+
+def c_real_function(name: str, expr: RealExpr, kind: str, names: Mapping[str, str]) -> str:
+    """A function with the bits of a float32 or float64; what is not finite has no value."""
+    float_type, bits = {"float32": ("float", "int32_t"), "float64": ("double", "int64_t")}[kind]
+    return (
+        f"static long long {name}(const long long *size, int *undefined) {{\n"
+        f"    const {float_type} value = ({float_type}){real_code(expr, names)} + 0;\n"
+        f"    {bits} same;\n"
+        "    if (!(value - value == 0)) *undefined = 1;\n"
+        "    memcpy(&same, &value, sizeof same);\n"
+        "    return same;\n}\n"
     )
 
 

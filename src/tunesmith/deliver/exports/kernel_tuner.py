@@ -155,6 +155,10 @@ def _argument_fault(arguments: Sequence[Argument]) -> str:
             return f"argument {a.name} shares the memory of {a.alias}, Kernel Tuner gives each its own"
         if a.element.packed > 1:
             return f"argument {a.name} has packed elements, {a.type}, which NumPy has not"
+        if a.order or a.keys or a.checker:
+            return f"argument {a.name} is not compared element by element, as Kernel Tuner would"
+        if a.formula is not None:
+            return f"argument {a.name} holds what {a.formula.text!r} says, which this export does not write"
         if a.role == "workspace" and a.init is not None:
             return f"workspace {a.name} is filled before every call, which Kernel Tuner does not do"
     return ""

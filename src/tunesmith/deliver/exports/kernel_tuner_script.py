@@ -19,6 +19,7 @@ from tunesmith.run.state import State
 from tunesmith.space.expr import Expr
 from tunesmith.space.grammar import Variable
 from tunesmith.space.params import Config
+from tunesmith.space.real import RealExpr, real_python
 from tunesmith.space.space import Constraint
 
 INCLUDE = "include"
@@ -241,6 +242,8 @@ class KernelTunerScript:
         head: dict[str, object] = {"name": a.name, "type": a.type, "role": a.role, "kind": element.kind}
         if a.role == "scalar":
             own = self._function(a.value) if isinstance(a.value, Expr) else f"lambda v: {a.value!r}"
+            if isinstance(a.value, RealExpr):
+                own = f"lambda v: {real_python(a.value, lambda size: f'v[{size!r}]')}"
             return _table({key: repr(text) for key, text in head.items()} | {"value": own}, "")
         accuracy = self.problem.accuracy
         bounds = (-element.largest, element.largest) if element.kind == "float" else element.bounds

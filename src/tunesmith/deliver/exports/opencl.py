@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import resources
 
-import numpy as np
-
 from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult, Target
-from tunesmith.deliver.exports.c99 import c_function, c_names, literal, literals
+from tunesmith.deliver.exports.c99 import c_function, c_names, c_real_function, literal, literals
 from tunesmith.deliver.exports.for_pyopencl import python_files
+from tunesmith.deliver.exports.opencl_example import C_TYPES, element_bytes, example
 from tunesmith.deliver.exports.readmes import opencl_readme
 from tunesmith.deliver.exports.terms import (
     about,
@@ -24,19 +23,20 @@ from tunesmith.deliver.exports.terms import (
     within_contract,
 )
 from tunesmith.errors import BadInput
-from tunesmith.problem.dispatch import Dispatch, DispatchArgument, DispatchEntry, DispatchLaunch
+from tunesmith.problem.dispatch import (
+    Dispatch,
+    DispatchArgument,
+    DispatchEntry,
+    DispatchLaunch,
+    value_expr,
+)
 from tunesmith.problem.languages import OPENCL
 from tunesmith.problem.problem import element_type
 from tunesmith.space.expr import LIMIT, Expr, Undefined, parse
+from tunesmith.space.real import RealExpr
 
+LARGEST = 2**63 - 1  # of the bits of a float64, as an integer
 LONGEST_NAME = 1024  # characters of a kernel's or a device's name
-# C has no type for the narrow floats: they are passed as they lie in memory.
-C_TYPES = {
-    "float16": "cl_half", "bfloat16": "cl_ushort", "float8_e4m3": "cl_uchar", "float8_e5m2": "cl_uchar",
-    "float32": "cl_float", "float64": "cl_double", "int8": "cl_char", "int16": "cl_short", "int32": "cl_int",
-    "int64": "cl_long", "uint8": "cl_uchar", "uint16": "cl_ushort", "uint32": "cl_uint", "uint64": "cl_ulong",
-    "int4": "cl_char", "uint4": "cl_uchar",
-}  # fmt: skip
 _COMPUTED = {
     "int8": "TS_INT8", "uint8": "TS_UINT8", "int16": "TS_INT16", "uint16": "TS_UINT16", "int32": "TS_INT32",
     "uint32": "TS_UINT32", "int64": "TS_INT64", "uint64": "TS_UINT64", "float32": "TS_FLOAT",
@@ -51,11 +51,17 @@ def opencl_files(artefact: Artefact) -> dict[str, bytes]:
     files = {
         f"{name}.h": _header(artefact, writer),
         f"{name}.c": writer.source(),
-        "example.c": _example(artefact, writer),
-        "CMakeLists.txt": _fixed("opencl_cmake.txt").replace("@NAME@", name),
+        "example.c": example(artefact, writer.names),
+        "CMakeLists.txt": _cmake(name, writer.has_root),
         "README.md": opencl_readme(artefact, [*writer.names.values(), *writer.size_parameters.values()]),
     }
     return {file: text.encode() for file, text in files.items()}
+
+
+def _cmake(name: str, has_root: bool) -> str:
+    linked = "target_link_libraries(@NAME@ PUBLIC OpenCL::OpenCL)\n"
+    root = "if(UNIX)\n  target_link_libraries(@NAME@ PUBLIC m)\nendif()\n" if has_root else ""
+    return _fixed("opencl_cmake.txt").replace(linked, linked + root).replace("@NAME@", name)
 
 
 class _OperatorTables:
@@ -75,6 +81,7 @@ class _OperatorTables:
         self.kernels = 0
         self.launches = 1
         self.workspaces = 0
+        self.has_root = False
 
     def source(self) -> str:
         contract = self.expression(within_contract(self.dispatch))
@@ -91,7 +98,8 @@ class _OperatorTables:
             [
                 comment([*self.about(), f"What calls it needs {name}.h alone."]),
                 f'#include "{name}.h"\n\n#include <ctype.h>\n#include <stdint.h>\n#include <stdio.h>\n'
-                "#include <stdlib.h>\n#include <string.h>\n\n",
+                "#include <stdlib.h>\n#include <string.h>\n",
+                "#include <math.h>\n\n" if self.has_root else "\n",
                 f"#define TS_OPERATOR {name}_operator\n",
                 *(f"#define TS_{key} {value}\n" for key, value in counts.items()),
                 f"\n{_fixed('opencl_host.c')}\n",
@@ -188,16 +196,17 @@ class _OperatorTables:
         if argument.type not in _COMPUTED:
             fault = f"{argument.name} is a {argument.type} that follows the sizes, which C cannot compute"
             raise BadInput(fault, hint="export the Python form, or pass it as an integer or a float32")
-        low, high = -LIMIT, LIMIT
-        if (element := element_type(argument.type)).kind != "float":
-            low, high = max(low, element.bounds[0]), min(high, element.bounds[1])
-        value = self.expression(parse(str(argument.value)))
-        return _argument("TS_COMPUTED", 0, _COMPUTED[argument.type], value, low, high)
+        expr, element = value_expr(argument), element_type(argument.type)
+        if isinstance(expr, RealExpr):  # a float's bits are passed as those of an integer
+            kind = f"TS_INT{8 * element.bytes}"
+            return _argument("TS_COMPUTED", 0, kind, self.real(expr, argument.type), -LARGEST, LARGEST)
+        low, high = max(-LIMIT, element.bounds[0]), min(LIMIT, element.bounds[1])
+        return _argument("TS_COMPUTED", 0, _COMPUTED[argument.type], self.expression(expr), low, high)
 
     def workspace(self, argument: DispatchArgument) -> str:
         pattern = b""
         if argument.init is not None:
-            pattern = _bytes(argument, argument.init)
+            pattern = element_bytes(argument, argument.init)
             if (packed := element_type(argument.type).packed) > 1:
                 bits = 8 // packed
                 one = pattern[0] & ((1 << bits) - 1)
@@ -216,6 +225,17 @@ class _OperatorTables:
             self.expressions[key] = f"ts_value_{len(self.expressions)}"
             made = c_function(self.expressions[key], expr, self.sizes)
             self.functions.append(comment([expr.text]) + made)
+        return self.expressions[key]
+
+    def real(self, expr: RealExpr, kind: str) -> str:
+        """The same for a float."""
+        key = f"{kind} {expr.tree!r}"
+        if key not in self.expressions:
+            self.expressions[key] = f"ts_value_{len(self.expressions)}"
+            self.functions.append(
+                comment([expr.text]) + c_real_function(self.expressions[key], expr, kind, self.sizes)
+            )
+            self.has_root |= expr.has_root
         return self.expressions[key]
 
     def program_table(self) -> str:
@@ -286,16 +306,9 @@ class _OperatorTables:
             return "0"
         if number is None or not element_type(argument.type).holds(number):
             return "0"
-        bits = int.from_bytes(_bytes(argument, number), "little")
+        bits = int.from_bytes(element_bytes(argument, number), "little")
         name = self.names[argument.name]
         return f"ts_same_bits(&{name}, {bits:#x}ULL, sizeof {name})"
-
-
-def _bytes(argument: DispatchArgument, value: float) -> bytes:
-    """One element, lowest byte first; host and device of a pattern have the same order."""
-    kind = element_type(argument.type).numpy
-    with np.errstate(over="ignore"):
-        return bytes(np.array(value).astype(kind).tobytes())
 
 
 def _argument(
@@ -365,68 +378,6 @@ typedef struct {name}_operator {name}_operator;
 
 #endif
 """
-
-
-def _example(artefact: Artefact, writer: _OperatorTables) -> str:
-    """A program that makes one call, with zeros, at the first workload's sizes."""
-    name, dispatch = artefact.name, artefact.first.dispatch
-    sizes = dispatch.workloads[0].sizes if dispatch.workloads else {s.name: s.min for s in dispatch.sizes}
-    lengths = {a.name: max(1, bytes_of(a).evaluate(sizes)) for a in writer.arrays}
-    made = "".join(
-        f"    cl_mem {writer.names[name]} = zeros(context, queue, {length});\n"
-        for name, length in lengths.items()
-    )
-    made += "".join(
-        f"    {C_TYPES[a.type]} {writer.names[a.name]} = {_initial(a)};\n" for a in writer.scalars
-    )
-    given = [
-        "self", "queue", *(writer.names[a.name] for a in (*writer.arrays, *writer.scalars)),
-        *(str(sizes[s]) for s in writer.size_names), "0", "NULL", "NULL",
-    ]  # fmt: skip
-    return f"""\
-// One call of {name}, on the first device of the first platform.
-#include "{name}.h"
-
-#include <stdio.h>
-
-static cl_mem zeros(cl_context context, cl_command_queue queue, size_t bytes) {{
-    const unsigned char zero = 0;
-    cl_mem made = clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
-    clEnqueueFillBuffer(queue, made, &zero, 1, 0, bytes, 0, NULL, NULL);
-    return made;
-}}
-
-int main(void) {{
-    cl_platform_id platform;
-    cl_device_id device;
-    if (clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS) return 1;
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL) != CL_SUCCESS) return 1;
-    cl_context context = clCreateContext(NULL, 1, &device, NULL, NULL, NULL);
-    cl_command_queue queue = clCreateCommandQueue(context, device, 0, NULL);
-{made}
-    {name}_operator *self;
-    cl_int error = {name}_create(context, device, &self);
-    if (error == CL_SUCCESS) error = {name}_enqueue({", ".join(given)});
-    if (error == CL_SUCCESS) error = clFinish(queue);
-    if (error == CL_SUCCESS) printf("served by %s\\n", {name}_served(self));
-    else printf("error %d\\n", (int)error);
-    {name}_destroy(self);
-    return error != CL_SUCCESS;
-}}
-"""
-
-
-def _initial(argument: DispatchArgument) -> str:
-    value = argument.value
-    try:
-        number = parse(value).evaluate({}) if isinstance(value, str) else value
-    except Undefined:
-        return "0"
-    if number is None or not np.isfinite(number):
-        return "0"
-    if C_TYPES[argument.type] in ("cl_float", "cl_double"):
-        return repr(float(number)) + ("f" if argument.type == "float32" else "")
-    return f"{int.from_bytes(_bytes(argument, number), 'little'):#x}"
 
 
 def _write(artefact: Artefact) -> dict[str, bytes]:

@@ -142,17 +142,26 @@ def _run(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
     body = ["    bool undefined = false;\n"]
     body += [shape_text(k, launch, names) for k, launch in enumerate(unit.entry.launches)]
     body.append("    if (undefined) return false;\n")
+    is_open = any(launch.when is not None for launch in unit.entry.launches)
+    body += ["    bool has_begun = false;\n"] if is_open else []
     for k, launch in enumerate(unit.entry.launches):
         listed = ", ".join(f"values[{order.index(arg)}]" for arg in launch.args) or "nullptr"
         body.append(f"    void* args_{k}[] = {{{listed}}};\n")
         body.append(f"    static Kernel kernel_{k} = {{{unit.namespace}::tuned_entry_{k}, {{}}}};\n")
         begun = f"start(kernel_{k}, shape_{k}, args_{k}, device, stream) != cudaSuccess"
+        if is_open:  # sizes decide which launch is the first
+            fails = "{\n        if (has_begun) return true;\n"
+            fails += "        cudaGetLastError();\n        return false;\n    }"
+            asked = f"launched_{k} && " if launch.when is not None else ""
+            body.append(f"    if ({asked}{begun}) {fails}\n")
+            body.append(f"    has_begun = {'has_begun || launched_' + str(k) if asked else 'true'};\n")
+            continue
         fails = "{\n        cudaGetLastError();\n        return false;\n    }" if k == 0 else "return true;"
         body.append(f"    if ({begun}) {fails}\n")
     taken = f"void* const* values, {_taken(dispatch)}int device, cudaStream_t stream"
     head = f"inline bool run_{number}({taken}) {{\n"
     unused = "".join(f"    (void){name};\n" for name in ("values", *names.values()))
-    return f"{head}{unused}{''.join(body)}    return true;\n}}\n"
+    return f"{head}{unused}{''.join(body)}    return {'has_begun' if is_open else 'true'};\n}}\n"
 
 
 # -- launches in the user's file --------------------------------------------------------------------------
@@ -298,6 +307,7 @@ def launcher(artefact: Artefact, namespace: str) -> str:
         body.append(f"    void* args_{k}[] = {{{listed}}};\n")
         # For no device: what shared memory it may have is set each time, because the user's code may set it.
         started = f"start(kernel_{k}, shape_{k}, args_{k}, -1, stream)"
+        started = f"launched_{k} ? {started} : cudaSuccess" if launch.when is not None else started
         body.append(f"    const cudaError_t error_{k} = {started};\n")
         body.append(f"    if (error_{k} != cudaSuccess) return error_{k};\n")
     body.append("    return cudaSuccess;\n")

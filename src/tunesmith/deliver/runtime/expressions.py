@@ -8,6 +8,7 @@ at. A division by zero or a number beyond 2**62 is no value.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,6 +17,14 @@ from typing import Any
 LIMIT = 2**62
 MAX_LENGTH = 20_000
 MAX_DEPTH = 100
+MAX_REAL = 500
+_UNREAL = re.compile(r"[^A-Za-z0-9_+\-*/(). \t\r\n]")
+_REAL: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 _FOREIGN = re.compile(r"[^A-Za-z0-9_+\-*/%<>=!()\[\],. \t\r\n]")
 _DEEP = re.compile(rf"([-(\[]\s*){{{MAX_DEPTH + 1}}}")
 _NUMBER = re.compile(r"(?<![\w.])\d[\w.]*|\.\d\w*")
@@ -50,6 +59,55 @@ class Expression:
             return bool(self.evaluate(values) != 0)
         except NoValue:
             return False
+
+
+class RealExpression:
+    """The value of a float: numbers and sizes, + - * / and sqrt, in double precision."""
+
+    def __init__(self, text: str, names: Iterable[str]) -> None:
+        known = frozenset(names)
+        if not text.strip() or len(text) > MAX_REAL or _UNREAL.search(text):
+            raise NotAnExpression(f"{_short(text)!r} is not an expression of a float")
+        try:
+            tree = ast.parse(re.sub(r"\s", " ", text).strip(), mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise NotAnExpression(f"{_short(text)!r} is not an expression of a float: {error}") from error
+        self.text = text.strip()
+        self.names = frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name)) & known
+        self._evaluate = _read_real(tree, text, known, 1)
+
+    def evaluate(self, values: Values) -> float:
+        try:
+            value = float(self._evaluate(values))
+        except (ArithmeticError, ValueError, KeyError) as error:
+            raise NoValue(str(error)) from None
+        if not math.isfinite(value):
+            raise NoValue("it is not finite")
+        return value
+
+
+def _read_real(tree: ast.expr, text: str, known: frozenset[str], depth: int) -> Evaluate:
+    refused = NotAnExpression(f"{_short(text)!r} is not an expression of a float: {type(tree).__name__}")
+    if depth > MAX_DEPTH:
+        raise refused
+    if isinstance(tree, ast.Constant) and type(tree.value) in (int, float):
+        number = float(tree.value)  # type: ignore[arg-type]
+        return lambda values: number
+    if isinstance(tree, ast.Name) and tree.id in known:
+        name = tree.id
+        return lambda values: float(values[name])
+    if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
+        operand = _read_real(tree.operand, text, known, depth + 1)
+        return lambda values: -operand(values)
+    if isinstance(tree, ast.BinOp) and type(tree.op) in _REAL:
+        act = _REAL[type(tree.op)]
+        left, right = (_read_real(side, text, known, depth + 1) for side in (tree.left, tree.right))
+        return lambda values: act(left(values), right(values))
+    is_root = isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "sqrt"
+    if is_root and len(tree.args) == 1 and not tree.keywords:  # type: ignore[attr-defined]
+        root = _read_real(tree.args[0], text, known, depth + 1)  # type: ignore[attr-defined]
+        return lambda values: math.sqrt(root(values))
+    raise refused
 
 
 def _parsed(text: object) -> ast.expr:

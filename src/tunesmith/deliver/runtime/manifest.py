@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from .element_types import BYTES, as_bytes
-from .expressions import Expression, NotAnExpression
+from .element_types import BYTES, as_bytes, is_float
+from .expressions import Expression, NotAnExpression, RealExpression
 
 VERSION = 2
 ROLES = ("input", "output", "inout", "workspace", "local", "scalar")
@@ -44,7 +44,7 @@ class ManifestArgument:
         self.align = int(given.get("align", 1))
         self.alias: str | None = given.get("alias")
         self.init: float | None = given.get("init")
-        self.value = _value(given.get("value"), sizes)
+        self.value = _value(given.get("value"), self.type, sizes)
 
     @property
     def is_array(self) -> bool:
@@ -57,7 +57,7 @@ class ManifestArgument:
     @property
     def follows_sizes(self) -> bool:
         """Whether the sizes decide this scalar; others are the caller's."""
-        return isinstance(self.value, Expression)
+        return isinstance(self.value, (Expression, RealExpression))
 
     @property
     def fill(self) -> bytes | None:
@@ -65,11 +65,11 @@ class ManifestArgument:
         return None if self.init is None else as_bytes(self.type, self.init)
 
 
-def _value(given: Any, sizes: tuple[str, ...]) -> Any:
+def _value(given: Any, kind: str, sizes: tuple[str, ...]) -> Any:
     """A text without names is a number that a caller may change."""
     if not isinstance(given, str):
         return given
-    expression = Expression(given, sizes)
+    expression = (RealExpression if is_float(kind) else Expression)(given, sizes)
     return expression if expression.names else expression.evaluate({})
 
 

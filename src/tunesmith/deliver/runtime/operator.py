@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .binding import Array, Signature, extent
 from .element_types import as_bytes, is_float, nbytes
-from .expressions import Expression, NoValue
+from .expressions import Expression, NoValue, RealExpression
 from .manifest import BadDispatch, Entry, Manifest, ManifestArgument, ManifestLaunch, read_dispatch
 
 KEPT = 4096  # kinds of calls that are remembered
@@ -279,8 +279,8 @@ class Operator:
         def taken(name: str) -> tuple[str, Any]:
             argument = arguments[name]
             if argument.role == "scalar":
-                if isinstance(argument.value, Expression):
-                    return "value", self._scalar(argument, self._number(argument.value, sizes))
+                if argument.follows_sizes:
+                    return "value", self._scalar(argument, self._value(argument.value, sizes))
                 return "scalar", scalars.index(name)
             if argument.role == "local":
                 count = 1
@@ -306,8 +306,11 @@ class Operator:
         return values[0], values[1], values[2]
 
     def _number(self, expression: Expression, sizes: dict[str, int]) -> int:
+        return int(self._value(expression, sizes))
+
+    def _value(self, expression: Expression | RealExpression, sizes: dict[str, int]) -> Any:
         try:
-            return int(expression.evaluate(sizes))
+            return expression.evaluate(sizes)
         except NoValue as error:
             raise ValueError(
                 f"{self.name}: {expression.text!r} has no value for these sizes ({error}): pass arrays of "

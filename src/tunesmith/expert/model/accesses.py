@@ -24,7 +24,7 @@ from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import Part, assigned_in, declared_in, map_expr, names_in, nodes_in
-from tunesmith.expert.model.affine import affine, number, plus, same_value, terms
+from tunesmith.expert.model.affine import Stride, affine, number, plus, same_value, stride, terms
 
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
 _STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})
@@ -155,6 +155,24 @@ def _pointee(type_: c.Type) -> c.Type:
 
 
 # -- how bodies touch arrays -------------------------------------------------------------------------
+
+
+def element_type(place: ArrayPlace, array: c.Type) -> c.Type:
+    """As what an element of the array is reached."""
+    return place.as_type or c.Type(array.base, array.pointers - 1, array.const)
+
+
+def moved_by(place: ArrayPlace, index: str, array: c.Type) -> Stride | None:
+    """How far a place moves with an index, in elements as they are reached; None: by no constant."""
+    moved = stride(place.index, index)
+    if moved is None or place.offset is None:
+        return moved
+    ahead = stride(place.offset, index)
+    mine, theirs = byte_size(array.base), byte_size(element_type(place, array).base)
+    if ahead is None or not mine or not theirs or ahead.step * mine % theirs:
+        return None
+    step = moved.step + ahead.step * mine // theirs
+    return Stride(step, tuple(dict.fromkeys((*moved.within, *ahead.within))))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ remainder round as for non-negative numbers, which indices are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
@@ -264,10 +264,21 @@ def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
         return None
     if inner.step == 0:
         return inner
-    still = {key: n for key, n in terms(factor.left).items() if all(index not in names_in(f) for f in key)}
-    offset = [from_terms(still)] if still else []
-    within = (*inner.within, factor.right, *offset)
+    within = (*inner.within, factor.right, *_beside(factor.left, index, depth))
     return Stride(0 if factor.op == "/" else 1, within)
+
+
+def _beside(expr: c.Expr, index: str, depth: int) -> Iterator[c.Expr]:
+    """What is added to that which moves with the index, or a factor of it: the same within a stretch."""
+    still: Terms = {}
+    for key, count in terms(expr).items():
+        inside = [factor for factor in key if index in names_in(factor)]
+        if not inside:
+            still[key] = count
+        elif (moved := _factor_stride(inside[0], index, depth + 1)) is not None and moved.step == 0:
+            yield from_terms({tuple(factor for factor in key if factor not in inside): count})
+    if still:
+        yield from_terms(still)
 
 
 def conditions_for_multiple(expr: c.Expr, fixed: Collection[str]) -> tuple[c.Expr, ...] | None:

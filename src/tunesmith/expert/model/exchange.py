@@ -15,7 +15,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.expert.model.accesses import Touch, same_place, touches
+from tunesmith.expert.model.accesses import Touch, element_type, moved_by, same_place, touches
 from tunesmith.expert.model.affine import (
     affine,
     exact,
@@ -23,7 +23,6 @@ from tunesmith.expert.model.affine import (
     number,
     same_value,
     simplified,
-    stride,
     terms,
 )
 from tunesmith.expert.model.kernel import (
@@ -54,26 +53,15 @@ def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[Array
 def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> ArrayAccess:
     place = touch.place
     own = arrays[place.array]
-    type_ = place.as_type or c.Type(own.base, own.pointers - 1, own.const)
+    type_ = element_type(place, own)
     kind: Literal["load", "store", "update", "atomic"] = "load"
     if touch.atomic:
         kind = "atomic"
     elif touch.writes:
         kind = "update" if touch.reads else "store"
-    moved = stride(place.index, index) if index else None
-    step = moved.step if moved is not None else None
-    within = moved.within if moved is not None else ()
-    if index and place.offset is not None and step is not None:
-        by_offset = stride(place.offset, index)
-        mine, theirs = byte_size(own.base), byte_size(type_.base)
-        if by_offset is None or not mine or not theirs or by_offset.step * mine % theirs:
-            step = None
-        else:
-            step += by_offset.step * mine // theirs
-            within = (*within, *by_offset.within)
-    return ArrayAccess(
-        place.array, kind, type_, place.index, step, index, tuple(dict.fromkeys(within)), place.offset, line
-    )
+    moved = moved_by(place, index, own) if index else None
+    step, within = (None, ()) if moved is None else (moved.step, moved.within)
+    return ArrayAccess(place.array, kind, type_, place.index, step, index, within, place.offset, line)
 
 
 def marked_again(

@@ -15,7 +15,8 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.substitution import substitute
-from tunesmith.expert.model.accesses import touches
+from tunesmith.csource.types import byte_size
+from tunesmith.expert.model.accesses import element_type, moved_by, touches
 from tunesmith.expert.model.affine import (
     BUILTINS,
     bounds_in,
@@ -23,7 +24,6 @@ from tunesmith.expert.model.affine import (
     head_of,
     number,
     same_value,
-    stride,
     without_casts,
 )
 from tunesmith.expert.model.geometry import (
@@ -180,8 +180,14 @@ class FlatReader:
         """Another index to loop over, where elements lie side by side along that one and not along this."""
 
         def neighbours(name: str) -> int:
-            found = touches(body, self._normal.arrays)
-            return sum(1 for t in found if (s := stride(t.place.index, name)) is not None and s.step == 1)
+            """The bytes of an element that lie beside those of the next one."""
+            arrays, total = self._normal.arrays, 0
+            for place in (touch.place for touch in touches(body, arrays)):
+                own = arrays[place.array]
+                moved = moved_by(place, name, own)
+                if moved is not None and moved.step == 1:
+                    total += byte_size(element_type(place, own).base) or 1
+            return total
 
         best = max(indices, key=neighbours)
         if neighbours(element) or not neighbours(best):

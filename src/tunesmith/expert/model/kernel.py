@@ -235,9 +235,8 @@ class ParameterChoice:
 class Schedule(Mapping[str, ParameterChoice]):
     """What the writer parameterises: choices by their role, in the order in which moves made them.
 
-    Of a role that is not there the writer does what is usual, and prints no parameter. With all defaults the
-    printed kernel shares work as the original does, as far as the scheme allows.
-    """
+    Of a role that is not there the writer does what is usual, and prints no parameter. With all defaults a
+    printed kernel shares work as the original does, as far as the scheme allows."""
 
     roles: tuple[tuple[str, ParameterChoice], ...] = ()
 
@@ -280,6 +279,7 @@ class TemplateDraft:
     hardware: tuple[tuple[str, str], ...] = ()  # helper -> the same as a statement for the device's unit
     in_pairs: tuple[tuple[str, str], ...] = ()  # helper -> the same for two values, {a} and {b}, as one
     build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter
+    number: str = ""  # of the kernel in a call that has several: its parameters end with it
 
     def noted(self, notes: Mapping[str, str]) -> TemplateDraft:
         """With words for choices that have none yet, by parameter."""

@@ -47,7 +47,7 @@ from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.same_kernel import is_same
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
-from tunesmith.expert.model.sight import check_in_sight
+from tunesmith.expert.model.sight import check_in_sight, check_own_memory
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
@@ -114,24 +114,6 @@ def aliases_of(problem: Problem, function: c.Function) -> dict[str, str]:
         for _ in found:
             found[name] = found.get(found[name], found[name])
     return found
-
-
-def check_own_memory(normal: Normal) -> None:
-    """Memory is only followed in what is understood; variables of the file may only be read."""
-    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
-    own |= set(walk.declared_in(normal.body))
-    for stmt in walk.statements_in(normal.body):
-        parts: list[c.Expr | c.Stmt] = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
-        parts += [stmt] if isinstance(stmt, c.Verbatim) else []
-        for target in (target for part in parts for target in walk.writes_in(part)):
-            name = walk.root(target)[0]
-            if name is not None and name not in own:
-                raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
-        for node in (node for part in parts for node in walk.nodes_in(part)):
-            if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
-                text = " ".join(node.text.split())
-                text = text if len(text) <= 60 else text[:57] + "..."
-                raise OutOfReach.at(stmt.line, f"'{text}' is not understood")
 
 
 def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
@@ -205,6 +187,20 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         return NotReadable(source, function, stop.reason, stop.line, others)
     except RecursionError:
         return NotReadable(source, function, "its expressions are nested too deeply")
+
+
+def _is_one_block(reading: KernelReading, launched: geometry.LaunchedKernel) -> bool:
+    """Whether the launch is a single block, all of whose threads are the team: that is one task."""
+    one, lanes = c.Number("1", 1), reading.lanes
+    is_single = all(launched.launch.values.get(f"gridDim.{axis}") == one for axis in "xyz")
+    if reading.team != "block" or not is_single or lanes is None:
+        return False
+    return all(int_value(lanes, scenario.numbers) == scenario.threads for scenario in launched.scenarios)
+
+
+def _shares(step: Step) -> bool:
+    """Whether threads have something together, so that one team must do it."""
+    return isinstance(step, Each) and bool(step.totals)
 
 
 def _with_or_without_tests(lifting: _Lifting) -> KernelModel:
@@ -289,6 +285,8 @@ class _Lifting:
         steps = marked_again(whole, normal.arrays, launched.multiples)
         check_exchange(steps, normal.arrays, launched.aliases, reading.barriers > 0)
         tasks, steps = _counted(reading.tasks, steps, normal)
+        if not tasks and _is_one_block(reading, launched) and any(_shares(step) for step in all_steps(steps)):
+            tasks = (Task(walk.numbered("only", set(normal.types) | set(normal.ids)), c.Number("1", 1)),)
         notes = [
             f"line {step.line}: the loop stores only what an earlier loop has stored"
             for step in all_steps(steps)

@@ -16,6 +16,8 @@ from tunesmith.csource.effect_words import Effects, function_effects, is_functio
 from tunesmith.csource.effects import Program, of_assembly, of_text
 from tunesmith.csource.inline import Inlined, side_effect
 from tunesmith.expert.model.affine import BUILTINS
+from tunesmith.expert.model.kernel import OutOfReach
+from tunesmith.expert.model.normal import Normal
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CALLED = re.compile(r"(?<![\w.>])([A-Za-z_][\w:]*)\s*(?:<[\w\s,:*]*>)?\s*\(")
@@ -226,3 +228,21 @@ def _fixed(name: str) -> str:
     if name in _WITHIN_BLOCK:
         return ""
     return next((f"{name} is called, which {why}" for flag, why in _FIXED.items() if effects & flag), "")
+
+
+def check_own_memory(normal: Normal) -> None:
+    """Memory is only followed in what is understood; variables of the file may only be read."""
+    own = set(normal.types) | set(normal.arrays) | set(normal.shared) | set(normal.ids)
+    own |= set(walk.declared_in(normal.body))
+    for stmt in walk.statements_in(normal.body):
+        parts: list[c.Expr | c.Stmt] = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
+        parts += [stmt] if isinstance(stmt, c.Verbatim) else []
+        for target in (target for part in parts for target in walk.writes_in(part)):
+            name = walk.root(target)[0]
+            if name is not None and name not in own:
+                raise OutOfReach.at(stmt.line, f"'{name}', a variable of the file, is written to")
+        for node in (node for part in parts for node in walk.nodes_in(part)):
+            if isinstance(node, c.Opaque | c.Verbatim) and node.names & {*normal.arrays, *normal.shared}:
+                text = " ".join(node.text.split())
+                text = text if len(text) <= 60 else text[:57] + "..."
+                raise OutOfReach.at(stmt.line, f"'{text}' is not understood")

@@ -44,7 +44,8 @@ def parameter_values(problem: Problem, parameters: tuple[str, ...]) -> dict[str,
     for name, argument in zip(parameters, arguments, strict=False):
         value = argument.value
         if isinstance(value, sizes_expr.Expr):
-            found[name] = value.tree
+            if not any("." in each for each in value.names):  # what a device decides is no size
+                found[name] = value.tree
         elif isinstance(value, float) and value.is_integer() and argument.element.kind != "float":
             found[name] = size.Num(int(value))
     return found

@@ -14,6 +14,7 @@ from tunesmith.expert.passes.bounds import bounds, bounds_text
 from tunesmith.expert.passes.convert import convert
 from tunesmith.expert.passes.divide import divide
 from tunesmith.expert.passes.fast import fast, fast_text
+from tunesmith.expert.passes.fills import fills
 from tunesmith.expert.passes.flags import flags, flags_text
 from tunesmith.expert.passes.hints import hints
 from tunesmith.expert.passes.items import items
@@ -35,8 +36,10 @@ from tunesmith.expert.passes.tile import tile
 from tunesmith.expert.passes.unroll import unroll, unroll_text
 from tunesmith.expert.passes.vector import vector
 from tunesmith.problem.template import Remedy
+from tunesmith.problem.usual import usual_name
 
 __all__ = [
+    "AFTERWARDS",
     "LOCAL_MOVES",
     "MOVES",
     "ORDER",
@@ -54,7 +57,7 @@ __all__ = [
 
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
-    *(redundant, rows, beside, lanes, tasks, vector, items, split, keep, tile),
+    *(fills, redundant, rows, beside, lanes, tasks, vector, items, split, keep, tile),
     *(convert, reciprocal, fast, divide, hints, persistent, blocking, ring, bake),
     *(unroll, bounds, registers, flags),
 )
@@ -73,6 +76,7 @@ REMEDIES: Mapping[str, tuple[Remedy, ...]] = {
 }
 # Values of these hang together: searched one after the other they would mislead.
 SHARING = tuple(move.name for move in _EVERY if move.turn == "sharing")
+AFTERWARDS = tuple(move.name for move in _EVERY if move.turn == "afterwards")  # not in the first round
 STAY_OPEN = tuple(move.name for move in _EVERY if move.stays_open)  # in every round
 # With nothing else known.
 ORDER = tuple(dict.fromkeys(m.name for m in sorted(_EVERY, key=lambda move: TURNS.index(move.turn))))
@@ -97,4 +101,4 @@ def in_words(name: str) -> str:
 def is_of(move: str, parameter: str) -> bool:
     """Whether a parameter of a template is the move's; those of knobs end with names of the source."""
     own = PARAMETERS.get(move, ())
-    return parameter.rstrip("_") in own or (move == knobs.name and parameter.startswith(f"{own[0]}_"))
+    return usual_name(parameter)[0] in own or (move == knobs.name and parameter.startswith(f"{own[0]}_"))

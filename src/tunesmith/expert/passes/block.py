@@ -10,6 +10,7 @@ from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.passes.local_draft import LaunchText, LocalDraft, add
 from tunesmith.expert.passes.port import Context, move
+from tunesmith.expert.writing.naming import distinct
 from tunesmith.problem.template import Remedy
 from tunesmith.space.expr import Undefined
 
@@ -74,7 +75,7 @@ def block(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     changed = replace(
         draft,
         launches=(LaunchText(launch, (grid, *draft.launches[0].grid[1:]), (name,)),),
-        require=(*draft.require, ("block_fits", f"{name} <= device.max_threads")),
+        require=distinct(draft.require, [("block_fits", f"{name} <= device.max_threads")]),
     )
     return add(changed, "block", ParameterChoice(name, values, own[0]))
 

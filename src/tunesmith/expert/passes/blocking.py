@@ -5,7 +5,7 @@ from __future__ import annotations
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.access import index_bytes, planned
 from tunesmith.expert.passes.port import Context, extend, move
-from tunesmith.expert.passes.shape import loops, named_arrays, shape_of
+from tunesmith.expert.passes.shape import is_alone, loops, named_arrays, shape_of
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.problem.template import Remedy
 
@@ -26,7 +26,7 @@ def _places(draft: TemplateDraft, context: Context) -> str:
     "blocking",
     needs="loops that go equally far for neighbouring tasks; loads that are the same for these or overlap, "
     "or rows of 1024 elements or fewer; a GPU, CUDA or HIP",
-    turn="anywhere",
+    turn="afterwards",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.ROWS_PER_BLOCK, Remedy.HOIST_INVARIANTS),
     places=_places,
     BLOCKED="neighbouring tasks that a team takes at once",
@@ -41,6 +41,8 @@ def blocking(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft
     taken from there where it has them. The last team may lack tasks; where only the grid tells how many there
     are, BLOCKED must divide their number (`require`).
     """
+    if is_alone(draft.kernel):
+        return "there is one task in all: it has no neighbours"
     if context.on_cpu or context.language == "opencl":
         return "a CPU has too few registers for a tile, and its caches hold what tasks read alike"
     if not draft.kernel.tasks:

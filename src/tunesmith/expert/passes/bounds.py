@@ -39,7 +39,7 @@ def bounds_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | 
         return "OpenCL C has no launch bounds"
     if draft.site.has_bounds:
         return f"{draft.site.name} has __launch_bounds__ already (line {draft.site.line})"
-    block = draft.choice("BLOCK")
+    block = draft.choice(context.macro("BLOCK"))
     threads = block.name if block is not None else str(largest_block(draft, context))
     word = context.macro("LAUNCH_BOUNDS")
     return add(
@@ -48,7 +48,7 @@ def bounds_text(draft: LocalDraft, context: Context, name: str) -> LocalDraft | 
         ParameterChoice(name, (0, 1, 2, 4), 0),
         edits=(Edit(draft.site.marker_end, f" {word}"),),
         preamble=switched(name, word, f"__launch_bounds__({threads}, {name})"),
-        block=threads,
+        blocks=((context.number, threads),),
     )
 
 

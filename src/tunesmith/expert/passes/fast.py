@@ -38,6 +38,7 @@ OPENCL = ("native_", ("exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt
     "fast",
     needs="functions called with their namespace, or defined by the source; `-use_fast_math`",
     turn="anywhere",
+    of_file=True,
     remedies=(Remedy.FAST_INTRINSICS,),
     FAST="1: functions of the special-function unit",
 )

@@ -16,6 +16,7 @@ AS_TODAY = 5  # ptxas's own default, of 0 to 10
     "flags",
     needs="CUDA",
     turn="compiler",
+    of_file=True,
     remedies=(Remedy.COMPILER_FLAGS,),
     LEVEL="how hard ptxas saves registers",
 )

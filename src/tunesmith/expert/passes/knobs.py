@@ -32,6 +32,7 @@ _ANSWERS = (
     "knobs",
     needs="numbers that are part of what is computed; definitions under an `#if`, made twice, or in a header",
     turn="sharing",
+    of_file=True,
     remedies=_ANSWERS,
     KNOB="with a name of the text behind it: a value for each of its own numbers",
 )

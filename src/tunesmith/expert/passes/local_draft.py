@@ -18,12 +18,12 @@ from tunesmith.csource.nodes import Language
 from tunesmith.expert.model.kernel import ParameterChoice
 from tunesmith.expert.passes.port import Context
 from tunesmith.expert.reading.headers import Blanked, blank_source, read_headers
-from tunesmith.expert.writing.heading import declared_params, fixed_values, settled_pairs
+from tunesmith.expert.writing.heading import Heading, declared_params, fixed_values, settled_pairs
 from tunesmith.expert.writing.write import default_lines
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.template import inserted
 from tunesmith.problem.template_source import defines
-from tunesmith.problem.template_text import declaration, listed, shared_line
+from tunesmith.problem.template_text import listed, shared_line
 from tunesmith.space.expr import parse
 from tunesmith.space.settled import settled
 
@@ -201,12 +201,12 @@ class LocalDraft:
     require: tuple[tuple[str, str], ...] = ()
     prefer: tuple[tuple[str, str], ...] = ()
     answers: tuple[tuple[str, str], ...] = ()
-    block: str = ""  # threads of one, for the usual rules
+    blocks: tuple[tuple[str, str], ...] = ()  # by kernel's number: threads of one, for the usual rules
     moves: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # for the reader of the report
 
     def choice(self, name: str) -> ParameterChoice | None:
-        return next((c for c in self.choices if c.name.rstrip("_") == name), None)
+        return next((c for c in self.choices if c.name == name), None)
 
     def noted(self, notes: Mapping[str, str]) -> LocalDraft:
         return replace(self, choices=tuple(choice.noted(notes) for choice in self.choices))
@@ -229,7 +229,7 @@ def add(
     preamble: tuple[str, ...] = (),
     after_includes: tuple[str, ...] = (),
     flags: tuple[str, ...] = (),
-    block: str = "",
+    blocks: tuple[tuple[str, str], ...] = (),
 ) -> LocalDraft:
     return replace(
         draft,
@@ -238,8 +238,8 @@ def add(
         after_includes=(*draft.after_includes, *after_includes),
         choices=(*draft.choices, choice),
         flags=(*draft.flags, *flags),
-        block=block or draft.block,
-        moves=(*draft.moves, move),
+        blocks=(*draft.blocks, *blocks),
+        moves=(*draft.moves, *(() if move in draft.moves else (move,))),
     )
 
 
@@ -247,30 +247,44 @@ def add(
 
 
 def template_text(draft: LocalDraft, context: Context) -> str:
+    about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
+    lines = [*local_heading(draft).lines(), "//", about, *local_defaults(draft)]
+    return "\n".join(lines) + "\n" + edited(draft)
+
+
+def local_heading(draft: LocalDraft) -> Heading:
     fixed = fixed_values(draft.choices)
     own = (("require", draft.require), ("prefer", draft.prefer), ("answers", draft.answers))
-    title = "[[launch]]" if len(draft.launches) > 1 else "[launch]"
     insert = {name: str(value) for name, value in fixed.items()}
-    header = declaration(
-        declared_params(draft.choices),
-        [(table, settled_pairs(pairs, fixed)) for table, pairs in own],
-        (),
-        [inserted(flag, insert) for flag in draft.flags],
-        [line for item in draft.launches for line in (title, *_launch(item, fixed))],
-        shape=[("block", f'"{draft.block}"')] if draft.block else [],
-        in_code=[choice.name for choice in draft.choices],
+    tables = [(f"shape.{n}" if n else "shape", [("block", f'"{block}"')]) for n, block in draft.blocks]
+    return Heading(
+        tuple(declared_params(draft.choices)),
+        tuple((table, settled_pairs(pairs, fixed)) for table, pairs in own),
+        flags=tuple(inserted(flag, insert) for flag in draft.flags),
+        launches=tuple(tuple(_launch(item, fixed)) for item in draft.launches),
+        shape=tables or [("shape", [])],
+        in_code=frozenset(choice.name for choice in draft.choices),
     )
-    defaults = [f"#define {name} {value}" for name, value in fixed.items()]
+
+
+def local_defaults(draft: LocalDraft) -> list[str]:
+    """What stands before the original's text: values of the parameters where a build gives none, switches."""
+    fixed = fixed_values(draft.choices)
+    lines = [f"#define {name} {value}" for name, value in fixed.items()]
     for choice in draft.choices:
-        defaults += default_lines(choice.name, choice.default) if choice.name not in fixed else ()
-    about = f"// The original, {context.problem.kernel.path}, with its own text and a few choices left open."
+        lines += default_lines(choice.name, choice.default) if choice.name not in fixed else ()
+    return [*lines, *draft.preamble]
+
+
+def edited(draft: LocalDraft) -> str:
+    """The original's text with the edits of the moves."""
     text = draft.site.text
     changed = [(edit.offset, place, edit.text, edit.length) for place, edit in enumerate(draft.edits)]
     if draft.after_includes:
         changed.append((draft.site.after_includes, -1, "\n".join(draft.after_includes) + "\n", 0))
     for offset, _, addition, length in sorted(changed, reverse=True):
         text = text[:offset] + addition + text[offset + length :]
-    return "\n".join([*header, "//", about, *defaults, *draft.preamble]) + "\n" + _no_parameters(text)
+    return _no_parameters(text)
 
 
 def _no_parameters(text: str) -> str:

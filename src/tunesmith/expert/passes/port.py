@@ -41,6 +41,7 @@ class Context:
 
     problem: Problem
     device: Device
+    number: str = ""  # of the kernel in a call that has several: its parameters end with it
 
     @property
     def language(self) -> str:
@@ -67,12 +68,13 @@ class Context:
 
     def macro(self, name: str) -> str:
         """The name for a parameter: its own, unless the source or the problem means something else by it."""
+        name = f"{name}_{self.number}" if self.number else name
         while name in self.taken:
             name += "_"
         return name
 
 
-Turn = Literal["sharing", "seldom", "anywhere", "compiler"]
+Turn = Literal["sharing", "seldom", "anywhere", "afterwards", "compiler"]
 TURNS: tuple[Turn, ...] = get_args(Turn)
 
 
@@ -84,14 +86,15 @@ class Move(Generic[AnyDraft]):
     needs: str  # its precondition, in words; of a move on the text: where it is refused
     remedies: tuple[Remedy, ...]  # what it can answer; which of them a template does is in its `answers`
     # When it is tried with nothing else known: at once, because such values hang together; soon, since it
-    # seldom applies and pays where it does; later; last, since it costs a build for every size or only guides
-    # the compiler.
+    # seldom applies and pays where it does; later; in no first round, since it remedies what sharing the work
+    # may have remedied by then; last, since it costs a build for every size or only guides the compiler.
     turn: Turn
     parameters: tuple[tuple[str, str], ...]  # its choices by name, each with what it says
     function: Callable[..., AnyDraft | str]
     # Where it would act: arrays, loops with their lines, sizes; "" for the kernel as a whole.
     places: Callable[[Any, Context], str]
     stays_open: bool  # what is best here shifts with every other move
+    of_file: bool = False  # it acts on the whole file, or its build: once for all kernels of a call
 
     def apply(self, draft: AnyDraft, context: Context) -> AnyDraft | str:
         """The draft with the move's choice; or why it does not apply, in words."""
@@ -122,6 +125,7 @@ def move(
     remedies: tuple[Remedy, ...],
     places: Callable[[Any, Context], str] = lambda _draft, _context: "",
     stays_open: bool = False,
+    of_file: bool = False,
     **parameters: str,
 ) -> Callable[[Callable[..., AnyDraft | str]], Move[AnyDraft]]:
     """Makes a move of a function of the draft, the context, and the names of its parameters.
@@ -130,7 +134,7 @@ def move(
     words.
     """
     listed = tuple(parameters.items())
-    return lambda function: Move(name, needs, remedies, turn, listed, function, places, stays_open)
+    return lambda function: Move(name, needs, remedies, turn, listed, function, places, stays_open, of_file)
 
 
 def extend(

@@ -16,6 +16,7 @@ NO_CAP = 255  # registers: all that a thread can have
     "registers",
     needs="CUDA; no cap in the problem's flags",
     turn="compiler",
+    of_file=True,
     remedies=(Remedy.REGISTER_CAP,),
     REGS="registers of a thread, at most",
 )

@@ -27,7 +27,7 @@ def _places(draft: TemplateDraft, context: Context) -> str:
     "ring",
     needs="neighbours of an array that the kernel never writes, in pieces of 4, 8 or 16 bytes (`require`); "
     "several turns to a row, or blocks that go on; CUDA, sm_80",
-    turn="anywhere",
+    turn="afterwards",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.STAGE_IN_SHARED),
     places=_places,
     STAGES="chunks copied ahead into shared memory; 0: loads",

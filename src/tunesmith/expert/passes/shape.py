@@ -117,6 +117,12 @@ def nearest(values: tuple[int, ...], wanted: int) -> int:
     return min(values, key=lambda value: (abs(value - wanted), -value))
 
 
+def is_alone(kernel: KernelModel) -> bool:
+    """Whether there is one task in all, so that no team has another beside it or after it."""
+    ends = [task.extent for task in kernel.tasks]
+    return bool(ends) and all(isinstance(end, Number) and end.value == 1 for end in ends)
+
+
 # -- where a move would act, in words ---------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.passes.port import Context, extend, move
-from tunesmith.expert.passes.shape import named_tasks, nearest, shape_of
+from tunesmith.expert.passes.shape import is_alone, named_tasks, nearest, shape_of
 from tunesmith.problem.template import Remedy
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
@@ -25,6 +25,8 @@ def tasks(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | 
     kernel, lanes = draft.kernel, draft.schedule.get("lanes")
     if not kernel.tasks:
         return "the whole grid works on one task: there are none to put side by side"
+    if is_alone(kernel):
+        return "there is one task in all: a block has no other to take beside it"
     shape = shape_of(draft, context)
     limits = context.device.limits
     if lanes is None or lanes.values == (1,):  # a task is one thread's work

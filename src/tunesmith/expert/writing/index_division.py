@@ -71,6 +71,11 @@ class IndexDivision:
 
         return map_expr(expr, visit)
 
+    @property
+    def functions(self) -> dict[str, str]:
+        """Its macros, with the operators that they are."""
+        return {self._quotient: "/", self._rest: "%"} if self._names else {}
+
     def macros(self) -> str:
         words = {"KIND": self._kind.name, "QUOTIENT": self._quotient, "REST": self._rest}
         return part("divisions.h", "of an index", **words) if self._names else ""

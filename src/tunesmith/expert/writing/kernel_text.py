@@ -20,6 +20,7 @@ from tunesmith.expert.writing.plain_names import with_plain_names
 from tunesmith.expert.writing.plan import WritingPlan
 from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.rules import Baked
+from tunesmith.expert.writing.source_names import SourceNames
 from tunesmith.expert.writing.tile import TileText
 
 
@@ -46,14 +47,16 @@ class KernelText:
         plan = self._plan
         function = plan.kernel.function
         scope = {p.name for p in function.parameters}
+        parameters = self._baked.taken(self._parameters())
+        macros = names_in(self.defines())
+        taken = frozenset({*macros, *plan.file_words, *(p.name for p in parameters)})
         body = (
             *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
             *self._baked.declare(),
-            *self.loops.declare(),
-            *self._work(scope),
+            *SourceNames.of(function).in_body(
+                (*self.loops.declare(), *self._work(scope)), taken, self.loops.division.functions
+            ),
         )
-        parameters = self._baked.taken(self._parameters())
-        macros = names_in(self.defines())
         named = with_plain_names(body, [p.name for p in parameters], plan.file_words, macros)
         made = replace(
             function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)

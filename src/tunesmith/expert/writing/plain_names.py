@@ -39,7 +39,7 @@ class _PlainNamer:
         done = list(stmts)
         for at, stmt in enumerate(stmts):
             if isinstance(stmt, c.Alternative) and not stmt.inside:
-                shared = visible | (own & _words([*done[:at], *stmts[at + 1 :]]))
+                shared = visible | (own & words_in([*done[:at], *stmts[at + 1 :]]))
                 done[at] = replace(
                     stmt,
                     then=self._branch(stmt.then, shared),
@@ -65,7 +65,7 @@ class _PlainNamer:
             found = _NUMBERED.fullmatch(name)
             if found is None or name in visible or name in self._kept:
                 continue
-            used = visible | self._file_words | _words([stmt for part in parts for stmt in part])
+            used = visible | self._file_words | words_in([stmt for part in parts for stmt in part])
             shorter = [found[1], *(f"{found[1]}_{number}" for number in range(2, int(found[2])))]
             plain = next((word for word in shorter if word not in used), None)
             if plain is None or name in _fixed(parts):
@@ -156,7 +156,7 @@ def _declared(stmts: Iterable[c.Stmt]) -> list[str]:
     return found
 
 
-def _words(stmts: Sequence[c.Stmt]) -> set[str]:
+def words_in(stmts: Sequence[c.Stmt]) -> set[str]:
     return {*names_in(stmts), *declared_in(stmts), *_fixed([tuple(stmts)])}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tunesmith.csource.lex import without_comments
 from tunesmith.csource.printing import print_function, print_statements
@@ -11,7 +11,7 @@ from tunesmith.expert.model.kernel import ParameterChoice, TemplateDraft
 from tunesmith.expert.writing.cpu_loops import CpuLoops
 from tunesmith.expert.writing.fast_math import FastMath, helper_text, preamble, used_functions
 from tunesmith.expert.writing.gpu_beside import SideBySide
-from tunesmith.expert.writing.heading import fixed_values, header, settled_pairs
+from tunesmith.expert.writing.heading import Heading, fixed_values, header, own_launch, settled_pairs
 from tunesmith.expert.writing.kernel_text import KernelText
 from tunesmith.expert.writing.naming import Knob
 from tunesmith.expert.writing.plan import WritingPlan, make_plan
@@ -63,7 +63,21 @@ def write(draft: TemplateDraft, problem: Problem) -> str:
     return _write(without(draft, idle), problem) if idle else text
 
 
-def _write(draft: TemplateDraft, problem: Problem) -> str:
+@dataclass(frozen=True)
+class KernelPage:
+    """A kernel of a template before it is text: what a file says of it, and its code piece by piece."""
+
+    plan: WritingPlan
+    heading: Heading  # its one launch as far as the kernel itself decides of it
+    preamble: tuple[str, ...]  # what it takes of the user's file
+    code: tuple[str, ...]  # the last is the kernel
+
+    @property
+    def entry(self) -> str:
+        return self.plan.kernel.function.name
+
+
+def page_of(draft: TemplateDraft, problem: Problem) -> KernelPage:
     plan = make_plan(draft, problem)
     on_cpu, fast, baked = plan.language == "opencl", fast_math(plan), Baked.of(plan)
     loops = CpuLoops(plan, fast) if on_cpu else SideBySide(plan, fast)
@@ -73,13 +87,29 @@ def _write(draft: TemplateDraft, problem: Problem) -> str:
     functions = [print_function(function, plan.language).strip() for function in loops.functions()]
     macros = (fast.macros([*helpers, *functions, body]), loops.division.macros())
     defines = print_statements(kernel.defines(), 0, plan.language)
-    code = [defines, *loops.before(), *macros, *helpers, *functions, body]
-    top = ["\n".join(preamble(plan.kernel.source)), "\n".join(defaults(plan, baked))]
-    text = "\n\n".join(part.rstrip("\n") for part in (*top, *code) if part.strip()) + "\n"
+    code = (
+        *("\n".join(defaults(plan, baked)), defines, *loops.before()),
+        *(*macros, *helpers, *functions, body),
+    )
+    return KernelPage(plan, header(plan, baked, ()), tuple(preamble(plan.kernel.source)), code)
+
+
+def _write(draft: TemplateDraft, problem: Problem) -> str:
+    page = page_of(draft, problem)
     # Of macros, helpers and their methods only what some configuration uses.
-    text = without_unused(text, ())
-    in_code = [choice.name for choice in draft.schedule.choices if f"#ifndef {choice.name}\n" in text]
-    return "\n".join([*header(plan, baked, in_code), *about(plan), "", text])
+    text = without_unused(pieces_text(("\n".join(page.preamble), *page.code)), ())
+    launch = own_launch(page.plan, page.heading.launches[0])
+    heading = replace(page.heading, launches=(launch,), in_code=in_code(draft.schedule.choices, text))
+    return "\n".join([*heading.lines(), *about(page.plan), "", text])
+
+
+def pieces_text(pieces: Iterable[str]) -> str:
+    return "\n\n".join(piece.rstrip("\n") for piece in pieces if piece.strip()) + "\n"
+
+
+def in_code(choices: Iterable[ParameterChoice], text: str) -> frozenset[str]:
+    """Parameters whose defaults the text has."""
+    return frozenset(choice.name for choice in choices if f"#ifndef {choice.name}\n" in text)
 
 
 def without(draft: TemplateDraft, idle: Sequence[ParameterChoice]) -> TemplateDraft:
@@ -133,12 +163,15 @@ def defaults(plan: WritingPlan, baked: Baked) -> list[str]:
 
 def about(plan: WritingPlan) -> list[str]:
     """What the file is, for whoever opens it."""
-    if plan.is_flat:
-        how = "Elements stand alone: blocks take runs of them, threads neighbouring vectors of a run."
-    elif "tile" in plan.draft.schedule:
-        how = "A block takes a tile: along one axis into shared memory, along another out of it."
-    else:
-        over = ", ".join(task.name for task in plan.kernel.tasks)
-        how = f"A task is one ({over}); {plan.knobs.lanes.name} threads share it."
     moves = f"Written by Tunesmith from {plan.problem.kernel.path.rsplit('/', 1)[-1]}."
-    return ["//", f"// {plan.problem.name}: {moves}", f"// {how}"]
+    return ["//", f"// {plan.problem.name}: {moves}", f"// {how_shared(plan)}"]
+
+
+def how_shared(plan: WritingPlan) -> str:
+    """How the kernel's threads share its work, in a sentence."""
+    if plan.is_flat:
+        return "Elements stand alone: blocks take runs of them, threads neighbouring vectors of a run."
+    if "tile" in plan.draft.schedule:
+        return "A block takes a tile: along one axis into shared memory, along another out of it."
+    over = ", ".join(task.name for task in plan.kernel.tasks)
+    return f"A task is one ({over}); {plan.knobs.lanes.name} threads share it."

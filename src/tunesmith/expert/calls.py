@@ -1,0 +1,141 @@
+"""A call of several kernels as one template: each kernel with its own moves, its parameters by its number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.errors import BadInput
+from tunesmith.expert.drafting import Refusals, best_page, left_out, listed
+from tunesmith.expert.model.call import CallPart, launches_of, with_own_roles
+from tunesmith.expert.model.entry_sizes import with_entry_sizes
+from tunesmith.expert.model.fills import without_fills
+from tunesmith.expert.model.kernel import KernelModel
+from tunesmith.expert.own_text import by_kernel, opened, own_text, texts_of
+from tunesmith.expert.passes import LOCAL_MOVES, MOVES, PARAMETERS, Context
+from tunesmith.expert.passes.fills import fills
+from tunesmith.expert.passes.flags import flags
+from tunesmith.expert.passes.registers import registers
+from tunesmith.expert.writing import Unwritable
+from tunesmith.expert.writing.together import OwnText, WrittenPart, kept_memory, text_of_call
+from tunesmith.expert.writing.write import page_of, unused, without
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.ports import Refactoring, Written
+
+Reading = tuple[tuple[CallPart, KernelModel | str], ...]  # the kernels of a call, or why one is not read
+
+
+def write_call(task: Refactoring, context: Context, reading: Reading) -> Written | str:
+    """A template of several kernels, each with the moves that apply to it; why there is none.
+
+    Kernels that cannot be read, or not be written, keep their text.
+    """
+    on_launches, why_all = _on_launches(task, context, reading)
+    problem, reading = on_launches.problem, on_launches.reading
+    context, of_kernels = replace(context, problem=problem), replace(task, moves=_of_kernels(task))
+    left: list[tuple[CallPart, str]] = []
+    made: list[_MadePart] = []
+    for part, kernel in reading:
+        found = kernel if isinstance(kernel, str) else _of_call(of_kernels, part, kernel, context)
+        if isinstance(found, str):
+            left.append((part, found))
+        else:
+            made.append(found)
+    if left:
+        kept = [(one, kept_memory(one.written.page)) for one in made]
+        made = [one for one, memory in kept if memory is None]
+        shared = "it shares '{}' with kernels that keep their text"
+        left += [(one.written.part, shared.format(memory)) for one, memory in kept if memory]
+    if not made:
+        return by_kernel([(part.entry, why) for part, why in left])
+    own, moves, why_text = _kept(task, [part for part, _ in left], [part for part, _ in reading], context)
+    try:
+        text = text_of_call(problem, [one.written for one in made], own)
+        parse_template(text, path=problem.kernel.path, problem=problem)
+    except Unwritable as error:
+        return f"its kernels cannot be written as one file: {error.reason}"
+    except BadInput as error:
+        return f"the template was written, and cannot be read again: {error}"
+    done = {*on_launches.moves, *moves, *(name for one in made for name in one.moves)}
+    said = [(one.written.part.entry, name, why) for one in made for name, why in one.refused]
+    lacking = [(name, _why_not(name, said, [*why_text, *why_all])) for name in task.moves if name not in done]
+    notes = [
+        f"{part.entry} is beyond the expert: {why}. It keeps its own text, with local moves only"
+        for part, why in left
+    ]
+    notes += on_launches.notes
+    notes += [
+        f"{one.written.part.entry}: {note}" for one in made for note in one.written.page.plan.kernel.notes
+    ]
+    names = tuple(name for name in PARAMETERS if name in done)
+    return Written(text, names, listed(lacking), tuple(dict.fromkeys(notes)))
+
+
+@dataclass(frozen=True)
+class _MadePart:
+    """One kernel of a call, written; with the moves in it, and those that do not apply to it."""
+
+    written: WrittenPart
+    moves: tuple[str, ...]
+    refused: Refusals
+
+
+@dataclass(frozen=True)
+class _ChangedCall:
+    """A call after moves on its launches."""
+
+    problem: Problem
+    reading: Reading
+    moves: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _on_launches(task: Refactoring, context: Context, reading: Reading) -> tuple[_ChangedCall, Refusals]:
+    """The moves that act on the launches, and not on single kernels."""
+    call = _ChangedCall(context.problem, reading)
+    if fills.name not in task.moves:
+        return call, []
+    fewer = without_fills(context.problem, reading)
+    if isinstance(fewer, str):
+        return call, [(fills.name, fewer)]
+    problem, reading, notes = fewer
+    return _ChangedCall(problem, reading, (fills.name,), notes), []
+
+
+def _why_not(move: str, said: Sequence[tuple[str, str, str]], of_text: Refusals) -> str:
+    """Of a move that no kernel of the call has."""
+    reasons = [(entry, why) for entry, name, why in said if name == move]
+    reasons += [
+        ("its text", why) for name, why in of_text if name == move and why not in dict(reasons).values()
+    ]
+    return by_kernel(reasons) if reasons else "it edits the text of kernels that cannot be read"
+
+
+def _of_kernels(task: Refactoring) -> tuple[str, ...]:
+    return tuple(m.name for m in MOVES if m.name in task.moves and not m.of_file)
+
+
+def _of_call(task: Refactoring, part: CallPart, kernel: KernelModel, context: Context) -> _MadePart | str:
+    alone = with_own_roles(part.problem, kernel)
+    found = best_page(task, Context(with_entry_sizes(alone), context.device, part.number), kernel)
+    if isinstance(found, str):
+        return found
+    text, draft, refused = found
+    draft = without(draft, unused(draft.schedule.choices, text))
+    return _MadePart(WrittenPart(part, page_of(draft, with_entry_sizes(alone))), draft.moves, refused)
+
+
+def _kept(
+    task: Refactoring, parts: Sequence[CallPart], every: Sequence[CallPart], context: Context
+) -> tuple[OwnText, tuple[str, ...], Refusals]:
+    """Kernels of a call that keep their text, and what is said of the build as a whole."""
+    places = sorted(place for part in parts for place in part.places)
+    problem = replace(context.problem, launches=launches_of(context.problem, parts))
+    on_kernels = [m for m in LOCAL_MOVES if not m.of_file and parts]
+    of_build = [m for m in LOCAL_MOVES if m.name in (registers.name, flags.name)]
+    wanted = [move for move in (*on_kernels, *of_build) if move.name in task.moves]
+    kernels, whole = texts_of(problem, every, context), replace(context, problem=problem)
+    draft, refused = opened(problem, kernels, wanted, whole)
+    draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
+    return own_text(draft, places), draft.moves, refused

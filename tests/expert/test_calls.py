@@ -1,0 +1,346 @@
+"""Calls of several launches: every kernel is read by itself, and all are written into one template."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tests.expert.passes.kernels import CPU
+from tests.expert.writing.building import build_all, configurations, legal_sizes, variant
+from tests.expert.writing.emulator import needs_emulator
+from tests.expert.writing.test_emulated import alike
+from tests.running import FIXTURES
+from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.backends.port import KernelBinary
+from tunesmith.expert.author import ExpertAuthor, read_call
+from tunesmith.expert.model.call import parts_of
+from tunesmith.expert.model.kernel import KernelModel
+from tunesmith.expert.passes import PARAMETERS
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.reduced import as_reduced, reduced
+from tunesmith.problem.template import Template
+from tunesmith.problem.template_file import parse_template
+from tunesmith.run.ports import Refactoring, Written
+from tunesmith.session.problems import load_problem
+from tunesmith.space.expr import parse
+from tunesmith.space.params import Config
+
+ZOO = FIXTURES / "zoo"
+GPU = absent_device(None)
+EVERY = tuple(PARAMETERS)
+TWO_PASS, SQUARES, BINS, HEADS = (
+    *("rows_int8_two_pass", "sum_of_squares_two_pass"),
+    *("scatter_add_filled", "norm_q_then_k"),
+)
+
+
+def problem_of(name: str) -> Problem:
+    return load_problem(ZOO / name)[0]
+
+
+def written(problem: Problem, *moves: str) -> Written:
+    device = CPU if problem.kernel.language == "opencl" else GPU
+    found = ExpertAuthor().write(Refactoring(moves or EVERY), problem, device)
+    assert isinstance(found, Written), found
+    return found
+
+
+def template_of(problem: Problem, *moves: str) -> Template:
+    return parse_template(written(problem, *moves).text, path="template.cu", problem=problem)
+
+
+def with_text(problem: Problem, before: str, after: str) -> Problem:
+    text = problem.kernel.text.replace(before, after)
+    assert text != problem.kernel.text
+    return replace(problem, kernel=replace(problem.kernel, text=text))
+
+
+# -- every kernel has its own moves
+
+
+@pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
+def test_every_kernel_is_read_and_has_parameters_of_its_own(name: str) -> None:
+    problem = problem_of(name)
+    reading = read_call(problem)
+    assert [part.number for part, _ in reading] == ["1", "2"]
+    assert all(isinstance(kernel, KernelModel) for _, kernel in reading)
+    found = written(problem)
+    template = parse_template(found.text, path="template.cu", problem=problem)
+    names = {param.name for param in template.space.params}
+    assert {"LANES_1", "LANES_2", "ITEMS_1", "BOUNDS_2", "REGS", "LEVEL"} <= names
+    assert len(template.launches) == 2
+    assert [launch.args for launch in template.launches] == [launch.args for launch in problem.launches]
+    assert {*found.moves, *(move for move, _ in found.refused)} == set(EVERY)
+    assert set(found.moves).isdisjoint(move for move, _ in found.refused)
+
+
+def test_preferences_and_answers_follow_for_each_kernel() -> None:
+    template = template_of(problem_of(TWO_PASS))
+    prefer = {c.name: c.expr.text for c in template.space.constraints if c.kind == "prefer"}
+    assert {"no_idle_lanes_1", "no_idle_lanes_2"} <= prefer.keys()
+    assert "LANES_2" in prefer["no_idle_lanes_2"]
+    assert "LANES_1" not in prefer["no_idle_lanes_2"]
+    answers = {str(remedy): expr.names for remedy, expr in template.answers}
+    assert answers["wide_access"] == {"VEC_1", "VEC_2"}
+
+
+def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None:
+    """`parts` is written by the first launch, and only read by the second."""
+    problem = problem_of(SQUARES)
+    assert "::copy(ring, s * ITEMS_2 + k, &parts[here], " in written(problem).text
+    both = with_text(
+        problem, "            total[0] = sum;", "            { total[0] = sum; parts[count] = sum; }"
+    )
+    both = with_text(both, "float *total, const float *parts", "float *total, float *parts")
+    text = written(both).text
+    assert "&parts[here], " not in text
+    assert "STAGES_2" not in text
+    assert "load_once" not in text
+
+
+def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_same() -> None:
+    problem = problem_of(HEADS)
+    assert [part.places for part in parts_of(problem)] == [(0,), (1,)]
+    template = template_of(problem)
+    assert [launch.entry for launch in template.launches] == ["norm_heads_1", "norm_heads_2"]
+    first = problem.launches[0]
+    again = replace(
+        first, args=tuple(name.replace("q_", "k_") if "out" in name else name for name in first.args)
+    )
+    shapes = {a.name: a for a in problem.arguments}
+    alike_now = tuple(
+        replace(a, shape=shapes["q_out"].shape) if a.name == "k_out" else a for a in problem.arguments
+    )
+    same = replace(problem, arguments=alike_now, launches=(first, again))
+    assert [part.places for part in parts_of(same)] == [(0, 1)]
+    template = template_of(same)
+    assert [launch.entry for launch in template.launches] == ["norm_heads", "norm_heads"]
+    assert [launch.args[0] for launch in template.launches] == ["q_out", "k_out"]
+    assert "LANES" in {param.name for param in template.space.params}
+
+
+# -- sizes at which a launch is made
+
+
+def sometimes(problem: Problem, when: str) -> Problem:
+    first, second = problem.launches
+    return replace(problem, launches=(first, replace(second, when=parse(when))))
+
+
+def test_a_launch_is_asked_only_where_it_is_made() -> None:
+    problem = sometimes(problem_of(TWO_PASS), "d >= 1024")
+    template = template_of(problem)
+    assert template.launches[0].when is None
+    assert template.launches[1].when is not None
+    assert template.launches[1].when.text == "d >= 1024"
+    rules = {c.name: c.expr for c in template.space.constraints if c.kind == "require"}
+    values = {**template.default.as_dict(), "rows": 8, "d": 1021, "VEC_2": 4}
+    assert rules["whole_vectors_2"].holds(values)
+    assert not rules["whole_vectors_2"].holds({**values, "d": 1025})
+    assert not rules["whole_vectors_1"].holds({**values, "VEC_1": 4})
+
+
+def test_a_launch_that_no_workload_makes_keeps_its_text() -> None:
+    problem = sometimes(problem_of(TWO_PASS), "d > 16000")
+    found = written(problem)
+    assert "no workload makes this launch" in " ".join(found.notes)
+    assert template_of(problem).launches[1].entry == "codes_of_rows"
+
+
+# -- kernels that keep their text beside those that are written
+
+
+UNREAD = ("        const float q = rintf", "        if (clock() == 7) return;\n        const float q = rintf")
+
+
+def test_a_kernel_beyond_reading_does_not_stop_the_others() -> None:
+    problem = with_text(problem_of(TWO_PASS), *UNREAD)
+    found = written(problem)
+    assert "codes_of_rows is beyond the expert" in found.notes[0]
+    template = parse_template(found.text, path="template.cu", problem=problem)
+    assert [launch.entry for launch in template.launches] == ["absmax_of_rows_1", "codes_of_rows"]
+    names = {param.name for param in template.space.params}
+    assert {"LANES_1", "VEC_1", "RESTRICT_2", "BOUNDS_2", "REGS"} <= names
+    assert "VEC_2" not in names
+    assert UNREAD[1].splitlines()[0] in found.text
+
+
+def test_memory_of_the_file_is_not_copied_beside_kernels_that_may_write_it() -> None:
+    problem = with_text(problem_of(TWO_PASS), *UNREAD)
+    memory = "__device__ float floor_of_scale = 1e-10f;\n__device__ __forceinline__ float larger"
+    problem = with_text(problem, "__device__ __forceinline__ float larger", memory)
+    problem = with_text(problem, "larger(most[0], 1e-10f)", "larger(most[0], floor_of_scale)")
+    found = written(problem)
+    assert "floor_of_scale" in " ".join(found.notes)
+    assert "LANES_1" not in found.text
+
+
+def test_where_no_kernel_is_read_all_have_local_moves() -> None:
+    problem = with_text(problem_of(TWO_PASS), *UNREAD)
+    problem = with_text(problem, "    float found = 0.0f;", "    float found = clock() == 7 ? 1.0f : 0.0f;")
+    found = written(problem)
+    assert "beyond the expert: absmax_of_rows: " in found.notes[0]
+    template = parse_template(found.text, path="template.cu", problem=problem)
+    names = {param.name for param in template.space.params}
+    assert {"RESTRICT_1", "RESTRICT_2", "BOUNDS_1", "BOUNDS_2", "REGS", "LEVEL"} <= names
+    assert any(name.startswith("KNOB_") for name in names)
+
+
+def test_an_array_passed_twice_is_beyond() -> None:
+    problem = problem_of(TWO_PASS)
+    first, second = problem.launches
+    twice = replace(problem, launches=(first, replace(second, args=("codes", "x", "x", "d"))))
+    found = {part.entry: kernel for part, kernel in read_call(twice)}
+    assert "passes 'x' twice" in str(found["codes_of_rows"])
+
+
+# -- what is written is right
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
+@pytest.mark.few(1)
+def test_templates_build(name: str) -> None:
+    problem = problem_of(name)
+    template = template_of(problem)
+    found = configurations(template, problem)
+    made = [variant(template, problem, config) for config in found[:: max(1, len(found) // 6)]]
+    for one, config in zip(build_all(made), found[:: max(1, len(found) // 6)], strict=True):
+        assert not isinstance(one, Exception), f"{config}: {one}"
+
+
+@needs_nvrtc
+def test_what_won_of_several_kernels_is_the_same_machine_code_by_itself() -> None:
+    problem = problem_of(TWO_PASS)
+    whole = template_of(problem)
+    default = whole.default.as_dict()
+    winners = [
+        Config.of({**default, "LANES_1": 512, "VEC_2": 4, "STORE_2": 1, "LANES_2": n}) for n in (64, 128)
+    ]
+    small = reduced(whole, problem, winners)
+    assert [param.name for param in small.space.params] == ["LANES_2"]
+    assert small.shape is not None
+    assert [number for number, _ in small.shape.parts] == ["1", "2"]
+    made = [variant(whole, problem, winners[0]), variant(small, problem, as_reduced(winners[0], small))]
+    first, second = build_all(made)
+    assert isinstance(first, KernelBinary), first
+    assert isinstance(second, KernelBinary), second
+    assert first.data == second.data
+
+
+SIZES = {
+    TWO_PASS: {"rows": 5, "d": 328},
+    SQUARES: {"n": 5003},
+    BINS: {"n": 1000, "bins": 40},
+    HEADS: {"tokens": 3, "q_heads": 5, "k_heads": 2, "d": 64},
+}
+
+
+def some(template: Template, problem: Problem, sizes: dict[str, int], count: int) -> list[Config]:
+    """Configurations that are legal at these sizes, the default first."""
+    at = replace(problem, workloads=(replace(problem.workloads[0], sizes=tuple(sizes.items())),))
+    found = configurations(template, at, pairs=40, seed=3)
+    legal = [config for config in found if any(True for _ in legal_sizes(template, at, config))]
+    assert len(legal) > count
+    return [legal[0], *legal[1 :: max(1, (len(legal) - 1) // count)][:count]]
+
+
+@needs_emulator
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.few(2)
+def test_all_kernels_of_a_call_give_what_the_originals_give(name: str, emulated: Path) -> None:
+    problem, sizes = problem_of(name), SIZES[name]
+    template = template_of(problem)
+    for config in some(template, problem, sizes, 4):
+        alike(problem, template.render(problem, config, sizes), sizes, emulated)
+
+
+@needs_emulator
+def test_kernels_beside_one_that_keeps_its_text_are_right(emulated: Path) -> None:
+    problem, sizes = with_text(problem_of(TWO_PASS), *UNREAD), SIZES[TWO_PASS]
+    problem = with_text(problem, "clock() == 7", "__activemask() == 0u")
+    template = template_of(problem)
+    for config in some(template, problem, sizes, 2):
+        alike(problem, template.render(problem, config, sizes), sizes, emulated)
+
+
+# -- launches that only fill
+
+
+FILLED = "residual_fill_then_add"
+
+
+def without_a_launch(problem: Problem) -> Template:
+    found = written(problem, "lanes", "vector", "items", "fills")
+    assert "fills" in found.moves, dict(found.refused)
+    assert any("is left out" in note for note in found.notes)
+    template = parse_template(found.text, path="template.cu", problem=problem)
+    assert len(template.launches) == len(problem.launches) - 1
+    return template
+
+
+@needs_emulator
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("out[i] += ", "out[i] += "),
+        ("out[i] += a[i] + weight * b[i]", "out[i] = a[i] - weight * out[i] * b[i]"),
+        ("out[i] += ", "out[i] = "),
+    ],
+)
+@pytest.mark.few(1)
+def test_what_a_launch_fills_is_taken_up_as_a_value(before: str, after: str, emulated: Path) -> None:
+    problem = problem_of(FILLED)
+    problem = problem if before == after else with_text(problem, before, after)
+    template, sizes = without_a_launch(problem), {"n": 1003}
+    for config in some(template, problem, sizes, 1):
+        alike(problem, template.render(problem, config, sizes), sizes, emulated)
+
+
+ADDS, SETS = "        out[i] += a[i] + weight * b[i];", "        out[i] = value;"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (ADDS, "if (a[i] > 0.0f) out[i] += a[i];", "does more with it than take up each element once"),
+        (ADDS, "if (a[i] > 0.0f) out[i] = a[i];", "not proved that add_weighted stores every element"),
+        (ADDS, "{ out[i] += b[i]; out[i] += a[i]; }", "takes up its elements more than once"),
+        (ADDS, "{ const float was = out[i]; out[i] += was * a[i]; }", "takes up its elements more than once"),
+        (ADDS, "out[n - 1 - i] += a[i];", "does more with it than take up each element once"),
+        (ADDS, "out[i] += out[0] * a[i];", "add_weighted, which is given it next, is not read"),
+        (ADDS, "atomicAdd(&out[i], a[i]);", "adds to it in any order (atomics)"),
+        (
+            f"if (i < n)\n{ADDS}",
+            f"if (i < n - 1)\n{ADDS}",
+            "does more with it than take up each element once",
+        ),
+        (SETS, "out[i] = value * i;", "no launch only fills"),
+        (SETS, "{ out[i] = value; out[0] = 1.0f; }", "no launch only fills"),
+        (SETS, "out[i] += value;", "no launch only fills"),
+        (SETS, "out[n - 1 - i] = value;", "no launch only fills"),
+    ],
+)
+@pytest.mark.few(4)
+def test_a_launch_that_fills_stays_where_its_values_may_be_seen(before: str, after: str, reason: str) -> None:
+    found = written(with_text(problem_of(FILLED), before, after), "lanes", "fills")
+    assert reason in dict(found.refused)["fills"]
+    assert "fill_with" in found.text
+
+
+def test_atomics_must_find_what_was_filled() -> None:
+    assert "atomics" in dict(written(problem_of(BINS), "lanes", "fills").refused)["fills"]
+
+
+def test_a_launch_that_fills_stays_where_the_next_is_made_at_other_sizes() -> None:
+    problem = sometimes(problem_of(FILLED), "n > 5000")
+    assert "at the same sizes" in dict(written(problem, "lanes", "fills").refused)["fills"]
+
+
+def test_a_launch_that_fills_stays_where_its_array_has_another_name() -> None:
+    problem = problem_of(FILLED)
+    shared = tuple(replace(a, alias="out") if a.name == "b" else a for a in problem.arguments)
+    assert "alias" in dict(written(replace(problem, arguments=shared), "lanes", "fills").refused)["fills"]

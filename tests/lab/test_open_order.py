@@ -1,0 +1,251 @@
+"""Outputs that are judged as a whole: host and device find the same, also where rows are sampled, and so does
+whoever looks at a timed launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tests.lab.kept_scenarios import TIGHT, TWICE, accuracy, out_of
+from tests.lab.labs import scale_problem
+from tests.lab.oracles import SECONDS, Judges, a_case
+from tests.lab.python_kernels import Argument, Array, Kernel
+from tunesmith.lab import references
+from tunesmith.lab.memory import Examined
+from tunesmith.lab.references import draw_inputs, draw_of
+from tunesmith.lab.whole_looks import WholeLook
+from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
+
+RIGHT, WRONG = Status.OK, Status.WRONG
+
+
+def rowwise(make: Callable[[Array], Array], type_: str = "float32") -> Kernel:
+    """`make` of the input's rows."""
+
+    def kernel(out: Argument, x: Argument, rows: int, d: int) -> None:
+        out.of(type_)[:] = make(x.of("float32").reshape(rows, d)).reshape(-1)
+
+    return kernel
+
+
+def spoilt(change: Callable[[Array], object], row: int = 7) -> Kernel:
+    """Twice the input backwards, but for one row, that is changed."""
+
+    def make(x: Array) -> Array:
+        values = 2 * x[:, ::-1]
+        change(values[row])
+        return values
+
+    return rowwise(make)
+
+
+def repeat(values: Array) -> None:
+    values[3] = values[4]
+
+
+def nudge(values: Array) -> None:
+    values[:2] += 0.5
+
+
+ANY = (out_of("float32", 'order = "any"'),)
+ANY_CANDIDATES = {
+    "same": (TWICE, RIGHT),
+    "backwards": (rowwise(lambda x: 2 * x[:, ::-1]), RIGHT),
+    "sorted": (rowwise(lambda x: np.sort(2 * x, axis=1)), RIGHT),
+    "columns": (rowwise(lambda x: 2 * x[::-1]), WRONG),  # rows are not theirs
+    "repeats": (spoilt(repeat), WRONG),
+    "off": (spoilt(nudge), WRONG),
+    "inexact": (rowwise(lambda x: np.sort(2 * x * np.float32(1 + 9e-7), axis=1)), WRONG),  # by the error rule
+}
+
+KEYS = (out_of("int32", 'keys = "x"'), (TIGHT, ""))
+ARGSORT = "import numpy as np\ndef scale(x):\n    return np.argsort(x, axis=1, kind='stable')\n"
+MADE = "def make(rng, rows, d):\n    return {'x': rng.integers(0, 5, (rows, d))}\n"
+
+
+def last_first(x: Array) -> Array:
+    return x.shape[1] - 1 - np.argsort(x[:, ::-1], axis=1, kind="stable")
+
+
+def of_first(x: Array) -> Array:
+    """Of equal ones the same index again and again."""
+    order = np.argsort(x, axis=1, kind="stable")
+    ranked = np.take_along_axis(x, order, axis=1)
+    for row, values in zip(order, ranked, strict=True):
+        row[:] = row[np.searchsorted(values, values)]
+    return order
+
+
+KEYS_CANDIDATES = {
+    "same": (rowwise(lambda x: np.argsort(x, axis=1, kind="stable"), "int32"), RIGHT),
+    "last_first": (rowwise(last_first, "int32"), RIGHT),
+    "repeats": (rowwise(of_first, "int32"), WRONG),
+    "down": (rowwise(lambda x: np.argsort(-x, axis=1, kind="stable"), "int32"), WRONG),
+    "outside": (rowwise(lambda x: np.argsort(x, axis=1, kind="stable") + (x.shape[1] << 8), "int32"), WRONG),
+}
+
+OWN = (out_of("float32", 'compare = "checks.py:either"'),)
+CHECKS = """
+import numpy as np
+
+def either(got, expected, x, d, got_out, atol):
+    assert got.shape == x.shape and x.shape[1] == d and np.array_equal(got, got_out)
+    if got[0, 0] == 77:
+        raise ValueError("it is 77")
+    if not (np.allclose(got, expected, atol=atol) or np.allclose(-got, expected, atol=atol)):
+        return "neither way"
+"""
+
+
+def with_77(x: Array) -> Array:
+    values = 2 * x
+    values[0, 0] = 77
+    return values
+
+
+OWN_CANDIDATES = {
+    "same": (TWICE, RIGHT),
+    "negative": (rowwise(lambda x: -2 * x), RIGHT),
+    "absolute": (rowwise(lambda x: np.abs(2 * x)), WRONG),
+    "nan": (rowwise(lambda x: np.full_like(x, np.nan)), WRONG),
+    "raises": (rowwise(with_77), WRONG),
+}
+
+
+@dataclass(frozen=True)
+class OpenScenario:
+    problem: Problem
+    original: Kernel
+    candidates: dict[str, tuple[Kernel, Status]]
+    rows: int | None = None  # so many the reference is asked for, at least
+
+
+def sampled(*changes: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+    return (*changes, accuracy(TIGHT, 'independent = "rows"'))
+
+
+ARGSORTED = KEYS_CANDIDATES["same"][0]
+SCENARIOS = {
+    "any": OpenScenario(scale_problem(*ANY), TWICE, ANY_CANDIDATES),
+    "any, no reference": OpenScenario(
+        scale_problem(*ANY, reference=None),
+        TWICE,
+        {name: found for name, found in ANY_CANDIDATES.items() if name != "inexact"},
+    ),
+    "any, sampled": OpenScenario(
+        scale_problem(*sampled(*ANY)),
+        TWICE,
+        {n: f for n, f in ANY_CANDIDATES.items() if n != "inexact"}
+        | {f"row {row}": (spoilt(repeat, row), WRONG) for row in range(24)},
+        rows=5,
+    ),
+    "keys": OpenScenario(scale_problem(*KEYS, reference=ARGSORT, inputs=MADE), ARGSORTED, KEYS_CANDIDATES),
+    "keys, no reference": OpenScenario(
+        scale_problem(*KEYS, reference=None, inputs=MADE), ARGSORTED, KEYS_CANDIDATES
+    ),
+    "keys, sampled": OpenScenario(
+        scale_problem(KEYS[0], (TIGHT, 'independent = "rows"'), reference=ARGSORT, inputs=MADE),
+        ARGSORTED,
+        KEYS_CANDIDATES,
+        rows=5,
+    ),
+    "own": OpenScenario(scale_problem(*OWN, checks=CHECKS), TWICE, OWN_CANDIDATES),
+    "own, no reference": OpenScenario(
+        scale_problem(*OWN, checks=CHECKS, reference=None), TWICE, OWN_CANDIDATES
+    ),
+    "own, whose rows are never sampled": OpenScenario(
+        scale_problem(*sampled(*OWN), checks=CHECKS), TWICE, OWN_CANDIDATES, rows=5
+    ),
+}
+
+
+def judges_of(name: str, monkeypatch: pytest.MonkeyPatch) -> Judges:
+    scenario = SCENARIOS[name]
+    if scenario.rows is not None:
+        monkeypatch.setattr(references, "SAMPLED_ABOVE", 100)
+        monkeypatch.setattr(references, "SAMPLED_ROWS", scenario.rows)
+    kernels = {which: kernel for which, (kernel, _) in scenario.candidates.items()}
+    return Judges(scenario.problem, {"original": scenario.original, **kernels})
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_device_and_host_judge_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judges, case = judges_of(name, monkeypatch), a_case(errors=SCENARIOS[name].rows is None)
+    host, device = judges.on_the_host(), judges.on_the_device()
+    assert isinstance(host.establish(case), float)
+    assert isinstance(device.establish(case), float)
+    examined = [Examined(case, judges.plan(case), SECONDS)]
+    for candidate, (_, status) in SCENARIOS[name].candidates.items():
+        verdict = host.examine(judges.code(candidate), examined)
+        assert (candidate, verdict.status) == (candidate, status), verdict.detail
+        assert (candidate, device.examine(judges.code(candidate), examined)) == (candidate, verdict)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_look_at_a_timed_launch_finds_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judges, case = judges_of(name, monkeypatch), a_case()
+    plan = judges.plan(case)
+    memory = draw_inputs(plan, draw_of(judges.problem, case))["x"]
+    kind = plan.buffer("out").type
+    look = WholeLook(judges.problem, judges.references, case, plan)
+
+    def left(kernel: Kernel) -> dict[str, Array]:
+        out = np.zeros((24, 32), dtype=kind)
+        kernel(_Held(out), _Held(memory), 24, 32)
+        return {"out": out}
+
+    given = left(SCENARIOS[name].original)
+    for candidate, (kernel, status) in SCENARIOS[name].candidates.items():
+        if candidate != "inexact":  # errors are not compared in a look
+            reason = look.wrong(left(kernel), given)
+            assert (candidate, reason is None) == (candidate, status is RIGHT), reason
+
+
+@dataclass(frozen=True)
+class _Held:
+    array: Array
+
+    def of(self, _: str) -> Array:
+        return self.array.reshape(-1)
+
+
+def test_a_function_that_knows_no_nan_judges_nobody_by_it() -> None:
+    kernels = {"original": TWICE, "same": TWICE, "other": rowwise(lambda x: np.minimum(3 * x, 9))}
+    judges = Judges(scale_problem(*OWN, checks=CHECKS), kernels)
+    for distribution, status in (("special", RIGHT), ("ties", WRONG)):
+        case = a_case(distribution=distribution, errors=False)
+        for oracle in (judges.on_the_host(), judges.on_the_device()):
+            assert isinstance(oracle.establish(case), float)
+            examined = [Examined(case, judges.plan(case), SECONDS)]
+            assert oracle.examine(judges.code("same"), examined).ok
+            assert oracle.examine(judges.code("other"), examined).status is status
+
+
+def test_odd_values_may_be_the_originals_in_any_order() -> None:
+    def made(instead: float, backwards: bool = False) -> Kernel:
+        def make(x: Array) -> Array:
+            with np.errstate(over="ignore"):
+                values = 2 * x
+            values = np.where(np.isnan(values), np.float32(instead), values)
+            return values[:, ::-1] if backwards else values
+
+        return rowwise(make)
+
+    kernels = {
+        "original": made(1.0),
+        "like": made(1.0, True),
+        "right": made(np.nan, True),
+        "other": made(0.0),
+    }
+    judges, case = Judges(scale_problem(*ANY), kernels), a_case(distribution="special", errors=False)
+    for oracle in (judges.on_the_host(), judges.on_the_device()):
+        assert isinstance(oracle.establish(case), float)
+        found = {
+            name: oracle.examine(judges.code(name), [Examined(case, judges.plan(case), SECONDS)]).status
+            for name in ("like", "right", "other")
+        }
+        assert found == {"like": RIGHT, "right": RIGHT, "other": WRONG}
