@@ -122,7 +122,7 @@ def test_one_kernel_of_several(tmp_path: Path) -> None:
     (tmp_path / "two.cl").write_text(KERNEL + KERNEL.replace("saxpy", "other"))
     ended = tunesmith(tmp_path, "init", "two.cl")
     assert ended.code == 2
-    assert "two.cl: a problem is about one kernel; this file defines 2: saxpy, other" in ended.err
+    assert "two.cl: a draft is of one kernel; this file defines 2: saxpy, other" in ended.err
     assert "hint: choose one, for example: --entry saxpy" in ended.err
     ended = tunesmith(tmp_path, "init", "two.cl", "--entry", "third", "--json")
     assert ended.code == ended.json["exit"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,16 @@ from tests.cuda_here import needs_nvrtc
 from tests.expert.passes.kernels import CPU
 from tests.expert.writing.building import build_all, configurations, legal_sizes, variant
 from tests.expert.writing.emulator import needs_emulator
-from tests.expert.writing.test_emulated import alike
+from tests.expert.writing.test_emulated import alike, planned
 from tests.running import FIXTURES
+from tests.samples import a_device
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.port import KernelBinary
 from tunesmith.expert.author import ExpertAuthor, read_call
 from tunesmith.expert.model.call import parts_of
 from tunesmith.expert.model.kernel import KernelModel
 from tunesmith.expert.passes import PARAMETERS
-from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem import Argument, Launch, Problem
 from tunesmith.problem.reduced import as_reduced, reduced
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
@@ -30,7 +32,7 @@ from tunesmith.space.params import Config
 
 ZOO = FIXTURES / "zoo"
 GPU = absent_device(None)
-EVERY = tuple(PARAMETERS)
+EVERY = tuple(name for name in PARAMETERS if name != "overlap")  # which has launches twice
 TWO_PASS, SQUARES, BINS, HEADS = (
     *("rows_int8_two_pass", "sum_of_squares_two_pass"),
     *("scatter_add_filled", "norm_q_then_k"),
@@ -48,6 +50,16 @@ def written(problem: Problem, *moves: str) -> Written:
     return found
 
 
+@cache  # of problems as they are in the zoo
+def with_every_move(name: str) -> Written:
+    return written(problem_of(name))
+
+
+def whole(name: str) -> Template:
+    problem = problem_of(name)
+    return parse_template(with_every_move(name).text, path="template.cu", problem=problem)
+
+
 def template_of(problem: Problem, *moves: str) -> Template:
     return parse_template(written(problem, *moves).text, path="template.cu", problem=problem)
 
@@ -62,13 +74,13 @@ def with_text(problem: Problem, before: str, after: str) -> Problem:
 
 
 @pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
+@pytest.mark.few(1)
 def test_every_kernel_is_read_and_has_parameters_of_its_own(name: str) -> None:
     problem = problem_of(name)
     reading = read_call(problem)
     assert [part.number for part, _ in reading] == ["1", "2"]
     assert all(isinstance(kernel, KernelModel) for _, kernel in reading)
-    found = written(problem)
-    template = parse_template(found.text, path="template.cu", problem=problem)
+    found, template = with_every_move(name), whole(name)
     names = {param.name for param in template.space.params}
     assert {"LANES_1", "LANES_2", "ITEMS_1", "BOUNDS_2", "REGS", "LEVEL"} <= names
     assert len(template.launches) == 2
@@ -78,7 +90,7 @@ def test_every_kernel_is_read_and_has_parameters_of_its_own(name: str) -> None:
 
 
 def test_preferences_and_answers_follow_for_each_kernel() -> None:
-    template = template_of(problem_of(TWO_PASS))
+    template = whole(TWO_PASS)
     prefer = {c.name: c.expr.text for c in template.space.constraints if c.kind == "prefer"}
     assert {"no_idle_lanes_1", "no_idle_lanes_2"} <= prefer.keys()
     assert "LANES_2" in prefer["no_idle_lanes_2"]
@@ -90,12 +102,13 @@ def test_preferences_and_answers_follow_for_each_kernel() -> None:
 def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None:
     """`parts` is written by the first launch, and only read by the second."""
     problem = problem_of(SQUARES)
-    assert "::copy(ring, s * ITEMS_2 + k, &parts[here], " in written(problem).text
+    moves = ("lanes", "items", "hints", "ring")
+    assert "::copy(ring, s * ITEMS_2 + k, &parts[here], " in written(problem, *moves).text
     both = with_text(
         problem, "            total[0] = sum;", "            { total[0] = sum; parts[count] = sum; }"
     )
     both = with_text(both, "float *total, const float *parts", "float *total, float *parts")
-    text = written(both).text
+    text = written(both, *moves).text
     assert "&parts[here], " not in text
     assert "STAGES_2" not in text
     assert "load_once" not in text
@@ -104,7 +117,7 @@ def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None
 def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_same() -> None:
     problem = problem_of(HEADS)
     assert [part.places for part in parts_of(problem)] == [(0,), (1,)]
-    template = template_of(problem)
+    template = template_of(problem, "lanes", "vector")
     assert [launch.entry for launch in template.launches] == ["norm_heads_1", "norm_heads_2"]
     first = problem.launches[0]
     again = replace(
@@ -116,7 +129,7 @@ def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_sa
     )
     same = replace(problem, arguments=alike_now, launches=(first, again))
     assert [part.places for part in parts_of(same)] == [(0, 1)]
-    template = template_of(same)
+    template = template_of(same, "lanes", "vector")
     assert [launch.entry for launch in template.launches] == ["norm_heads", "norm_heads"]
     assert [launch.args[0] for launch in template.launches] == ["q_out", "k_out"]
     assert "LANES" in {param.name for param in template.space.params}
@@ -132,7 +145,7 @@ def sometimes(problem: Problem, when: str) -> Problem:
 
 def test_a_launch_is_asked_only_where_it_is_made() -> None:
     problem = sometimes(problem_of(TWO_PASS), "d >= 1024")
-    template = template_of(problem)
+    template = template_of(problem, "lanes", "vector")
     assert template.launches[0].when is None
     assert template.launches[1].when is not None
     assert template.launches[1].when.text == "d >= 1024"
@@ -145,9 +158,9 @@ def test_a_launch_is_asked_only_where_it_is_made() -> None:
 
 def test_a_launch_that_no_workload_makes_keeps_its_text() -> None:
     problem = sometimes(problem_of(TWO_PASS), "d > 16000")
-    found = written(problem)
+    found = written(problem, "lanes")
     assert "no workload makes this launch" in " ".join(found.notes)
-    assert template_of(problem).launches[1].entry == "codes_of_rows"
+    assert template_of(problem, "lanes").launches[1].entry == "codes_of_rows"
 
 
 # -- kernels that keep their text beside those that are written
@@ -158,7 +171,7 @@ UNREAD = ("        const float q = rintf", "        if (clock() == 7) return;\n 
 
 def test_a_kernel_beyond_reading_does_not_stop_the_others() -> None:
     problem = with_text(problem_of(TWO_PASS), *UNREAD)
-    found = written(problem)
+    found = written(problem, "lanes", "vector", "restrict", "bounds", "registers")
     assert "codes_of_rows is beyond the expert" in found.notes[0]
     template = parse_template(found.text, path="template.cu", problem=problem)
     assert [launch.entry for launch in template.launches] == ["absmax_of_rows_1", "codes_of_rows"]
@@ -173,7 +186,7 @@ def test_memory_of_the_file_is_not_copied_beside_kernels_that_may_write_it() -> 
     memory = "__device__ float floor_of_scale = 1e-10f;\n__device__ __forceinline__ float larger"
     problem = with_text(problem, "__device__ __forceinline__ float larger", memory)
     problem = with_text(problem, "larger(most[0], 1e-10f)", "larger(most[0], floor_of_scale)")
-    found = written(problem)
+    found = written(problem, "lanes", "registers")
     assert "floor_of_scale" in " ".join(found.notes)
     assert "LANES_1" not in found.text
 
@@ -197,6 +210,76 @@ def test_an_array_passed_twice_is_beyond() -> None:
     assert "passes 'x' twice" in str(found["codes_of_rows"])
 
 
+# -- launches that overlap
+
+
+def kernel_text(text: str, entry: str) -> str:
+    return text[text.index(f"\n{entry}(") :].partition("\n}\n")[0]
+
+
+def test_a_kernel_that_may_overlap_waits_before_all_else() -> None:
+    problem = problem_of(TWO_PASS)
+    found = written(problem, "lanes", "vector", "hints", "overlap")
+    assert "overlap" in found.moves
+    template = parse_template(found.text, path="template.cu", problem=problem)
+    assert [(one.entry, one.pdl, one.when and one.when.text) for one in template.launches] == [
+        ("absmax_of_rows", False, None),
+        ("codes_of_rows", False, "PDL_2 == 0"),
+        ("codes_of_rows", True, "PDL_2 > 0"),
+    ]
+    second = kernel_text(found.text, "codes_of_rows")
+    body = [line for line in second.partition("\n{\n")[2].splitlines() if not line.startswith("#")]
+    assert body[0].strip() == 'asm volatile("griddepcontrol.wait;" ::: "memory");'
+    # What the launch ahead writes takes no path on which a load may go ahead of the wait.
+    assert "const float *scale" in second
+    assert "const float *__restrict__ x" in second
+    rules = {c.name: c.expr for c in template.space.constraints if c.kind == "require"}
+    assert not rules["overlap_PDL_2"].holds({"PDL_2": 1, "device.capability": 80})
+    for value, launches in ((0, [False, False]), (1, [False, True]), (2, [False, True])):
+        config = Config.of({**template.default.as_dict(), "PDL_2": value})
+        made = template.render(problem, config, {"rows": 4, "d": 64})
+        plan = planned(problem, made, {"rows": 4, "d": 64})
+        assert [launch.pdl for launch in plan.launches] == launches
+
+
+def test_what_a_launch_ahead_reads_and_this_one_writes_is_not_written_too_soon() -> None:
+    problem = problem_of(TWO_PASS)
+    back = with_text(
+        problem,
+        "codes_of_rows(signed char *codes, const float *x",
+        "codes_of_rows(signed char *codes, float *x",
+    )
+    back = with_text(
+        back, "        const float q =", "        x[(long long)row * d + i] = 0.0f;\n        const float q ="
+    )
+    found = written(back, "lanes", "overlap")
+    assert "overlap" in found.moves
+    assert "float *x, const float *scale" in kernel_text(found.text, "codes_of_rows").replace("\n", " ")
+
+
+def test_launches_do_not_overlap_where_the_one_ahead_is_not_always_made() -> None:
+    problem = problem_of(TWO_PASS)
+    first, second = problem.launches
+    for ahead, reason in (
+        (replace(first, when=parse("d > 7")), "(when)"),
+        (replace(first, pdl=True), "overlaps already"),
+    ):
+        refused = dict(written(replace(problem, launches=(ahead, second)), "lanes", "overlap").refused)
+        assert reason in refused["overlap"]
+    older = ExpertAuthor().write(Refactoring(("lanes", "overlap")), problem, a_device(capability=80))
+    assert isinstance(older, Written)
+    assert "sm_90" in dict(older.refused)["overlap"]
+
+
+@needs_nvrtc
+def test_kernels_that_overlap_build() -> None:
+    problem = problem_of(TWO_PASS)
+    template = template_of(problem, "lanes", "vector", "hints", "overlap")
+    config = Config.of({**template.default.as_dict(), "PDL_2": 2, "VEC_2": 4, "LOAD_2": 1})
+    (built,) = build_all([variant(template, problem, config)])
+    assert not isinstance(built, Exception), built
+
+
 # -- what is written is right
 
 
@@ -204,8 +287,7 @@ def test_an_array_passed_twice_is_beyond() -> None:
 @pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
 @pytest.mark.few(1)
 def test_templates_build(name: str) -> None:
-    problem = problem_of(name)
-    template = template_of(problem)
+    problem, template = problem_of(name), whole(name)
     found = configurations(template, problem)
     made = [variant(template, problem, config) for config in found[:: max(1, len(found) // 6)]]
     for one, config in zip(build_all(made), found[:: max(1, len(found) // 6)], strict=True):
@@ -213,18 +295,18 @@ def test_templates_build(name: str) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_what_won_of_several_kernels_is_the_same_machine_code_by_itself() -> None:
-    problem = problem_of(TWO_PASS)
-    whole = template_of(problem)
-    default = whole.default.as_dict()
+    problem, every = problem_of(TWO_PASS), whole(TWO_PASS)
+    default = every.default.as_dict()
     winners = [
         Config.of({**default, "LANES_1": 512, "VEC_2": 4, "STORE_2": 1, "LANES_2": n}) for n in (64, 128)
     ]
-    small = reduced(whole, problem, winners)
+    small = reduced(every, problem, winners)
     assert [param.name for param in small.space.params] == ["LANES_2"]
     assert small.shape is not None
     assert [number for number, _ in small.shape.parts] == ["1", "2"]
-    made = [variant(whole, problem, winners[0]), variant(small, problem, as_reduced(winners[0], small))]
+    made = [variant(every, problem, winners[0]), variant(small, problem, as_reduced(winners[0], small))]
     first, second = build_all(made)
     assert isinstance(first, KernelBinary), first
     assert isinstance(second, KernelBinary), second
@@ -249,21 +331,22 @@ def some(template: Template, problem: Problem, sizes: dict[str, int], count: int
 
 
 @needs_emulator
+@pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.few(2)
-def test_all_kernels_of_a_call_give_what_the_originals_give(name: str, emulated: Path) -> None:
-    problem, sizes = problem_of(name), SIZES[name]
-    template = template_of(problem)
-    for config in some(template, problem, sizes, 4):
-        alike(problem, template.render(problem, config, sizes), sizes, emulated)
+@pytest.mark.few(1)
+def test_all_kernels_of_a_call_give_what_the_originals_give(name: str, number: int, emulated: Path) -> None:
+    problem, sizes, template = problem_of(name), SIZES[name], whole(name)
+    config = some(template, problem, sizes, 3)[number]
+    alike(problem, template.render(problem, config, sizes), sizes, emulated)
 
 
 @needs_emulator
+@pytest.mark.long
 def test_kernels_beside_one_that_keeps_its_text_are_right(emulated: Path) -> None:
     problem, sizes = with_text(problem_of(TWO_PASS), *UNREAD), SIZES[TWO_PASS]
     problem = with_text(problem, "clock() == 7", "__activemask() == 0u")
     template = template_of(problem)
-    for config in some(template, problem, sizes, 2):
+    for config in some(template, problem, sizes, 1):
         alike(problem, template.render(problem, config, sizes), sizes, emulated)
 
 
@@ -344,3 +427,58 @@ def test_a_launch_that_fills_stays_where_its_array_has_another_name() -> None:
     problem = problem_of(FILLED)
     shared = tuple(replace(a, alias="out") if a.name == "b" else a for a in problem.arguments)
     assert "alias" in dict(written(replace(problem, arguments=shared), "lanes", "fills").refused)["fills"]
+
+
+FILL = """
+extern "C" __global__ void fill_floats(float *to, float value, int count)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+        to[i] = value;
+}
+extern "C" __global__ void fill_bytes(signed char *to, int count)
+{
+    const int i = blockIdx.x * 128 + threadIdx.x;
+    if (i < count)
+        to[i] = 7;
+}
+"""
+
+
+def filled_first(count: str = "rows", elements: str = "rows * d") -> Problem:
+    """Scales and codes are filled, then computed by rows."""
+    problem = problem_of(TWO_PASS)
+    more = (
+        Argument("zero", "float32", "scalar", value=0.0),
+        Argument("count", "int32", "scalar", value=parse(count)),
+        Argument("elements", "int32", "scalar", value=parse(elements)),
+    )
+    ahead = (
+        Launch("fill_floats", (parse("8"),), (parse("64"),), ("scale", "zero", "count")),
+        Launch("fill_bytes", (parse(f"ceildiv({elements}, 128)"),), (parse("128"),), ("codes", "elements")),
+    )
+    text = replace(problem.kernel, text=problem.kernel.text + FILL)
+    arguments = (*problem.arguments, *more)
+    return replace(problem, kernel=text, arguments=arguments, launches=(*ahead, *problem.launches))
+
+
+def test_arrays_that_rows_store_anew_need_not_be_filled() -> None:
+    """One value to a row, and every element of a row."""
+    problem = filled_first()
+    found = written(problem, "lanes", "vector", "fills")
+    assert [note.split(":")[0] for note in found.notes] == [
+        "fill_floats is left out",
+        "fill_bytes is left out",
+    ]
+    assert [launch.entry for launch in template_of(problem, "lanes", "fills").launches] == [
+        "absmax_of_rows",
+        "codes_of_rows",
+    ]
+
+
+def test_what_lies_behind_the_rows_stays_filled() -> None:
+    problem = filled_first(count="rows + 1", elements="rows * d + 4")
+    why = dict(written(problem, "lanes", "fills").refused)["fills"]
+    assert "not proved that absmax_of_rows stores every element of it" in why
+    assert "not proved that codes_of_rows stores every element of it" in why
+    half = filled_first(elements="rows * (d // 2)")  # less is filled than is stored, which is not looked at
+    assert len(template_of(half, "lanes", "fills").launches) == 3

@@ -4,21 +4,26 @@ whoever looks at a timed launch."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from tests.lab.kept_scenarios import TIGHT, TWICE, accuracy, out_of
-from tests.lab.labs import scale_problem
+from tests.lab.labs import fake_kernel, fault_template, lab, scale_problem
+from tests.lab.numpy_inspector import InspectingBackend
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Array, Kernel
+from tunesmith.backends.fake import FAULTS
+from tunesmith.backends.messages import Piece, TimedLook
 from tunesmith.lab import references
-from tunesmith.lab.memory import Examined
+from tunesmith.lab.look_judge import GARBLED, LookJudge
+from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.lab.references import draw_inputs, draw_of
 from tunesmith.lab.whole_looks import WholeLook
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.slots import SlotPlace
 
 RIGHT, WRONG = Status.OK, Status.WRONG
 
@@ -211,6 +216,41 @@ class _Held:
 
     def of(self, _: str) -> Array:
         return self.array.reshape(-1)
+
+
+@pytest.mark.parametrize("name", ["any", pytest.param("keys", marks=pytest.mark.long), "own"])
+def test_a_lab_whose_device_judges_for_itself(name: str) -> None:
+    """Timed launches too: there it sends nothing of what is alike."""
+    problem = {"any": scale_problem(*ANY), "own": scale_problem(*OWN, checks=CHECKS)}.get(name)
+    if problem is None:
+        x_like = (out_of("int32", 'keys = "x"', "init = 0"), (TIGHT, ""))
+        problem = scale_problem(*x_like, reference=None, kernel=fake_kernel(op="copy"))
+    device = InspectingBackend().devices()[0]
+    kernels = {} if name != "keys" else {"op": "copy"}
+    with lab(problem, fault_template(**kernels), backend=InspectingBackend, device=device) as harness:
+        found = harness.result("long")
+        assert found.ok, found.detail
+        wrong = harness.result("short", KIND=FAULTS.index("wrong"))
+        assert wrong.status is Status.WRONG, wrong.detail
+
+
+def test_what_a_device_cannot_tell_apart_the_host_does() -> None:
+    """It sends all of an output that is unlike the original's, and the original's."""
+    judges, case = Judges(scale_problem(*ANY, reference=None), {"original": TWICE}), a_case()
+    plan, draw = judges.plan(case), draw_of(judges.problem, case)
+    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _plan: SECONDS)
+    own = np.arange(24 * 32, dtype=np.float32).reshape(24, 32)
+    spoilt_row = own[:, ::-1].copy()
+    spoilt_row[7, 3] = spoilt_row[7, 4]
+    pieces = (Piece("out", 0, own.nbytes),)
+    look = TimedLook(SlotPlace(0, 1), 0, pieces, pieces)
+    for seen, status in ((own[:, ::-1], RIGHT), (spoilt_row, WRONG), (own[::-1], WRONG)):
+        blob = seen.tobytes() + own.tobytes()
+        found = judge._judge(plan, judges.original(case), draw, look, blob)
+        assert isinstance(found, Verdict)
+        assert found.status is status
+    part = replace(look, pieces=(Piece("out", 0, 64),), originals=(Piece("out", 0, 64),))
+    assert judge._judge(plan, judges.original(case), draw, part, bytes(128)) == GARBLED, "no part will do"
 
 
 def test_a_function_that_knows_no_nan_judges_nobody_by_it() -> None:

@@ -15,13 +15,13 @@ from tunesmith.run.store import RunFolder
 from tunesmith.session.problems import (
     Files,
     HeaderFolders,
-    draft,
     keep,
     load_problem,
     load_template,
     read_text,
     reload,
 )
+from tunesmith.session.sources import draft
 
 KERNEL = """\
 #include <cuda_fp16.h>

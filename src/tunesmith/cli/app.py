@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
@@ -17,6 +17,7 @@ import tunesmith
 from tunesmith.cli import console, exports
 from tunesmith.cli.bench import bench
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
+from tunesmith.cli.explaining import Defines, Entry, explain, refusals
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
@@ -44,13 +45,14 @@ def init(
     output: Annotated[
         Path | None, typer.Option("-o", "--out", "--output", help="Folder for the draft.")
     ] = None,
-    entry: Annotated[str | None, typer.Option(help="Which kernel, when the file has several.")] = None,
+    entry: Entry = None,
+    define: Defines = None,
     as_json: AsJson = False,
 ) -> None:
     """Draft a problem folder from a kernel source; "FILL" stands where only you know."""
-    from tunesmith.session import problems
+    from tunesmith.session import sources
 
-    draft = problems.draft(kernel_file, output, entry)
+    draft = sources.draft(kernel_file, output, entry, sources.given_defines(define or ()))
     then = f"tunesmith check {shlex.quote(str(draft.folder))}"
     places = counted(draft.fills, 'place says "FILL"', 'places say "FILL"')
     console.say(
@@ -129,7 +131,7 @@ def template(
     if as_json:
         console.print_encoded(made)
         return
-    for line in (*made.notes, *_refusals(made.refused)):
+    for line in (*made.notes, *refusals(made.refused)):
         console.print_note(line)
     if made.template is None:
         console.print_line(f"there is no template: {made.declined}", stderr=True)
@@ -171,30 +173,6 @@ def _kept(
 
 def _listed(names: str | None) -> list[str] | None:
     return [name.strip() for name in names.split(",") if name.strip()] if names is not None else None
-
-
-def _refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
-    """Moves that do not apply; many with the same reason together."""
-    by_reason: dict[str, list[str]] = {}
-    for name, why in refused:
-        by_reason.setdefault(why, []).append(name)
-    lines: list[str] = []
-    for why, names in by_reason.items():
-        if len(names) > 3:
-            lines.append(f"{', '.join(names)} do not apply: {why}")
-        else:
-            lines += [f"{name} does not apply: {why}" for name in names]
-    return lines
-
-
-def explain(problem: ProblemFile, as_json: AsJson = False, **place: Unpack[PlaceOptions]) -> None:
-    """Show what the expert reads in a kernel, and which moves apply to it."""
-    reading = tunesmith.explain(problem, **place)
-    notes = (f"note: {note}" for note in reading.notes)
-    moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
-    about = (f"  {name}: {words}" for name, words in reading.about)
-    refusals = (f"  {line}" for line in _refusals(reading.refused))
-    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *refusals])
 
 
 def profile(

@@ -76,6 +76,8 @@ def config_text(config: dict[str, int] | None, template: str = "") -> str:
 def general_text(report: Report) -> str:
     """The general configuration, and where it serves if that is less than all sizes."""
     found = config_text(report.general, report.general_template)
+    if report.general_is_baked and report.beyond:
+        return f"{found}, built for the workloads' sizes; the original serves where no build does"
     if report.general_is_baked:
         return f"{found}, built for the workloads' sizes alone; the original serves all others"
     return found
@@ -85,7 +87,8 @@ def serves_text(report: Report, most: int) -> str:
     """Where tuned kernels serve, and what that rests on. What is too long is the condition's end: the whole
     of it is behind this, and in dispatch.json."""
     if report.serves is None:
-        return "the workloads' sizes; elsewhere the original"
+        others = " and others with the same builds" if report.beyond else ""
+        return f"the workloads' sizes{others}; elsewhere the original"
     timed = f"timed at {counted(report.timed, 'size')}, least {report.least:.2f}×" if report.least else ""
     tail = f", {timed or 'timed at the workloads alone'}"
     if not report.serves:

@@ -78,6 +78,8 @@ def _run(report: Report) -> list[Part]:
         why = f" ({report.shown})" if report.shown else ""
         where = " and ".join(report.where)
         parts.append(f"The general configuration serves where {where}{why}; elsewhere the original does.")
+    if report.beyond:
+        parts.append(f"Builds with sizes in them serve other sizes too: {report.beyond}.")
     parts += [sentence(one_line(line, 600)) for line in report.sanitizers]
     if report.replaced:
         replaced = [f"{_case(case)}, {one_line(case.reason)}" for case in report.replaced]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tunesmith import backends
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
+from tunesmith.run.baked import baked_services
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.ports import Delivery
@@ -17,7 +18,9 @@ from tunesmith.run.state import State
 def delivered(problem: Problem, state: State, template_of: TemplateOf) -> Delivery:
     """What a run that has ended delivers."""
     choice = verified_choice(problem, state)
-    return delivery(problem, template_of, state.device, choice, builds_known(state), state.compiler)
+    services = [s for s in baked_services(problem, state, template_of, choice) if s.shown]
+    known = (builds_known(state), state.compiler, services)
+    return delivery(problem, template_of, state.device, choice, *known)
 
 
 def tuned_files(

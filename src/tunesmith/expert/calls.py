@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
 from tunesmith.expert.drafting import Refusals, best_page, left_out, listed
 from tunesmith.expert.model.call import CallPart, launches_of, with_own_roles
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.fills import without_fills
-from tunesmith.expert.model.kernel import KernelModel
+from tunesmith.expert.model.kernel import KernelModel, ParameterChoice
+from tunesmith.expert.model.overlaps import overlaps
 from tunesmith.expert.own_text import by_kernel, opened, own_text, texts_of
 from tunesmith.expert.passes import LOCAL_MOVES, MOVES, PARAMETERS, Context
 from tunesmith.expert.passes.fills import fills
 from tunesmith.expert.passes.flags import flags
+from tunesmith.expert.passes.local_draft import add
+from tunesmith.expert.passes.overlap import LEAST_CAPABILITY, SWITCH, overlap
+from tunesmith.expert.passes.port import either
 from tunesmith.expert.passes.registers import registers
 from tunesmith.expert.writing import Unwritable
+from tunesmith.expert.writing.naming import distinct
 from tunesmith.expert.writing.together import OwnText, WrittenPart, kept_memory, text_of_call
 from tunesmith.expert.writing.write import page_of, unused, without
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Remedy
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Refactoring, Written
 
@@ -49,17 +57,21 @@ def write_call(task: Refactoring, context: Context, reading: Reading) -> Written
         left += [(one.written.part, shared.format(memory)) for one, memory in kept if memory]
     if not made:
         return by_kernel([(part.entry, why) for part, why in left])
-    own, moves, why_text = _kept(task, [part for part, _ in left], [part for part, _ in reading], context)
+    made, switches, why_order = _overlapping(task, made, reading, context)
+    own, moves, why_text = _kept(
+        task, [part for part, _ in left], [part for part, _ in reading], context, switches
+    )
     try:
         text = text_of_call(problem, [one.written for one in made], own)
         parse_template(text, path=problem.kernel.path, problem=problem)
-    except Unwritable as error:
+    except (Unwritable, Unreadable) as error:
         return f"its kernels cannot be written as one file: {error.reason}"
     except BadInput as error:
         return f"the template was written, and cannot be read again: {error}"
     done = {*on_launches.moves, *moves, *(name for one in made for name in one.moves)}
     said = [(one.written.part.entry, name, why) for one in made for name, why in one.refused]
-    lacking = [(name, _why_not(name, said, [*why_text, *why_all])) for name in task.moves if name not in done]
+    reasons = [*why_text, *why_all, *why_order]
+    lacking = [(name, _why_not(name, said, reasons)) for name in task.moves if name not in done]
     notes = [
         f"{part.entry} is beyond the expert: {why}. It keeps its own text, with local moves only"
         for part, why in left
@@ -72,7 +84,7 @@ def write_call(task: Refactoring, context: Context, reading: Reading) -> Written
     return Written(text, names, listed(lacking), tuple(dict.fromkeys(notes)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _MadePart:
     """One kernel of a call, written; with the moves in it, and those that do not apply to it."""
 
@@ -116,8 +128,11 @@ def _of_kernels(task: Refactoring) -> tuple[str, ...]:
     return tuple(m.name for m in MOVES if m.name in task.moves and not m.of_file)
 
 
-def _of_call(task: Refactoring, part: CallPart, kernel: KernelModel, context: Context) -> _MadePart | str:
-    alone = with_own_roles(part.problem, kernel)
+def _of_call(
+    task: Refactoring, part: CallPart, kernel: KernelModel, context: Context, handed: Collection[str] = ()
+) -> _MadePart | str:
+    """`handed`: arrays that a launch which may still be under way writes."""
+    alone = with_own_roles(part.problem, kernel, handed)
     found = best_page(task, Context(with_entry_sizes(alone), context.device, part.number), kernel)
     if isinstance(found, str):
         return found
@@ -126,8 +141,59 @@ def _of_call(task: Refactoring, part: CallPart, kernel: KernelModel, context: Co
     return _MadePart(WrittenPart(part, page_of(draft, with_entry_sizes(alone))), draft.moves, refused)
 
 
+def _overlapping(
+    task: Refactoring, made: list[_MadePart], reading: Reading, context: Context
+) -> tuple[list[_MadePart], tuple[ParameterChoice, ...], Refusals]:
+    """The kernels with waits for the launches ahead of them where these may overlap, and what says so."""
+    if overlap.name not in task.moves:
+        return made, (), []
+    if context.language != "cuda" or context.device.limits.capability < LEAST_CAPABILITY:
+        return (
+            made,
+            (),
+            [(overlap.name, "launches overlap on NVIDIA's GPUs alone, from sm_90 on")],
+        )
+    found, reasons = overlaps(context.problem, reading)
+    done = {place: one for one in made for place in one.written.part.places}
+    models, switches = dict(reading), list[ParameterChoice]()
+    of_kernels, note = replace(task, moves=_of_kernels(task)), dict(overlap.parameters)[SWITCH]
+    for one in found:
+        if one.place not in done:
+            continue
+        part = done[one.place].written.part
+        kernel, name = models[part], replace(context, number=part.number).macro(SWITCH)
+        assert isinstance(kernel, KernelModel), "it was written"
+        again: _MadePart | str = done[one.place]
+        if one.handed.intersection(part.problem.launches[0].args):
+            again = _of_call(of_kernels, part, kernel, context, one.handed)
+        if isinstance(again, str):
+            reasons = (*reasons, f"{part.entry}: {again}")
+            continue
+        names = dict(zip(part.problem.launches[0].args, kernel.function.parameters, strict=False))
+        handed = frozenset(p.name for argument, p in names.items() if argument in one.handed)
+        done[one.place] = _ordered(again, waits_if=name, handed=handed)
+        before = done.get(one.place - 1)
+        starts = before is not None and len(before.written.part.places) == 1
+        if before is not None and starts:
+            done[one.place - 1] = _ordered(before, starts_if=f"{name} == 2")
+        switches.append(ParameterChoice(name, (0, 1, 2) if starts else (0, 1), 0, note, categorical=True))
+    said = "; ".join(reasons) or "no kernel behind another is written"
+    refused = [] if switches else [(overlap.name, said)]
+    return list(dict.fromkeys(done[place] for place in sorted(done))), tuple(switches), refused
+
+
+def _ordered(one: _MadePart, **how: Any) -> _MadePart:
+    plan = one.written.page.plan
+    draft = replace(plan.draft, order=replace(plan.draft.order, **how))
+    return replace(one, written=replace(one.written, page=page_of(draft, plan.problem)))
+
+
 def _kept(
-    task: Refactoring, parts: Sequence[CallPart], every: Sequence[CallPart], context: Context
+    task: Refactoring,
+    parts: Sequence[CallPart],
+    every: Sequence[CallPart],
+    context: Context,
+    switches: Sequence[ParameterChoice],
 ) -> tuple[OwnText, tuple[str, ...], Refusals]:
     """Kernels of a call that keep their text, and what is said of the build as a whole."""
     places = sorted(place for part in parts for place in part.places)
@@ -137,5 +203,12 @@ def _kept(
     wanted = [move for move in (*on_kernels, *of_build) if move.name in task.moves]
     kernels, whole = texts_of(problem, every, context), replace(context, problem=problem)
     draft, refused = opened(problem, kernels, wanted, whole)
+    for choice in switches:
+        draft = add(draft, overlap.name, choice)
+        least = (f"overlap_{choice.name}", f"{choice.name} == 0 or device.capability >= {LEAST_CAPABILITY}")
+        answer = (str(Remedy.FEWER_LAUNCHES), f"{choice.name} > 0")
+        draft = replace(
+            draft, require=distinct(draft.require, [least]), answers=either(draft.answers, [answer])
+        )
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
     return own_text(draft, places), draft.moves, refused

@@ -106,8 +106,9 @@ class LookJudge:
             if reason := self._wrong(case, original[1], b, items, others):
                 return Verdict(Status.WRONG, reason)
         outputs = _whole_arrays(plan, whole, seen)
-        if not whole or (look.originals and not outputs):
-            return RIGHT  # of a device that found all of it alike
+        if not outputs:  # there are none, or a device found all of them alike
+            parts = [p for p in look.pieces if p.name in whole and p.start < plan.buffer(p.name).nbytes]
+            return GARBLED if parts else RIGHT
         given = _whole_arrays(plan, whole, theirs) if look.originals else None
         found = self._outputs(case, *original, draw) if given is None else given
         if isinstance(found, Failing):

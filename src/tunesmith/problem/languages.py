@@ -5,6 +5,7 @@ A backend names the languages that it runs. One that no backend runs can still b
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -48,7 +49,7 @@ _MI300X = Limits(
     sms=304, warp=64, llc=256 << 20, memory=192 << 30, max_allocation=192 << 30, alignment=256,
 )  # fmt: skip
 _ASSUMED = Device("hip", "assumed", "AMD Instinct MI300X (assumed)", "HIP", "", "gpu", _MI300X, absent=True)
-HIP = SourceLanguage("hip", "HIP", (".hip",), assumed=_ASSUMED)
+HIP = SourceLanguage("hip", "HIP", (".hip",), reads_headers=True, assumed=_ASSUMED)
 OPENCL = SourceLanguage(
     "opencl",
     "OpenCL",
@@ -68,6 +69,13 @@ FAKE = SourceLanguage(
     "fake", "fake", (".fake",), self_contained=True, launch_words=(), local_arguments=True, is_c_family=False
 )
 
+_HIP_HEADER = re.compile(r"#\s*include\s*[<\"]hip/")
+_C_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl")
+_MARKS = (
+    (_HIP_HEADER, HIP.name),
+    (re.compile(r"\b__global__\b"), CUDA.name),
+    (re.compile(r"\b__kernel\b"), OPENCL.name),
+)
 _STANDARD = {language.name: language for language in (CUDA, HIP, OPENCL, FAKE)}
 _finders: list[Callable[[], Iterable[SourceLanguage]]] = []
 
@@ -113,12 +121,15 @@ def is_source_name(file_name: str) -> bool:
     return language is not None and language.is_c_family
 
 
-def language_of(file_name: str) -> str:
-    """The language of the C family that a file's name promises."""
+def language_of(file_name: str, text: str = "") -> str:
+    """The language of the C family that a file's name promises, or its text where the name leaves it open:
+    programs for HIP are called `.cu` and `.cpp`, too."""
     suffix = PurePath(file_name).suffix.lower()
     language = of_suffix(suffix)
     if language is not None and language.is_c_family:
-        return language.name
+        return HIP.name if language is CUDA and _HIP_HEADER.search(text) else language.name
+    if suffix in _C_SUFFIXES and (marked := [name for mark, name in _MARKS if mark.search(text)]):
+        return marked[0]
     endings = ", ".join(sorted(all_suffixes(c_family=True)))
     fault = f"the name of a kernel source must end in {endings}; got {suffix or 'no ending'!r}"
     hint = "rename the file, or give the file that holds the kernel itself"

@@ -12,7 +12,7 @@ from tunesmith.csource.resolve import folded, resolved
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
-from tunesmith.problem.template import Template, bind_launch, inserted
+from tunesmith.problem.template import Template, bind_launch, inserted, made_launches
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.template_source import (
     WORD,
@@ -142,7 +142,7 @@ def _declaration(
         [(name, settled(expr, fixed).text) for name, expr in template.defines if name not in known],
         [inserted(flag, insert) for flag in template.flags],
         launch_lines(
-            [_launch(launch, fixed, insert) for launch in template.launches],
+            made_launches(_launch(launch, fixed, insert) for launch in template.launches),
             problem.launches[0].entry,
             [argument.name for argument in problem.arguments],
         ),

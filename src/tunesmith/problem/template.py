@@ -220,7 +220,7 @@ class Template:
         insert = {name: str(value) for name, value in inserts.items()}
         workspace = [replace(a, shape=tuple(e.bind(values) for e in a.shape)) for a in self.workspace]
         flags = (*problem.kernel.flags, *(inserted(flag, insert) for flag in self.flags))
-        launches = tuple(bind_launch(launch, values, insert) for launch in self.launches)
+        launches = made_launches(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
         defines = _defines({**dict(problem.kernel.defines), **macros}.items())
         # The line marker keeps the compiler speaking in the author's line numbers.
@@ -301,6 +301,16 @@ def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, 
     when = launch.when.bind(values) if launch.when is not None else None
     entry = inserted(launch.entry, insert)
     return replace(launch, entry=entry, grid=grid, block=block, cluster=cluster, shared=shared, when=when)
+
+
+def made_launches(launches: Iterable[Launch]) -> tuple[Launch, ...]:
+    """Without those that are made nowhere, and without conditions that hold everywhere."""
+    settled = [(launch, launch.when is None or bool(launch.when.names)) for launch in launches]
+    return tuple(
+        launch if is_open else replace(launch, when=None)
+        for launch, is_open in settled
+        if is_open or launch.when is None or launch.when.holds({})
+    )
 
 
 def plain_name(path: str) -> str:

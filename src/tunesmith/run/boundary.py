@@ -275,7 +275,7 @@ def probes_of(problem: Problem, served: Served) -> tuple[TimedSize, ...]:
     for call in served.calls:
         if call.config == served.general and call.result.workload not in named:
             found.setdefault(call.sizes, []).append(ratio_of(call.result))
-    return tuple(TimedSize(sizes, _worst(ratios)) for sizes, ratios in found.items())
+    return tuple(TimedSize(sizes, worst(ratios)) for sizes, ratios in found.items())
 
 
 def boundary_of(
@@ -284,15 +284,22 @@ def boundary_of(
     """Learnt from the workloads and the first sizes, and again whenever one inside it proves slower. Else it
     stays as it was: what was confirmed is what is delivered. None where even the last round found slower
     ones, or little is left."""
+    rounds = [probes_of(problem, served) for served in rounds_of(state, general)]
+    return boundary_over(problem, state.device, rounds, workloads)
+
+
+def boundary_over(
+    problem: Problem, device: Device, rounds: Iterable[Sequence[TimedSize]], workloads: Sequence[TimedSize]
+) -> Boundary | None:
+    """The same over what was timed, round by round."""
     timed, learnt = [*workloads], 0
     found: Boundary | None = None
-    for number, served in enumerate(rounds_of(state, general), 1):
-        fresh = probes_of(problem, served)
+    for number, fresh in enumerate(rounds, 1):
         timed += fresh
         inside = [p for p in fresh if found is not None and found.holds(p.sizes)]
         if number == 1 or any(not p.is_good for p in inside):
             margin = MARGINS[min(learnt, len(MARGINS) - 1)]
-            found = learn(problem, timed, margin) if number < most_rounds(state.device) else None
+            found = learn(problem, timed, margin) if number < most_rounds(device) else None
             learnt += 1
             if found is not None and found.inside < LEAST_SERVED * len(timed):
                 return None
@@ -307,6 +314,6 @@ def ratio_of(result: Result) -> float | None:
     return median(result.timing.ratios) if result.timing is not None and result.timing.ratios else None
 
 
-def _worst(ratios: Sequence[float | None]) -> float | None:
+def worst(ratios: Sequence[float | None]) -> float | None:
     known = [ratio for ratio in ratios if ratio is not None]
     return min(known) if len(known) == len(ratios) else None

@@ -28,10 +28,11 @@ from tunesmith.problem.template import (
     original,
     plain_name,
 )
+from tunesmith.run.baked import BakedService
 from tunesmith.run.candidates import TemplateOf
 from tunesmith.run.events import VerifiedBuild
 from tunesmith.run.ports import Delivery
-from tunesmith.run.racing import Winners
+from tunesmith.run.racing import NOT_TIMED, Winners
 from tunesmith.run.state import State
 from tunesmith.space.expr import Undefined, parse
 from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, tidy, unparse
@@ -66,7 +67,9 @@ def delivery(
     choice: Winners,
     builds: Iterable[VerifiedBuild] = (),
     compiler: str = "",
+    services: Iterable[BakedService] = (),
 ) -> Delivery:
+    """`services` are those of builds with sizes in them, which otherwise serve their workloads alone."""
     _, dot, ending = plain_name(problem.kernel.path).rpartition(".")
     suffix = dot and f".{ending}"
     known = {build.source_digest: build for build in builds if build.code_digest}
@@ -104,6 +107,17 @@ def delivery(
     if general is not None:
         domain = _domain(here.contract, general.variant, device)
         served.append(replace(general, when=tidy(" and ".join([domain, *choice.where]))))
+    said = [choice.shown] if choice.shown and general is not None else []
+    for service in services:
+        file = names.get((service.config, service.variant.digest))
+        try:
+            settled = _settled(service.variant, device, known.get(service.variant.digest), None)
+        except _Undeliverable:
+            continue  # its launch is known at its workloads alone
+        if file is not None:
+            when = tidy(" and ".join([_domain(here.contract, settled, device), *service.where]))
+            served.append(_ServedCase(when, file, settled, service.variant.digest))
+            said.append(f"{file}, where {when}: {service.shown or NOT_TIMED}")
     served += _originals(problem, f"original{suffix}", "1")
     served = [
         case if case.variant.config is not None else replace(case, variant=_bound(case.variant, device))
@@ -127,7 +141,7 @@ def delivery(
         workloads=tuple(
             DispatchWorkload(w.name, w.as_dict(), speedups.get(w.name)) for w in problem.workloads
         ),
-        shown=choice.shown,
+        shown="; ".join(said),
         left_out=tuple(why for source, why in obstacles.items() if source not in names),
     )
     files["dispatch.json"] = encode(dispatch) + b"\n"
@@ -135,11 +149,15 @@ def delivery(
     return Delivery(dispatch, files, binaries, known, configs, choice.general)
 
 
-def general_condition(problem: Problem, dispatch: Dispatch) -> str | None:
-    """Where the general entry serves, beyond what the contract promises anyway; None: there is none."""
+def general_condition(
+    problem: Problem, dispatch: Dispatch, config: Mapping[str, int] | None = None
+) -> str | None:
+    """Where the general entry, of this configuration, serves beyond what the contract promises anyway; None:
+    there is none."""
     require = tuple(Constraint(text, parse(text), "require") for text in dispatch.require)
     promised = " and ".join(_promised(replace(problem.contract, require=require)))
-    general = [entry.when for entry in dispatch.tuned if promised and entry.when.startswith(promised)]
+    tuned = [entry for entry in dispatch.tuned if config is None or entry.config == config]
+    general = [entry.when for entry in tuned if promised and entry.when.startswith(promised)]
     return general[-1].removeprefix(promised).removeprefix(" and ") if general else None
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run import events
+from tunesmith.run.baked import baked_services
 from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.delivery import builds_known, delivery
@@ -20,7 +21,7 @@ from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
 from tunesmith.run.scores import OneSearch, prune, scores
-from tunesmith.run.serving import next_calls
+from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored, of_this_round
 from tunesmith.space.params import Config
@@ -270,11 +271,16 @@ class Loop:
             return False
         state, template_of = self._state, self.templates.lookup(self._state)
         choice = verified_choice(self.problem, state)
-        made = delivery(self.problem, template_of, state.device, choice, builds_known(state), state.compiler)
+        services = baked_services(self.problem, state, template_of, choice)
+        parts = (self.problem, template_of, state.device, choice, builds_known(state), state.compiler)
+        made = delivery(*parts, services)
+        if untried := [s for s in services if not s.shown and not baked_probes(self.problem, state, made, s)]:
+            services = tuple(s for s in services if s not in untried)  # there is no other size to try
+            made = delivery(*parts, services)
         general = None
         if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
             general = template_of(choice.general).render(self.problem, choice.general)
-        calls = next_calls(self.problem, state, choice, made, general)
+        calls = next_calls(self.problem, state, choice, made, general, services)
         if calls:
             self._append(self.lab.serve(made, calls))
         return bool(calls)

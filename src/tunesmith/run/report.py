@@ -145,6 +145,7 @@ class Report:
     where: tuple[str, ...] = ()  # the general configuration serves where all of these hold, then the original
     shown: str = ""  # what that rests on
     serves: str | None = None  # the condition of what is delivered in general; None: the workloads alone
+    beyond: str = ""  # where builds with sizes in them serve beside their workloads, and what that rests on
     timed: int = 0  # sizes at which that was timed beside the workloads' own
     least: float | None = None  # and the least that it gained there
     language: str = ""  # of the kernel
@@ -194,6 +195,9 @@ def build_report(
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
     started = state.started
+    is_baked = bool(
+        template_of and choice.general and template_of(choice.general).bakes_sizes(choice.general)
+    )
     return Report(
         problem=started.problem,
         backend=started.backend,
@@ -239,17 +243,16 @@ def build_report(
         if claims
         else {},
         general_template=_template(state, choice.general),
-        general_is_baked=bool(
-            template_of and choice.general and template_of(choice.general).bakes_sizes(choice.general)
-        ),
+        general_is_baked=is_baked,
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),
-        where=choice.where,
+        where=() if is_baked else choice.where,
         shown=choice.shown,
-        serves=general_condition(problem, dispatch) if dispatch is not None else None,
+        serves=_serves(problem, dispatch, None if is_baked else choice.general),
+        beyond=dispatch.shown.removeprefix(choice.shown).lstrip("; ") if dispatch is not None else "",
         timed=choice.timed,
         least=choice.least,
         language=problem.kernel.language,
@@ -365,6 +368,12 @@ def _workload(problem: Problem, state: State, choice: Winners, index: int) -> Wo
         config=pick.config.as_dict() if pick.config else None,
         template=_template(state, pick.config),
     )
+
+
+def _serves(problem: Problem, dispatch: Dispatch | None, general: Config | None) -> str | None:
+    if dispatch is None or general is None:
+        return None
+    return general_condition(problem, dispatch, general.as_dict())
 
 
 def judged_by(problem: Problem, state: State) -> str:

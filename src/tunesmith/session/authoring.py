@@ -127,7 +127,7 @@ def check(
 
 
 def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
-    device = _device(problem, config)
+    device = device_for(problem.kernel.language, config)
     moves = casting.catalogue_of(problem, device)
     lines, notes = casting.reading_of(problem), casting.launch_notes(problem, device)
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
@@ -138,7 +138,7 @@ def make_template(
     problem: Problem, config: RunConfig, moves: tuple[str, ...] | None, out: Path | None
 ) -> TemplateMade:
     """With all moves that apply, or those named. Nothing is built or run."""
-    device = _device(problem, config)
+    device = device_for(problem.kernel.language, config)
     author = casting.move_author(problem)
     available, refused = author.available(problem, device)
     if moves is not None:
@@ -181,11 +181,11 @@ def devices(wanted: str | None) -> FoundDevices:
     return FoundDevices(found, troubles)
 
 
-def _device(problem: Problem, config: RunConfig) -> Device:
+def device_for(language: str, config: RunConfig) -> Device:
     """Moves depend on limits: those of the device here, or of the one that is named or assumed."""
-    assumed = languages.named(problem.kernel.language).assumed
+    assumed = languages.named(language).assumed
     if assumed is not None and config.backend is None:
         return assumed
-    spec = backends.backend_for(problem.kernel.language, config.backend)
+    spec = backends.backend_for(language, config.backend)
     with machine.temporary_scratch() as scratch:
         return machine.choose_device(machine.look(spec, scratch), config.device)

@@ -11,18 +11,17 @@ from typing import NamedTuple
 
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages, problem_text
-from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name, language_of
+from tunesmith.problem.languages import LAUNCH_WORDS, SourceLanguage, is_source_name
 from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_file import parse_problem, with_workloads
 from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import parse_template
-from tunesmith.problem.template_source import FindHeader, HeaderFile, user_headers
+from tunesmith.problem.template_source import FindHeader, HeaderFile
 from tunesmith.run.authors import TEMPLATE_HEADER as TEMPLATE_HEADER
 from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import is_broken
 from tunesmith.run.events import Recorded, Started
-from tunesmith.run.files import explained, write_new
 from tunesmith.run.plausible import fault_of, misfit
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import DAMAGED, JOURNAL, OBJECTS, FolderTexts, RunFolder, uncollected
@@ -34,13 +33,6 @@ WORKLOADS = "workloads:"  # in place of the problem's own
 # Further templates, one of the library, the words for a role, and earlier measurements.
 BESIDE, LIBRARY, PROMPT, MEASURED = "beside:", "library:", "prompt:", "measured:"
 _OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, LIBRARY, PROMPT, MEASURED)
-
-
-@dataclass(frozen=True)
-class DraftedProblem:
-    folder: Path
-    files: tuple[str, ...]
-    fills: int  # places that only the user can fill in
 
 
 @dataclass(eq=False)
@@ -376,49 +368,3 @@ def _stored(texts: Mapping[str, str], prefix: str) -> FindHeader:
         return None if text is None else HeaderFile(spelling, text)
 
     return find
-
-
-# -- drafts ---------------------------------------------------------------------------------------------
-
-
-def draft(kernel_file: Path, output: Path | None, entry: str | None) -> DraftedProblem:
-    """Write a drafted problem folder; never over anything that is there."""
-    from tunesmith.expert.reading.draft import draft_problem
-
-    text = read_text(kernel_file, "correct the name; it counts from the current folder")
-    language = language_of(kernel_file.name)
-    folder = output or Path(kernel_file.stem)
-    reads = languages.named(language).reads_headers
-    include = _left_behind(kernel_file, text, folder) if reads else []
-    drafted = draft_problem(text, kernel_file.name, language, entry, include)  # type: ignore[arg-type]
-    files = {kernel_file.name: text, **drafted.files}
-    if folder.resolve() == kernel_file.parent.resolve():
-        del files[kernel_file.name]  # the source lies there already
-    there = [name for name in files if os.path.lexists(folder / name)]
-    if there:
-        hint = "choose another folder with -o DIR"
-        raise BadInput(f"{', '.join(there)} would be overwritten", where=str(folder), hint=hint)
-    with explained("write the draft", folder, instead="another folder with -o DIR"):
-        folder.mkdir(parents=True, exist_ok=True)
-        written: list[Path] = []
-        try:
-            for name, content in files.items():
-                write_new(folder / name, content.encode())
-                written.append(folder / name)
-        except OSError:
-            for path in written:
-                path.unlink(missing_ok=True)
-            raise
-    return DraftedProblem(folder, tuple(files), drafted.fills)
-
-
-def _left_behind(kernel_file: Path, text: str, folder: Path) -> list[str]:
-    """The source's own folder, where headers lie beside it that a copy elsewhere would miss."""
-    own = kernel_file.parent
-    if folder.resolve() == own.resolve():
-        return []
-    try:
-        found = user_headers(text, kernel_file.name, HeaderFolders(own, own).find, ())
-    except BadInput:
-        found = ((kernel_file.name, ""),)  # what is wrong with them is told when the problem is read
-    return [os.path.relpath(own, folder)] if found else []

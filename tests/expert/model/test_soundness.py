@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.expert.model.kernels import lifted, refusal, row_problem, summary
-from tunesmith.csource.printing import print_statements
+from tunesmith.csource.printing import print_expr, print_statements
 from tunesmith.expert.model.kernel import Each, Let, Once
 
 _FLAT = "const int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -512,3 +512,23 @@ def test_a_thread_beside_the_elements_it_takes_is_counted_once() -> None:
         "if (i < rows * d) out[i] = x[i] + threadIdx.x;"
     )
     assert "both say which of the same threads" in refusal(row_problem(plane, grid=_ALL, block=("16", "16")))
+
+
+def test_a_pointer_keeps_the_index_that_it_was_made_from() -> None:
+    body = "int k = i;\nconst float *p = x + k;\nk = 0;\nif (i < rows * d) out[i] = *p + x[k];"
+    kernel = lifted(row_problem(_FLAT + body, grid=_ALL))
+    places = {print_expr(access.index) for access in kernel.accesses if access.array == "x"}
+    assert places == {"k_then", "k"}
+
+
+def test_pointers_and_indices_that_a_loop_moves_are_sums_over_its_index() -> None:
+    body = (
+        "const int row = blockIdx.x * blockDim.x + threadIdx.x;\nif (row >= rows) return;\n"
+        "const float *p = x + row * d;\nint at = row * d;\n"
+        "for (int i = 0; i < d; ++i, ++p) { out[at] = *p; at += 1; }"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows, 256)",)))
+    (each,) = (step for step in kernel.steps if isinstance(step, Each))
+    assert {(access.array, access.stride) for access in kernel.accesses} == {("x", 1), ("out", 1)}
+    assert kernel.team == "thread"
+    assert each.index == "i"

@@ -21,7 +21,13 @@ from tests.opencl_here import needs_opencl
 from tunesmith.problem.template import original
 
 LONG_RUN = 5000
-QUICK = ("a vote", "a narrow signed total", "a load near the end", "an index that is cut twice")
+QUICK = (
+    "a vote",
+    "a narrow signed total",
+    "a load near the end",
+    "an index that is cut twice",
+    "a pointer from an index that changes",
+)
 
 
 @pytest.fixture(scope="module")

@@ -378,7 +378,71 @@ _FOUND: Mapping[str, Trap] = {
     ),
 }
 
-TRAPS: Mapping[str, Trap] = {**_COOPERATION, **_TOTALS, **_MEMORY, **_FOUND}
+# -- pointers and indices that move
+_MOVED: Mapping[str, Trap] = {
+    "a pointer from an index that changes": _flat(
+        "int k = i;\nconst float *p = x + k;\nk = 0;\nout[i] = *p;"
+    ),
+    "a pointer from an index that a loop changes": _thread(
+        "int k = 0;\nfor (int i = 0; i < d; i++) {\n    const float *p = x + k;\n    k++;\n"
+        "    out[i] = *p + k;\n}"
+    ),
+    "a pointer from an index that a branch changes": _flat(
+        "int k = i;\nconst float *p = x + k;\nif (x[i] > 0.0f) k = 0;\nout[i] = *p + x[k];"
+    ),
+    "a pointer moved in a branch": _flat("const float *p = x;\nif (i > 3) p += i;\nout[i] = *p;"),
+    "a pointer moved and used in a branch": _flat(
+        "const float *p = x;\nif (i > 3) { p += i; out[i] = *p; } else { out[i] = p[0] * 2.0f; }"
+    ),
+    "a pointer set anew in a loop": _thread(
+        "const float *p = x;\nfor (int i = 0; i < d; i++) {\n    out[i] = *p;\n    p = x + (d - 1 - i);\n}"
+    ),
+    "a pointer that a loop moves": _thread(
+        "const float *p = x;\nfor (int i = 0; i < d; ++i, ++p) out[i] = *p * 2.0f;"
+    ),
+    "a pointer that a branch of a loop moves": _thread(
+        "const float *p = x;\nfor (int i = 0; i < d; i++) {\n    out[i] = *p;\n    if (x[i] > 0.0f) p++;\n}"
+    ),
+    "a pointer moved past a loop": _thread(
+        "const float *p = x;\nfor (int i = 0; i < d; i++) { out[i] = *p; p += 1; }\nout[0] += p[-1];"
+    ),
+    "a wide pointer that a loop moves": _thread(
+        "const float2 *p = (const float2 *)(x - (long long)row * d);\n"
+        "for (int i = 0; i < d / 2; i++) {\n"
+        "    out[2 * i] = p->x;\n    out[2 * i + 1] = p->y;\n    p += 1;\n}"
+    ),
+    "an index that moves with a loop": _thread(
+        "int k = d - 1;\nfor (int i = 0; i < d; ++i, k += -1) out[k] = x[i] + k;"
+    ),
+    "an index that moves in the middle of a turn": _thread(
+        "int k = 0;\nfor (int i = 0; i < d; i++) {\n    out[k] = x[i];\n    k += 1;\n    out[k - 1] += k;\n}"
+    ),
+    "an index that moves unless it goes on": _thread(
+        "int k = 0;\nfor (int i = 0; i < d; i++) {\n    if (x[i] > 0.0f) continue;\n"
+        "    out[k] = x[i];\n    k++;\n}"
+    ),
+    "an index that moves by what changes": _thread(
+        "int k = 0, by = 1;\nfor (int i = 0; i < d; i++) {\n"
+        "    out[i] = x[k % d];\n    k += by;\n    by++;\n}"
+    ),
+    "rows as long as there are any": Trap(
+        "int i = blockIdx.x * blockDim.x + threadIdx.x, r = 0, at = i;\n"
+        "if (i < d)\n    for (int k = 0; k < 4; k++)\n        if (r < rows) {\n"
+        "            out[at] = x[at] + r;\n            ++r;\n            at += d;\n        }",
+        ("ceildiv(d, 64)",),
+    ),
+    "rows as long as one is not empty": Trap(
+        "int i = blockIdx.x * blockDim.x + threadIdx.x, r = 0, at = i;\n"
+        "if (i < d)\n    for (int k = 0; k < rows; k++)\n        if (x[at] > 0.0f) {\n"
+        "            out[at] = x[at] + r;\n            ++r;\n            at += d;\n        }",
+        ("ceildiv(d, 64)",),
+    ),
+    "two bounds in the head of a loop": _thread(
+        "for (int i = 0, end = min(d, 40); i < end; ++i) out[i] = x[end - 1 - i];"
+    ),
+}
+
+TRAPS: Mapping[str, Trap] = {**_COOPERATION, **_TOTALS, **_MEMORY, **_FOUND, **_MOVED}
 
 # Wrong today, and why. Each is expected to fail, so that it is taken out once it holds.
 KNOWN_HOLES: Mapping[str, str] = {}

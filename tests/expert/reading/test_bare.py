@@ -48,6 +48,19 @@ def test_only_sizes_and_workloads_of_a_row_kernel_are_left_to_say() -> None:
     assert made.fills == 5  # two sizes, each in the contract and in a workload; the reference
 
 
+def test_a_size_that_the_host_passes_has_the_name_of_the_kernel() -> None:
+    problem = draft("""
+        __global__ void twice(float *out, const float *x, int rows, int cols) {
+            for (int i = threadIdx.x; i < cols; i += blockDim.x)
+                out[blockIdx.x * cols + i] = 2 * x[blockIdx.x * cols + i];
+        }
+        void run(float *o, float *x, int r, int c) { twice<<<r, 256>>>(o, x, r, c); }
+    """)
+    assert shapes(problem) == {"out": ["rows", "cols"], "x": ["rows", "cols"]}
+    assert problem["launch"]["grid"] == ["rows"]
+    assert list(problem["contract"]) == ["rows", "cols"]
+
+
 def test_wide_accesses_say_alignment_and_what_divides_a_size() -> None:
     problem = draft(
         """

@@ -67,6 +67,13 @@ class TestProblem:
         uncommented = tomllib.loads(made.replace("# values", "values"))
         assert arguments(uncommented)["x"]["values"] == "normal"
 
+    def test_how_to_promise_alignment_stands_beside_each_array_of_a_gpu_kernel(self) -> None:
+        made = draft(SAXPY)[1].files["problem.toml"]
+        assert made.count("\n# align = 16") == 2
+        promised = arguments(tomllib.loads(made.replace("# align", "align")))
+        assert {name for name, table in promised.items() if "align" in table} == {"x", "y"}
+        assert "align" not in draft(VECTOR_ADD, "opencl")[1].files["problem.toml"]
+
     def test_opencl(self) -> None:
         problem, made = draft(VECTOR_ADD, "opencl")
         assert set(made.files) == {"problem.toml", "reference.py"}
@@ -243,6 +250,13 @@ class TestChoice:
     def test_chosen(self, entry: str, found: str) -> None:
         problem, _ = draft(self.TWO, entry=entry)
         assert problem["kernel"]["entry"] == found
+
+    def test_the_others_are_asked_for(self) -> None:
+        text = VECTOR_ADD + VECTOR_ADD.replace("add", "other")
+        problem, made = draft(text, "opencl", entry="add")
+        assert "launch other kernels of the file too (other)?" in made.files["problem.toml"]
+        assert problem["launch"] == {"grid": ["ceildiv(n, 256)"], "block": ["256"]}
+        assert "too (" not in draft(VECTOR_ADD, "opencl")[1].files["problem.toml"]
 
     def test_unknown(self) -> None:
         with pytest.raises(BadInput, match="got 'three', it defines one, s::two"):

@@ -97,6 +97,7 @@ _WAIT = re.compile(r'asm volatile\("cp\.async\.wait_group (\d+);"\s*:::\s*"memor
 _ASSEMBLY = re.compile(r'asm volatile\(((?:"[^"]*"|[^";])*)\);')
 _OPERAND = re.compile(r'"=?[rl]"\((\w+)\)')
 _BARRIERS = (  # an instruction -> what it is here, of its operands in turn
+    ("griddepcontrol.", "(void)0"),  # launches are run one after the other
     ("mbarrier.init.", "emulated_make_arrival({0}, 1)"),
     ("fence.proxy.async.", "emulated_fence_copies()"),
     ("mbarrier.arrive.expect_tx.", "emulated_expect({0}, {1})"),

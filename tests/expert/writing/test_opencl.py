@@ -13,8 +13,10 @@ from tests.expert.writing.building import DEVICE, read
 from tests.expert.writing.models import CPU, Model, choice
 from tests.expert.writing.test_emulated import of_the_zoo
 from tests.opencl_here import needs_opencl
+from tests.running import FIXTURES
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.model.kernel import KernelModel, Schedule, TemplateDraft
+from tunesmith.expert.model.lift import lift
 from tunesmith.expert.passes import Context
 from tunesmith.expert.passes.rows import rows as by_rows
 from tunesmith.expert.writing import write
@@ -22,6 +24,7 @@ from tunesmith.lab.references import draw_inputs
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
+from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 
 FLAT = Schedule.of(lanes=choice("LANES", 1, 16), vector=CPU["vector"], items=CPU["items"], fast=CPU["fast"])
@@ -32,6 +35,16 @@ def _silu_rows() -> tuple[KernelModel, Problem]:
     rows = by_rows.apply(TemplateDraft(kernel), Context(problem, A_CPU))
     assert isinstance(rows, TemplateDraft)
     return rows.kernel, problem
+
+
+def _published(name: str) -> Model:
+    def model() -> tuple[KernelModel, Problem]:
+        problem = load_problem(FIXTURES / "published" / name).definition
+        kernel = lift(problem)
+        assert isinstance(kernel, KernelModel), kernel
+        return kernel, problem
+
+    return model
 
 
 CASES: list[tuple[Model, Schedule, dict[str, int], dict[str, int]]] = [
@@ -48,6 +61,13 @@ CASES: list[tuple[Model, Schedule, dict[str, int], dict[str, int]]] = [
     (models.cl_silu_and_mul, FLAT, {"tokens": 3, "d": 64}, {"VEC": 16, "ITEMS": 2, "FAST": 1}),
     (models.cl_silu_and_mul, FLAT, {"tokens": 3, "d": 71}, {"LANES": 16}),
     (of_the_zoo("cl_blur_tile"), CPU, {"rows": 5, "cols": 131}, {"VEC": 8, "ITEMS": 2, "TASKS": 1}),
+    (_published("cl_image_gain"), CPU, {"rows": 13, "cols": 71}, {"VEC": 4, "TASKS": 1}),
+    (
+        _published("cl_window_mean"),
+        FLAT,
+        {"images": 2, "planes": 3, "height": 5, "width": 7},
+        {"LANES": 16, "VEC": 4, "ITEMS": 2},
+    ),
     (_silu_rows, CPU, {"tokens": 3, "d": 71}, {"VEC": 16, "ITEMS": 2, "FAST": 1, "TASKS": 1}),
 ]
 

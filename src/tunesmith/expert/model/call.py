@@ -7,7 +7,7 @@ in the second: a launch begins when the one ahead of it has ended.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.model.kernel import KernelModel
@@ -58,15 +58,16 @@ def _signature(launch: Launch, problem: Problem) -> object:
     """What a reading of the launch may depend on; arrays count by their places, not by their names."""
     arguments = {argument.name: argument for argument in problem.arguments}
     passed = [arguments[name] for name in launch.args]
-    roots = [_memory(argument, arguments) for argument in passed]
+    roots = [memory_of(argument, problem) for argument in passed]
     how = (launch.grid, launch.block, launch.cluster, (launch.shared, launch.when))
     texts = tuple(tuple(_text(expr) for expr in exprs) for exprs in how)
     given = tuple(_given(argument, roots.index(root)) for argument, root in zip(passed, roots, strict=True))
     return launch.entry, texts, launch.cooperative, launch.pdl, given
 
 
-def _memory(argument: Argument, arguments: dict[str, Argument]) -> str:
+def memory_of(argument: Argument, problem: Problem) -> str:
     """The array whose memory it is."""
+    arguments = {one.name: one for one in problem.arguments}
     seen: list[str] = []
     while argument.alias is not None and argument.name not in seen:
         seen.append(argument.name)
@@ -92,16 +93,23 @@ def passed_twice(launch: Launch, problem: Problem) -> str | None:
     return next((name for name in arrays if arrays.count(name) > 1), None)
 
 
-def with_own_roles(problem: Problem, kernel: KernelModel) -> Problem:
-    """With every array that this launch leaves alone as its input, whatever other launches do to it."""
+def with_own_roles(problem: Problem, kernel: KernelModel, handed: Collection[str] = ()) -> Problem:
+    """With every array that this launch leaves alone as its input, whatever other launches do to it.
+
+    Not so what is `handed` to it by a launch that may still be under way when it starts.
+    """
     parameters = [parameter.name for parameter in kernel.function.parameters]
     stored = {access.array for access in kernel.accesses if access.kind != "load"}
     by_argument = dict(zip(problem.launches[0].args, parameters, strict=False))
     only_read = [name for name, parameter in by_argument.items() if parameter not in stored]
-    changed = [
-        replace(argument, role="input") if argument.is_array and argument.name in only_read else argument
-        for argument in problem.arguments
-    ]
+    changed: list[Argument] = []
+    for argument in problem.arguments:
+        if argument.is_array and argument.name in handed:
+            changed.append(replace(argument, role="inout"))
+        elif argument.is_array and argument.name in only_read:
+            changed.append(replace(argument, role="input"))
+        else:
+            changed.append(argument)
     return replace(problem, arguments=tuple(changed))
 
 

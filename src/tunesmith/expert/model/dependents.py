@@ -6,7 +6,7 @@ all, where the launch says that it overlaps (`pdl`); elsewhere there is nothing 
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
@@ -14,6 +14,18 @@ from tunesmith.csource.effects import Effects, effects_of
 
 WAIT = "cudaGridDependencySynchronize"
 START = "cudaTriggerProgrammaticLaunchCompletion"
+
+
+@dataclass(frozen=True)
+class LaunchOrder:
+    """How a kernel that is written keeps the order of a call whose launches may overlap."""
+
+    waits_if: str = ""  # a macro: with it the launch may start before the one ahead of it has ended
+    starts_if: str = ""  # a condition on macros: the launch behind it may start early
+    handed: frozenset[str] = frozenset()  # arrays it may not touch before launches ahead of it have ended
+
+
+IN_TURN = LaunchOrder()  # no launch starts before the one ahead of it has ended
 
 
 def without_waits(function: c.Function, overlaps: bool) -> tuple[c.Function, bool]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
@@ -20,6 +21,7 @@ from tunesmith.expert.model.affine import (
     affine,
     exact,
     from_terms,
+    head_of,
     number,
     same_value,
     simplified,
@@ -44,13 +46,31 @@ def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[Array
     found: dict[ArrayAccess, None] = {}
     for step in all_steps(steps):
         index = step.index if isinstance(step, Each) else ""
-        for stmt in step.body if isinstance(step, Each | Let | Once) else ():
+        body = step.body if isinstance(step, Each | Let | Once) else ()
+        computed = _computed(body, index)
+        for stmt in body:
             for touch in touches((stmt,), arrays):
-                found[_access(touch, index, arrays, stmt.line or step.line)] = None
+                found[_access(touch, index, computed, arrays, stmt.line or step.line)] = None
     return tuple(found)
 
 
-def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -> ArrayAccess:
+def _computed(body: Sequence[c.Stmt], index: str) -> set[str]:
+    """Variables of a loop's body that may differ from turn to turn; not the indices of loops in it."""
+    loops = [head for node in walk.nodes_in(body) if isinstance(node, c.For) and (head := head_of(node))]
+    heads = {head.index for head in loops}
+    found = set(walk.assigned_in(body)) - heads
+    declared = [n for n in walk.nodes_in(body) if isinstance(n, c.Declare) and n.name not in heads]
+    while True:
+        more = {d.name for d in declared if walk.names_in(d) & (found | {index})} - found
+        if not more:
+            return found
+        found |= more
+
+
+def _access(
+    touch: Touch, index: str, computed: set[str], arrays: Mapping[str, c.Type], line: int
+) -> ArrayAccess:
+    """`computed`: what each turn computes for itself, so that nobody knows how far apart neighbours are."""
     place = touch.place
     own = arrays[place.array]
     type_ = element_type(place, own)
@@ -59,7 +79,8 @@ def _access(touch: Touch, index: str, arrays: Mapping[str, c.Type], line: int) -
         kind = "atomic"
     elif touch.writes:
         kind = "update" if touch.reads else "store"
-    moved = moved_by(place, index, own) if index else None
+    used = walk.names_in(place.index) | (walk.names_in(place.offset) if place.offset is not None else set())
+    moved = moved_by(place, index, own) if index and not used & computed else None
     step, within = (None, ()) if moved is None else (moved.step, moved.within)
     return ArrayAccess(place.array, kind, type_, place.index, step, index, within, place.offset, line)
 

@@ -92,14 +92,28 @@ class FlatReader:
                     continue
                 values[name] = self._normal.ids[name].short if name in self._normal.ids else definitions[name]
                 body = self._guarded_again(name, body, peeled)
+            values = values or self._made_of_others(indices, peeled)
             if not values:
                 break
+            indices = {name: index for name, index in indices.items() if name not in values}
             body = substitute(body, values)
             used = sorted(walk.names_in(body) & (set(self._normal.ids) | THREAD | BLOCK) - set(indices))
         indices, body = self._reconciled(indices, body, peeled)
         return self._flat(indices, body, peeled)
 
     # -- indices ------------------------------------------------------------------------------------
+
+    def _made_of_others(self, indices: Mapping[str, CountedIndex], peeled: Peeled) -> dict[str, c.Expr]:
+        """Of two that tell the same threads apart the one that is made of others, written out."""
+        for (name, one), (other, two) in combinations(indices.items(), 2):
+            if not self._told(one) & self._told(two) or says(one, two) or says(two, one):
+                continue
+            made = {own: self._normal.ids[own].short for own in (name, other) if own in self._normal.ids}
+            for own, short in made.items():
+                of_others = bool(walk.names_in(short) & set(self._normal.ids))
+                if of_others and own not in peeled.bounds and own not in peeled.loops:
+                    return {own: short}
+        return {}
 
     def _index(self, expr: c.Expr) -> CountedIndex | None:
         """What the variable counts, the same in every scenario."""

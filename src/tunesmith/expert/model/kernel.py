@@ -26,6 +26,7 @@ from typing import Literal
 from tunesmith.csource.nodes import Declare, Expr, Function, Name, Source, Stmt, Type, Unreadable
 from tunesmith.csource.substitution import rename, substitute
 from tunesmith.csource.walk import declared_in, names_in
+from tunesmith.expert.model.dependents import IN_TURN, LaunchOrder
 from tunesmith.expert.model.facts import Fact
 
 
@@ -77,9 +78,7 @@ class Total:
 
     The loop's body combines it as the source does (`sum += x * x`, `m = fmaxf(m, x)`), thread by thread.
     `start` is what every thread begins with: an identity of the operator, or for maxima and minima any value
-    that is the same for the whole team. `combine` is the function that joins two of them, e.g. "fmaxf"; ""
-    where the operator itself does.
-    """
+    that is the same for the whole team. `combine` is the function that joins two; "": the operator does."""
 
     name: str
     type: Type
@@ -280,6 +279,7 @@ class TemplateDraft:
     in_pairs: tuple[tuple[str, str], ...] = ()  # helper -> the same for two values, {a} and {b}, as one
     build_flags: tuple[str, ...] = ()  # of the template's [build]; "{NAME}" inserts a parameter
     number: str = ""  # of the kernel in a call that has several: its parameters end with it
+    order: LaunchOrder = IN_TURN
 
     def noted(self, notes: Mapping[str, str]) -> TemplateDraft:
         """With words for choices that have none yet, by parameter."""

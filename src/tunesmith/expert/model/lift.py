@@ -317,7 +317,7 @@ class _Lifting:
     def _normal(self) -> tuple[Normal, LaunchTerms]:
         function = self._function
         names = tuple(p.name for p in function.parameters)
-        body = with_versions(with_guarded_turns(tidy(function.body, self._source, names)))
+        body = with_versions(with_guarded_turns(tidy(function.body, self._source, function.parameters)))
         in_shared = frozenset(
             p.name for p in function.parameters if p.type.is_pointer and p.type.space == "local"
         )

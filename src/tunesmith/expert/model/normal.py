@@ -29,6 +29,7 @@ from tunesmith.expert.model.accesses import folded, place_of, pointed_at
 from tunesmith.expert.model.affine import BUILTINS, as_integer, from_terms, number, terms
 from tunesmith.expert.model.kernel import OutOfReach
 
+_MOVED = "moved "  # stands before the name of a pointer of which it is not known where it points
 _LARGEST = 600  # nodes of one expression, written out
 _INTEGER_CALLS = frozenset(
     {"min", "max", "abs", "__umulhi", "__mulhi", "umin", "umax"}
@@ -103,8 +104,6 @@ class _Normaliser:
         }
         self._changing = walk.assigned_in(body) - _loop_names(body) - fixed
         self._ids: dict[str, Id] = {}
-        self._loops = 0  # around the statement
-        self._lost: set[str] = set()  # pointers that moved in a branch
         self._taken = set(self._types)
         for node in walk.nodes_in(body):
             if isinstance(node, c.Declare):
@@ -118,51 +117,73 @@ class _Normaliser:
     def run(self, body: tuple[c.Stmt, ...]) -> Normal:
         return Normal(self.block(body, {}, 0), self._types, self._arrays, self._shared, self._ids)
 
-    def block(self, stmts: Sequence[c.Stmt], env: dict[str, c.Expr], depth: int) -> tuple[c.Stmt, ...]:
+    def block(
+        self, stmts: Sequence[c.Stmt], env: dict[str, c.Expr], depth: int, after: Sequence[c.Stmt] = ()
+    ) -> tuple[c.Stmt, ...]:
+        """`after`: what follows behind the block, where its pointers are still known."""
         if depth > 100:
             raise OutOfReach("its statements are nested more than 100 deep")
         done: list[c.Stmt] = []
-        for stmt in stmts:
-            done += self.statement(stmt, env, depth)
+        for at, stmt in enumerate(stmts):
+            done += self.statement(stmt, env, depth, (*stmts[at + 1 :], *after))
         return tuple(done)
 
-    def statement(self, stmt: c.Stmt, env: dict[str, c.Expr], depth: int) -> list[c.Stmt]:
+    def statement(
+        self, stmt: c.Stmt, env: dict[str, c.Expr], depth: int, rest: Sequence[c.Stmt]
+    ) -> list[c.Stmt]:
+        """`rest`: what may follow where the statement's pointers are known."""
         match stmt:
             case c.Declare(storage="shared" | "dynamic shared"):
                 return []
             case c.Declare():
-                return self.declare(stmt, env)
-            case c.Evaluate(expr=c.Assign(op=op, target=c.Name(name=name), value=value)) if (
-                name in self._types and self._types[name].is_pointer
-            ):
-                if self._loops or op not in ("=", "+=", "-="):
-                    raise OutOfReach.at(stmt.line, f"the pointer '{name}' moves")
-                moved = self.written_out(value, env, stmt.line)
-                before = env.get(name, c.Name(name))
-                env[name] = moved if op == "=" else c.Binary(op[0], before, moved)
-                return []
+                return self.declare(stmt, env, rest)
+            case c.Evaluate(
+                expr=c.Assign(op="=" | "+=" | "-=" as op, target=c.Name(name=name), value=value)
+            ) if name in self._types and self._types[name].is_pointer:
+                moved = value if op == "=" else c.Binary(op[0], c.Name(name), value)
+                pointer, saved = self._kept(self.written_out(moved, env, stmt.line), name, rest, stmt.line)
+                env[name] = pointer
+                return saved
             case c.Evaluate():
                 return [replace(stmt, expr=self.written_out(stmt.expr, env, stmt.line))]
             case c.If() | c.For() | c.While():
-                self._loops += not isinstance(stmt, c.If)
-                done = walk.map_parts(
+                lost: dict[str, c.Expr] = {name: c.Name(_MOVED + name) for name in self._moved_in(stmt)}
+                inside = env if isinstance(stmt, c.If) else env | lost  # a turn begins where another ended
+                changed = walk.map_parts(
                     stmt,
-                    lambda expr: self.written_out(expr, env, stmt.line),
-                    lambda body: self.block(body, dict(env), depth + 1),
+                    lambda expr: self.written_out(expr, inside, stmt.line),
+                    lambda body: self.block(body, dict(inside), depth + 1),
                 )
-                self._loops -= not isinstance(stmt, c.If)
-                # Behind a branch nobody knows where a pointer is that moves inside of it.
-                self._lost |= {name for name in walk.assigned_in(stmt) if name in self._pointers_of(env)}
-                return [done]
+                env.update(lost)
+                return [changed]
             case c.Scope(body=body):
-                return list(self.block(body, env, depth))
+                return list(self.block(body, env, depth, rest))
             case c.Return(value=None) | c.Jump():
                 return [stmt]
             case c.Return():
                 raise OutOfReach.at(stmt.line, "a kernel returns a value")
         return list(substitute((stmt,), env))
 
-    def declare(self, stmt: c.Declare, env: dict[str, c.Expr]) -> list[c.Stmt]:
+    def _moved_in(self, stmt: c.Stmt) -> set[str]:
+        """Pointers of before the statement that are set inside it."""
+        moved = {n for n in walk.assigned_in(stmt) if n in self._types and self._types[n].is_pointer}
+        return moved - set(walk.declared_in(stmt))
+
+    def _kept(
+        self, pointer: c.Expr, name: str, rest: Sequence[c.Stmt], line: int
+    ) -> tuple[c.Expr, list[c.Stmt]]:
+        """The pointer with what it is computed from as it is now, where that changes while it is in use."""
+        pointer, saved = self.without_loads(pointer, line)
+        now: dict[str, c.Expr] = {}
+        for own in sorted(walk.names_in(pointer) & self._changing - {*self._pointers}):
+            if _outlives(name, own, rest):
+                fresh = walk.fresh_name(f"{own}_then", self._taken)
+                self._types[fresh] = replace(self._types[own], const=False)
+                saved.append(c.Declare(replace(self._types[own], const=True), fresh, c.Name(own), line=line))
+                now[own] = c.Name(fresh)
+        return substitute(pointer, now) if now else pointer, saved
+
+    def declare(self, stmt: c.Declare, env: dict[str, c.Expr], rest: Sequence[c.Stmt]) -> list[c.Stmt]:
         if stmt.init is None or stmt.is_array:
             dims = tuple(self.written_out(dim, env, stmt.line) for dim in stmt.dims)
             init = None if stmt.init is None else self.written_out(stmt.init, env, stmt.line)
@@ -170,10 +191,9 @@ class _Normaliser:
         init = self.written_out(stmt.init, env, stmt.line)
         once = stmt.type.const or stmt.name not in self._changing
         if stmt.type.is_pointer:
-            pointer, hoisted = self.without_loads(init, stmt)
-            if self._is_followed(pointer):
-                env[stmt.name] = pointer
-                return hoisted
+            if self._is_followed(init):
+                env[stmt.name], saved = self._kept(init, stmt.name, rest, stmt.line)
+                return saved
             if self._is_local_address(init):
                 return [replace(stmt, init=init)]
             raise OutOfReach.at(
@@ -208,7 +228,7 @@ class _Normaliser:
             return True
         return isinstance(init, c.Name) and init.name in self._types and init.name not in self._pointers
 
-    def without_loads(self, pointer: c.Expr, stmt: c.Declare) -> tuple[c.Expr, list[c.Stmt]]:
+    def without_loads(self, pointer: c.Expr, line: int) -> tuple[c.Expr, list[c.Stmt]]:
         """Loads in the arithmetic of a pointer get a variable of their own."""
         hoisted: list[c.Stmt] = []
         if not self._is_followed(pointer):
@@ -222,9 +242,7 @@ class _Normaliser:
                 return node
             name = walk.fresh_name(f"{array}_at", self._taken)
             self._types[name] = c.Type(self._arrays[array].base)
-            hoisted.append(
-                c.Declare(c.Type(self._arrays[array].base, const=True), name, node, line=stmt.line)
-            )
+            hoisted.append(c.Declare(c.Type(self._arrays[array].base, const=True), name, node, line=line))
             return c.Name(name)
 
         # Only what is added: `&a[i]` is itself an address.
@@ -255,20 +273,31 @@ class _Normaliser:
                 return function in _INTEGER_CALLS
         return isinstance(node, c.SizeOf | c.Ternary)
 
-    def _pointers_of(self, env: Mapping[str, c.Expr]) -> frozenset[str]:
-        names = {*env, *self._pointers}
-        return frozenset(n for n in names if n in self._types and self._types[n].is_pointer)
-
     def written_out(self, expr: c.Expr, env: Mapping[str, c.Expr], line: int) -> c.Expr:
-        for name in walk.names_in(expr) & self._lost:
-            raise OutOfReach.at(line, f"the pointer '{name}' moves")
         for name in walk.assigned_in(expr) & {*env, *self._pointers}:
             if name in self._types and self._types[name].is_pointer and not _only_addressed(expr, name):
                 raise OutOfReach.at(line, f"the pointer '{name}' moves")
         result = folded(substitute(expr, env), self._pointers) if env else folded(expr, self._pointers)
+        if lost := [name for name in walk.names_in(result) if name.startswith(_MOVED)]:
+            raise OutOfReach.at(line, f"the pointer '{lost[0].removeprefix(_MOVED)}' moves")
         if sum(1 for _ in walk.nodes_in(result)) > _LARGEST:
             raise OutOfReach.at(line, "an expression grows too large with its names written out")
         return result
+
+
+def _outlives(pointer: str, own: str, rest: Sequence[c.Stmt]) -> bool:
+    """Whether the pointer is used once `own` is set again, as far as the order of the text tells."""
+    is_set = False
+    for stmt in rest:
+        uses = pointer in walk.names_in(stmt)
+        if uses and is_set:
+            return True
+        if own in walk.assigned_in(stmt):
+            branches = (stmt.then, stmt.otherwise) if isinstance(stmt, c.If) else None
+            if uses and (branches is None or any(_outlives(pointer, own, branch) for branch in branches)):
+                return True
+            is_set = True
+    return False
 
 
 def _only_addressed(expr: c.Expr, name: str) -> bool:

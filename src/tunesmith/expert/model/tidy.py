@@ -18,7 +18,9 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute, with_unique_names
 from tunesmith.csource.types import is_integer
+from tunesmith.expert.model.induction import plain_head, with_sums_over_loops
 from tunesmith.expert.model.kernel import OutOfReach
+from tunesmith.expert.model.moving_pointers import with_numbers_for_pointers
 from tunesmith.expert.model.totals import is_set_first
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
@@ -229,9 +231,22 @@ def _row(node: c.Expr) -> c.Expr:
     return node
 
 
-def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Iterable[str]) -> tuple[c.Stmt, ...]:
-    shaped = _with_loops(_joined(with_unique_names(walk.map_nodes(body, _row), set(parameters))))
-    return without_structures(shaped, structures(source))
+def _product(node: c.Expr) -> c.Expr:
+    """OpenCL leaves open what mad24 and mul24 give beyond 24 bits: the plain product is as good as any."""
+    match node:
+        case c.Call(function="mul24", args=(left, right)):
+            return c.Binary("*", left, right)
+        case c.Call(function="mad24", args=(left, right, more)):
+            return c.Binary("+", c.Binary("*", left, right), more)
+    return node
+
+
+def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Sequence[c.Parameter]) -> tuple[c.Stmt, ...]:
+    if source.language == "opencl":
+        body = walk.map_nodes(body, _product)
+    unique = with_unique_names(walk.map_nodes(body, _row), {p.name for p in parameters})
+    shaped = with_numbers_for_pointers(_with_loops(_joined(unique)), parameters, source.language)
+    return without_structures(with_sums_over_loops(shaped), structures(source))
 
 
 def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
@@ -266,6 +281,9 @@ def _with_loops(stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
         later = stmts[at + 1 :]
         if isinstance(stmt, c.While) and not stmt.after:
             stmt = _as_for(stmt)
+        if isinstance(stmt, c.For):
+            hoisted, stmt = plain_head(stmt)
+            done += hoisted
         if isinstance(stmt, c.For) and (not stmt.init or isinstance(stmt.init[0], c.Evaluate)):
             stmt = _with_own_index(stmt, done, later)
         done.append(stmt)

@@ -22,6 +22,7 @@ from tunesmith.expert.passes.keep import keep
 from tunesmith.expert.passes.knobs import knobs
 from tunesmith.expert.passes.lanes import lanes
 from tunesmith.expert.passes.local_draft import LocalDraft
+from tunesmith.expert.passes.overlap import overlap
 from tunesmith.expert.passes.persistent import persistent
 from tunesmith.expert.passes.port import TURNS, Context, Move
 from tunesmith.expert.passes.reciprocal import reciprocal
@@ -58,7 +59,7 @@ __all__ = [
 # In the order in which they are applied: later ones state conditions on what earlier ones chose.
 MOVES: tuple[Move[TemplateDraft], ...] = (
     *(fills, redundant, rows, beside, lanes, tasks, vector, items, split, keep, tile),
-    *(convert, reciprocal, fast, divide, hints, persistent, blocking, ring, bake),
+    *(convert, reciprocal, fast, divide, hints, persistent, blocking, ring, overlap, bake),
     *(unroll, bounds, registers, flags),
 )
 LOCAL_MOVES: tuple[Move[LocalDraft], ...] = (

@@ -15,7 +15,7 @@ def _places(draft: LocalDraft, _context: Context) -> str:
 
 @move(
     "restrict",
-    needs="arrays that `alias` others; several launches",
+    needs="arrays that `alias` others; a kernel that is launched several times",
     turn="seldom",
     remedies=(Remedy.ITEMS_IN_FLIGHT, Remedy.HOIST_INVARIANTS),
     places=_places,

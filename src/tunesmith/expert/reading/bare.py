@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, zip_longest
 
 from tunesmith.csource.binding import bind
 from tunesmith.csource.fold import int_value
@@ -46,10 +46,10 @@ _ADDED = "size "
 _MOST_TRIED = 10
 _AXES = "xyz"
 _THREADS_WORD = re.compile(r"block|thread|tpb|tile|wg", re.IGNORECASE)
-_TIMES = re.compile(r"\bblockIdx\s*\.\s*([xyz])\s*\*\s*(\w+)")
+_TIMES = re.compile(r"\b(?:hipB|b)lockIdx\s*[._]\s*([xyz])\s*\*\s*(\w+)")
 _SHARED = re.compile(r"(?:__shared__|__local|\blocal)\s+[\w\s]+?\w+((?:\s*\[[^\]]*\])+)")
 _OPENCL_INDEX = re.compile(r"\bget_(local|group|global)_id\s*\(\s*([012])\s*\)")
-_CUDA_INDEX = re.compile(r"\b(thread|block)Idx\s*\.\s*([xyz])\b")
+_CUDA_INDEX = re.compile(r"\b(?:hip)?([Tt]hread|[Bb]lock)Idx\s*[._]\s*([xyz])\b")
 _USUAL: Mapping[int, tuple[tuple[int, ...], ...]] = {
     1: ((256,), (128,), (64,), (32,), (512,), (1024,)),
     2: ((32, 8), (16, 16), (32, 4), (32, 32), (8, 8)),
@@ -72,12 +72,15 @@ class BareKernel:
     source: SourceModel
     launch: DraftLaunch  # of a launch in the file, or with FILL
     bound: tuple[tuple[str, str], ...] = ()  # template parameters with their arguments
+    defines: tuple[tuple[str, str], ...] = ()  # macros given to the compiler
+    headers: tuple[tuple[str, str], ...] = ()  # the user's own, as included -> text
 
     @property
     def host_grid(self) -> tuple[str, ...]:
-        """As the file's first launch writes it."""
+        """As the file's first launch writes it; by the kernel's own name where the host passes the same."""
         sites = launches_of(self.kernel, self.source)
-        return sites[0].grid if sites else ()
+        own = [text if text in _integers(self.arguments) else "" for text in self.launch.grid]
+        return tuple(said or text for text, said in zip_longest(sites[0].grid, own)) if sites else ()
 
 
 @dataclass(frozen=True)
@@ -111,14 +114,9 @@ class BareFailure:
 
 def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
     """A text says why no problem could even be made up."""
-    unknown = [a for a in bare.arguments if a.element is None or (a.vector > 1 and not a.parameter.pointer)]
-    if unknown:
-        return f"the type of {unknown[0].parameter.name}, {unknown[0].parameter.type}, is not known"
-    if FILL in bare.entry:
-        return f"its template arguments are not known: say them, as in --entry '{bare.entry}'"
+    if missing := not_said(bare):
+        return missing[0]
     integers = _integers(bare.arguments)
-    if wrong := [name for name in integers if not is_name(name)]:
-        return f"'{wrong[0]}' cannot be the name of a size"
     failure: BareFailure | None = None
     for block, own in islice(_blocks(bare), _MOST_TRIED):
         problem = _made_up(bare, block, integers)
@@ -133,6 +131,24 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
         failure = failure or BareFailure(problem, kernel)
     assert failure is not None
     return failure
+
+
+def not_said(bare: BareKernel) -> list[str]:
+    """What the text leaves open, without which it cannot be read."""
+    found = []
+    if FILL in bare.entry:
+        sites = [site for site in launches_of(bare.kernel, bare.source) if site.template_args]
+        said = f"{bare.kernel.qualified_name}<{sites[0].template_args}>" if sites else bare.entry
+        told = f"; line {sites[0].line} launches it so" if sites else ""
+        found.append(f"its template arguments are not known: say them, as in --entry '{said}'{told}")
+    for argument in bare.arguments:
+        parameter = argument.parameter
+        if argument.element is None and parameter.base in bare.kernel.template_params and FILL in bare.entry:
+            continue  # that is what the entry leaves open
+        if argument.element is None or (argument.vector > 1 and not parameter.pointer):
+            found.append(f"the type of {parameter.name}, {parameter.type}, is not known")
+    wrong = [name for name in _integers(bare.arguments) if not is_name(name)]
+    return found + [f"'{name}' cannot be the name of a size" for name in wrong]
 
 
 def _lifted(problem: Problem) -> KernelModel | NotReadable:
@@ -155,7 +171,7 @@ def _blocks(bare: BareKernel) -> Iterator[tuple[tuple[str, ...], bool]]:
     found: dict[tuple[str, ...], bool] = {}
     if FILL not in bare.launch.block:
         found[bare.launch.block] = True
-    axes = _used_axes(bare, "thread")
+    axes = _used_axes(bare, "thread") or "x"
     for candidate in _own_blocks(bare, axes):
         found.setdefault(candidate, True)
     for usual in _USUAL[len(axes)]:
@@ -198,18 +214,19 @@ def _along(axes: str, numbers: Sequence[int]) -> tuple[str, ...]:
 
 
 def _used_axes(bare: BareKernel, kind: str) -> str:
-    """Axes of `thread` or `block` numbers that the kernel asks for; those of x where it does for none."""
+    """Axes of `thread` or `block` numbers that the kernel asks for; x where it seems to ask for neither."""
     text = _inlined_text(bare)
-    used = {axis for word, axis in _CUDA_INDEX.findall(text) if word == kind}
+    used = {axis for word, axis in _CUDA_INDEX.findall(text) if word.lower() == kind}
     group = "group" if kind == "block" else "local"
     used |= {_AXES[int(at)] for word, at in _OPENCL_INDEX.findall(text) if word in ("global", group)}
-    return "".join(axis for axis in _AXES if axis in used) or "x"
+    seen = _CUDA_INDEX.search(text) or _OPENCL_INDEX.search(text)
+    return "".join(axis for axis in _AXES if axis in used) or ("" if seen else "x")
 
 
 def _inlined_text(bare: BareKernel) -> str:
     """The names that the kernel and its helpers use, or the whole file where they are not found."""
     try:
-        source = read_source_tree(bare.text, bare.language, ())
+        source = read_source_tree(bare.text, bare.language, bare.defines, bare.headers)
         bound = bind(source, bare.entry)
         if isinstance(bound, str) or len(bare.source.kernels) == 1:
             return bare.text
@@ -224,7 +241,7 @@ def _made_up(bare: BareKernel, block: tuple[str, ...], integers: Sequence[str]) 
     taken = set(integers)
     blocks = [
         _fresh(f"blocks_{axis}", taken) if axis in axes else "1"
-        for axis in _AXES[: _AXES.index(axes[-1]) + 1]
+        for axis in _AXES[: _AXES.index(axes[-1]) + 1 if axes else 1]
     ]
     rules = [SizeRule(name, 1, LARGEST) for name in integers]
     rules += [SizeRule(name, _BLOCKS, _BLOCKS) for name in blocks if name != "1"]
@@ -248,7 +265,7 @@ def _problem(
     sizes = tuple((rule.name, min(rule.max, LARGEST if rule.min < LARGEST else rule.max)) for rule in rules)
     return Problem(
         bare.entry.split("<")[0].split("::")[-1],
-        Kernel(bare.file, bare.text, bare.entry, bare.language),
+        Kernel(bare.file, bare.text, bare.entry, bare.language, defines=bare.defines, headers=bare.headers),
         tuple(_argument(argument, shapes.get(argument.name)) for argument in bare.arguments),
         (launch,),
         Contract(tuple(rules)),
@@ -258,16 +275,15 @@ def _problem(
 
 
 def _argument(argument: DraftArgument, shape: ArrayShape | None) -> Argument:
-    star = "*" if argument.parameter.pointer else ""
-    type_ = f"{argument.element}{star}"
-    if not star:
+    assert argument.element is not None
+    if not argument.parameter.pointer:
         value = parse(argument.name) if argument.is_integer else 1.0
-        return Argument(argument.name, type_, "scalar", value=value)
+        return Argument(argument.name, argument.element, "scalar", value=value)
     extents = ("1",) if shape is None else tuple(str(LARGEST) if e == FILL else e for e in shape.extents)
     role = "inout" if argument.role in (FILL, "inout") else argument.role
     assert role in ("input", "output", "inout", "local")
     align = shape.align if shape is not None and role != "local" else None
-    return Argument(argument.name, type_, role, tuple(map(parse, extents)), align=align)
+    return Argument(argument.name, argument.element, role, tuple(map(parse, extents)), align=align)
 
 
 def _fresh(name: str, taken: set[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,8 @@ from tunesmith.problem.problem import TYPES
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.toml_table import texts
 
+Pairs = tuple[tuple[str, str], ...]
+
 
 @dataclass(frozen=True)
 class Draft:
@@ -29,16 +32,29 @@ class Draft:
 
 
 def draft_problem(
-    text: str, file_name: str, language: Language, entry: str | None = None, include: Sequence[str] = ()
+    text: str,
+    file_name: str,
+    language: Language,
+    entry: str | None = None,
+    include: Sequence[str] = (),
+    defines: Pairs = (),
+    headers: Pairs = (),
 ) -> Draft:
     """`entry` chooses a kernel: "name", "space::name", or "name<__half>" to settle its template too;
-    `include` are folders with headers of the user's own."""
-    bare = bare_kernel(text, file_name, language, entry)
-    found: BareReading | BareFailure | str
+    `include` are folders with headers of the user's own, `headers` these, as included -> text."""
+    bare = bare_kernel(text, file_name, language, entry, defines, headers)
+    return draft_of(bare, read_safely(bare), include)
+
+
+def read_safely(bare: BareKernel) -> BareReading | BareFailure | str:
+    """What a text does to the expert keeps nobody from the rest."""
     try:
-        found = read_bare(bare)
-    except Exception as error:  # whatever a text does to the expert, the rest can be drafted
-        found = f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
+        return read_bare(bare)
+    except Exception as error:
+        return f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
+
+
+def draft_of(bare: BareKernel, found: BareReading | BareFailure | str, include: Sequence[str] = ()) -> Draft:
     reading = found if isinstance(found, BareReading) else None
     arguments = with_reading(bare.arguments, reading)
     shapes = {} if reading is None else reading.shapes
@@ -46,7 +62,7 @@ def draft_problem(
         (*_head(bare.kernel), *_unread(found)),
         _kernel_table(bare, include),
         *(
-            _argument_table(argument, arguments, language, shapes.get(argument.name))
+            _argument_table(argument, arguments, bare.language, shapes.get(argument.name))
             for argument in arguments
         ),
         _launch_table(bare, reading),
@@ -60,17 +76,48 @@ def draft_problem(
     return Draft({"problem.toml": problem, "reference.py": reference}, fills)
 
 
-def bare_kernel(text: str, file_name: str, language: Language, entry: str | None) -> BareKernel:
+def bare_kernel(
+    text: str,
+    file_name: str,
+    language: Language,
+    entry: str | None,
+    defines: Pairs = (),
+    headers: Pairs = (),
+) -> BareKernel:
     """The kernel that is meant, as far as its text goes."""
-    model = read_source(text, language, where=file_name)
-    kernel = _choose(model.kernels, entry, file_name)
-    chosen = _template_arguments(entry) or _launched_arguments(kernel, model)
-    bound = tuple(zip(kernel.template_params, chosen, strict=False))
-    arguments = draft_arguments(kernel, language, dict(bound))
-    inside = f"<{', '.join(chosen or (FILL,))}>" if chosen or kernel.template_params else ""
-    launch = draft_launch(kernel, arguments, model, language)
-    name = kernel.qualified_name + inside
-    return BareKernel(text, file_name, language, name, kernel, arguments, model, launch, bound)
+    found = bare_kernels(text, file_name, language, entry, defines, headers)
+    if len(found) > 1:
+        names = [bare.kernel.qualified_name for bare in found]
+        raise BadInput(
+            f"a draft is of one kernel; this file defines {len(found)}: {', '.join(names)}",
+            hint=f"choose one, for example: --entry {names[0]}; where a call has several of them, add a "
+            "[[launch]] for each to the draft",
+            where=file_name,
+        )
+    return found[0]
+
+
+def bare_kernels(
+    text: str,
+    file_name: str,
+    language: Language,
+    entry: str | None,
+    defines: Pairs = (),
+    headers: Pairs = (),
+) -> tuple[BareKernel, ...]:
+    """All kernels of a file, or the one that `entry` names."""
+    model = read_source(text, language, where=file_name, defines=defines)
+    found = []
+    for kernel in model.kernels if entry is None else (_named(model.kernels, entry, file_name),):
+        chosen = _template_arguments(entry) or _launched_arguments(kernel, model)
+        bound = tuple(zip(kernel.template_params, chosen, strict=False))
+        arguments = draft_arguments(kernel, language, dict(bound))
+        inside = f"<{', '.join(chosen or (FILL,))}>" if chosen or kernel.template_params else ""
+        launch = draft_launch(kernel, arguments, model, language)
+        name = kernel.qualified_name + inside
+        said = (name, kernel, arguments, model, launch, bound, defines, headers)
+        found.append(BareKernel(text, file_name, language, *said))
+    return tuple(found)
 
 
 def _launched_arguments(kernel: KernelSignature, model: SourceModel) -> tuple[str, ...]:
@@ -104,23 +151,16 @@ def with_reading(
     return tuple(found)
 
 
-def _choose(kernels: Sequence[KernelSignature], entry: str | None, file_name: str) -> KernelSignature:
-    listed = ", ".join(kernel.qualified_name for kernel in kernels)
-    if entry is None:
-        if len(kernels) == 1:
-            return kernels[0]
-        raise BadInput(
-            f"a problem is about one kernel; this file defines {len(kernels)}: {listed}",
-            hint=f"choose one, for example: --entry {kernels[0].qualified_name}",
-            where=file_name,
-        )
+def _named(kernels: Sequence[KernelSignature], entry: str, file_name: str) -> KernelSignature:
     wanted = entry.split("<")[0].strip().removeprefix("::")
     found = [kernel for kernel in kernels if kernel.qualified_name == wanted]
     found += [kernel for kernel in kernels if kernel.name == wanted and kernel not in found]
     if not found:
+        names = [kernel.qualified_name for kernel in kernels]
+        close = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
         raise BadInput(
-            f"--entry must name a kernel of this file; got {entry!r}, it defines {listed}",
-            hint=f"for example: --entry {kernels[0].qualified_name}",
+            f"--entry must name a kernel of this file; got {entry!r}, it defines {', '.join(names)}",
+            hint=f"did you mean: --entry {close[0]}" if close else f"for example: --entry {names[0]}",
             where=file_name,
         )
     return found[0]
@@ -166,6 +206,9 @@ def _kernel_table(bare: BareKernel, include: Sequence[str]) -> Iterator[str]:
     yield f"language = {toml_string(language)}"
     example = "-cl-fast-relaxed-math" if language == "opencl" else "-use_fast_math"
     yield "flags = []" + _comment(f'how production builds it, e.g. ["{example}"]')
+    if bare.defines:
+        pairs = ", ".join(f"{name} = {toml_string(value)}" for name, value in bare.defines)
+        yield f"defines = {{ {pairs} }}"
     if include:
         yield f"include = [{', '.join(map(toml_string, include))}]" + _comment("where its own headers lie")
 
@@ -209,6 +252,8 @@ def _argument_table(
         yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
     elif shape is not None and shape.align is not None and argument.role != "local":
         yield f"align = {shape.align}" + _comment("bytes of its widest access")
+    elif argument.role != "local" and language != "opencl":
+        yield "# align = 16" + _comment("if so: what is not promised is not loaded in vectors")
     main = _main_output(arguments)
     if argument.may_be_output and main in TOLERANCES and argument.element != main:
         yield from _tolerances(argument.element)
@@ -267,6 +312,11 @@ def _launch_table(bare: BareKernel, reading: BareReading | None) -> Iterator[str
             )
         if FILL in grid and FILL not in block:
             grid = reading.grid
+    others = [kernel.name for kernel in bare.source.kernels if kernel is not bare.kernel]
+    if others:
+        named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
+        yield f"# Does a call launch other kernels of the file too ({named})? Then write [[launch]] for each,"
+        yield "# in their order, with entry and args: all are tuned together."
     yield "[launch]" + _comment(about)
     yield f"grid = {_list(grid)}" + _comment(launch.about_grid if FILL in grid else "")
     yield f"block = {_list(block)}" + _comment(launch.about_block if FILL in block else "")

@@ -42,17 +42,19 @@ class Blanked:
         return _single_meanings(self.macros)
 
 
-def blank_source(text: str, language: Language) -> Blanked:
+def blank_source(text: str, language: Language, defines: Iterable[tuple[str, str]] = ()) -> Blanked:
+    """`defines`: macros given to the compiler, instead of which the text's own are not meant."""
     plain = blank(text, ("comment", "string", "directive"))
     conditions = _Conditions()
-    macros: list[MacroText] = []
+    macros = [MacroText(name, None, value) for name, value in defines]
+    given = {macro.name for macro in macros}
     pieces: list[str] = []
     done = 0
     for directive in directives(text):
         was_off = conditions.off
         if directive.word != "define":
             conditions.read(directive.word, directive.rest, directive.start)
-        elif not was_off and (define := _DEFINE.match(directive.rest)):
+        elif not was_off and (define := _DEFINE.match(directive.rest)) and define[1] not in given:
             # "#define F (x)" is object-like: only a parenthesis that touches the name opens parameters.
             parameters = None if define[2] is None else tuple(p.strip() for p in define[2].split(","))
             macros.append(MacroText(define[1], parameters, define[3].strip()))

@@ -90,11 +90,14 @@ def _is_deeper(root: Node, most: int) -> bool:
     return True
 
 
-def read_source(text: str, language: Language, *, where: str | None = None) -> SourceModel:
-    """Read `text`; `where` names the file in errors. Raises BadInput when it defines no kernel."""
+def read_source(
+    text: str, language: Language, *, where: str | None = None, defines: Iterable[tuple[str, str]] = ()
+) -> SourceModel:
+    """Read `text`; `where` names the file in errors, `defines` are macros given to the compiler. Raises
+    BadInput when it defines no kernel."""
     if len(text) > MAX_TEXT:
         raise BadInput(f"the file is longer than {MAX_TEXT:,} characters", where=where, hint="split it up")
-    source = blank_source(text, language)
+    source = blank_source(text, language, defines)
     if (trouble := obstacle(lex(source.code))) is not None:
         fault, _, advice = trouble.rpartition("; ")
         raise BadInput(fault, where=where, hint=advice)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.printing import print_kernel
-from tunesmith.csource.snippets import chained, code
+from tunesmith.csource.snippets import Wording, chained, code
 from tunesmith.csource.walk import commented, names_in
 from tunesmith.expert.model.kernel import Each, Let, Once, Repeat, Step, When
 from tunesmith.expert.writing.comments import SourceComments, at_line
@@ -22,6 +22,11 @@ from tunesmith.expert.writing.ring import RingLoops
 from tunesmith.expert.writing.rules import Baked
 from tunesmith.expert.writing.source_names import SourceNames
 from tunesmith.expert.writing.tile import TileText
+
+# As assembly: NVRTC has functions for these only with the header of the device's runtime.
+_WAIT = c.Verbatim('asm volatile("griddepcontrol.wait;" ::: "memory");')
+_START = c.Verbatim('asm volatile("griddepcontrol.launch_dependents;" ::: "memory");')
+_HAS_WAITS = "__CUDA_ARCH__ >= 900"
 
 
 class KernelText:
@@ -51,7 +56,7 @@ class KernelText:
         macros = names_in(self.defines())
         taken = frozenset({*macros, *plan.file_words, *(p.name for p in parameters)})
         body = (
-            *(code("cudaGridDependencySynchronize();") if plan.kernel.waits else ()),
+            *self._overlaps(),
             *self._baked.declare(),
             *SourceNames.of(function).in_body(
                 (*self.loops.declare(), *self._work(scope)), taken, self.loops.division.functions
@@ -62,6 +67,16 @@ class KernelText:
             function, parameters=parameters, body=SourceComments(plan.kernel.source).statements(named)
         )
         return print_kernel(made, self._head(), plan.language)
+
+    def _overlaps(self) -> tuple[c.Stmt, ...]:
+        """The wait for the launch ahead, before all else; then the launch behind may start."""
+        order, waits = self._plan.draft.order, self._plan.kernel.waits
+        done = list[c.Stmt]()
+        if condition := order.waits_if or (_HAS_WAITS if waits else ""):
+            done += Wording({}).when(condition, (_WAIT,), said="the launch ahead has ended")
+        if order.starts_if:
+            done += Wording({}).when(order.starts_if, (_START,))
+        return tuple(done)
 
     def _work(self, scope: set[str]) -> tuple[c.Stmt, ...]:
         if "tile" in self._plan.draft.schedule:
@@ -85,8 +100,12 @@ class KernelText:
         """`__restrict__` where callers promise that no two arrays overlap."""
         plan = self._plan
         disjoint = all(argument.alias is None for argument in plan.problem.arguments)
+        # What a launch ahead writes may not be read before the wait.
+        handed = plan.draft.order.handed
         return [
-            replace(p, type=replace(p.type, restrict=True)) if p.type.is_pointer and disjoint else p
+            replace(p, type=replace(p.type, restrict=p.name not in handed))
+            if p.type.is_pointer and (disjoint or p.name in handed)
+            else p
             for p in plan.kernel.function.parameters
         ]
 

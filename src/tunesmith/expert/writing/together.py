@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.csource.layout import wrapped
 from tunesmith.csource.lex import without_comments
 from tunesmith.expert.model.call import CallPart
 from tunesmith.expert.writing.heading import Heading, said_of_launch
 from tunesmith.expert.writing.joining import KernelCode, linked
 from tunesmith.expert.writing.naming import Names, words_of
 from tunesmith.expert.writing.write import KernelPage, how_shared, in_code, pieces_text
-from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem import Launch, Problem
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.unused import without_unused
-from tunesmith.space.expr import Expr
+from tunesmith.space.expr import Expr, parse
 
 # Memory that a file keeps for all of its kernels: a copy of it would be another memory.
 _KEPT = ("__device__", "__managed__", "__shared__", "__global", "static", "extern")
@@ -40,7 +41,8 @@ def text_of_call(problem: Problem, parts: Sequence[WrittenPart], own: OwnText) -
     """The template's text; raises `Unwritable` where the kernels do not go into one file."""
     codes = linked([_code(one) for one in parts], _taken(problem), own.text)
     ahead = "\n".join([*own.defaults, own.text]) if own.text else "\n".join(own.defaults)
-    pieces = [piece for code in codes for piece in code.pieces]
+    # Names with numbers are longer: some lines have to be broken again.
+    pieces = ["\n".join(_fitting(piece)) for code in codes for piece in code.pieces]
     below = pieces_text(_with_includes_first(pieces))
     start = ahead.rstrip("\n") + "\n\n" if ahead.strip() else ""
     text = without_unused(start + below, (), since=len(start))
@@ -87,6 +89,10 @@ def apart(piece: str) -> Iterator[str]:
         yield "\n".join(kept).rstrip("\n")
 
 
+def _fitting(piece: str) -> Iterator[str]:
+    return (line for whole in piece.split("\n") for line in wrapped(whole))
+
+
 def _with_includes_first(pieces: Sequence[str]) -> Iterator[str]:
     included = [piece for piece in pieces if piece.startswith("#include")]
     yield "\n".join(included)
@@ -103,12 +109,12 @@ def _joined(
     problem: Problem, parts: Sequence[WrittenPart], codes: Sequence[KernelCode], own: OwnText, text: str
 ) -> Heading:
     headings = [_renamed(one.page.heading, code) for one, code in zip(parts, codes, strict=True)]
-    launches = dict(zip(own.places, own.heading.launches, strict=True))
+    launches = {place: [lines] for place, lines in zip(own.places, own.heading.launches, strict=True)}
     for one, code, heading in zip(parts, codes, headings, strict=True):
         for place in one.part.places:
-            lines = said_of_launch(problem.launches[place])
             entry = f"entry = {toml_string(code.name(one.page.entry))}"
-            launches[place] = (entry, *heading.launches[0], *lines)
+            lines = (entry, *heading.launches[0])
+            launches[place] = [(*lines, *said) for said in _ways(problem.launches[place], one.page)]
     choices = [choice for one in parts for choice in one.page.plan.draft.schedule.choices]
     shape = [table for heading in (own.heading, *headings) for table in heading.shape or ()]
     said = [table for table in shape if table[1]]
@@ -121,11 +127,21 @@ def _joined(
         ),
         tuple(pair for heading in headings for pair in heading.defines),
         own.heading.flags,
-        tuple(launches[place] for place in sorted(launches)),
+        tuple(lines for place in sorted(launches) for lines in launches[place]),
         said or [("shape", [])],
         [table for heading in headings for table in heading.baked],
         in_code(choices, text) | own.heading.in_code,
     )
+
+
+def _ways(launch: Launch, page: KernelPage) -> list[tuple[str, ...]]:
+    """A launch that may overlap with the one ahead is there twice: a parameter says which is made."""
+    switch = page.plan.draft.order.waits_if
+    if not switch:
+        return [tuple(said_of_launch(launch))]
+    before = f"({launch.when.text}) and " if launch.when is not None else ""
+    off, on = (replace(launch, when=parse(f"{before}{switch} {how}")) for how in ("== 0", "> 0"))
+    return [tuple(said_of_launch(off)), ("pdl = true", *said_of_launch(on))]
 
 
 def _renamed(heading: Heading, code: KernelCode) -> Heading:
