@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tunesmith import backends
+from tunesmith.csource.types import byte_size
 from tunesmith.errors import TunesmithError
 from tunesmith.expert.author import ExpertAuthor, read
 from tunesmith.expert.passes import MOVES, OWN_TEXT
@@ -38,7 +39,6 @@ from tunesmith.session.problems import load_problem
 
 ALONE = "--alone"  # by this word a worker knows that it is one
 SECONDS = 120.0
-_WIDE = re.compile(r"is accessed (\d+) bytes at once already")
 _WIDEST = 16  # bytes of one access
 _LINE = re.compile(r" \(line \d+\)|\blines? \d+")
 _NAME = re.compile(r"'[^']*'")
@@ -86,17 +86,16 @@ def examine(place: Path, templates: Path | None) -> ReadingFound:
         return ReadingFound(place.name, knobs=opened, why=said, why_no_knobs=no_knobs)
     if templates is not None:
         (templates / f"{place.name}{Path(problem.kernel.path).suffix}").write_text(written.text)
-    how, narrow = _vectors(written)
+    how, narrow = _vectors(written, max((byte_size(one.type.base) or 0 for one in model.accesses), default=0))
     return ReadingFound(place.name, True, how, opened, "", narrow, no_knobs, written.moves)
 
 
-def _vectors(written: Written) -> tuple[str, str]:
-    """How wide the template's accesses can be, and else why they are not."""
+def _vectors(written: Written, widest: int) -> tuple[str, str]:
+    """How wide the template's accesses can be, and else why they are not; `widest`: those of the kernel."""
     if "vector" in written.moves:
         return "VEC", ""
     why = dict(written.refused).get("vector", "")
-    found = _WIDE.search(why)
-    return ("wide already", "") if found and int(found[1]) >= _WIDEST else ("", why)
+    return ("wide already", "") if widest >= _WIDEST else ("", why)
 
 
 def _device(problem: Problem) -> Device:

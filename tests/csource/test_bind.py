@@ -283,3 +283,17 @@ def test_a_constant_that_asks_for_something_else_is_not_understood():
     found = bind(read_source_tree(text, "cuda"), "k<float>")
     assert isinstance(found, BoundKernel)
     assert "is_any" in print_statements(found.function.body)
+
+
+def test_types_with_products_in_their_arguments_and_members_behind_them():
+    text = """
+    template <typename T, int N> struct Wide { using one = T; T all[N]; };
+    template <typename T, int N> __global__ void k(T *p) {
+      using Pack = Wide<T, 2 * N>;
+      typedef typename Wide<T, N * N>::one One;
+      p[0] = (One)sizeof(Pack);
+    }
+    """
+    found = bind(read_source_tree(text, "cuda"), "k<float, 2>")
+    assert isinstance(found, BoundKernel)
+    assert "Wide<float, 2*2>::one" in print_statements(found.function.body).replace(" * ", "*")

@@ -126,7 +126,7 @@ def plain_type(text: str, language: str) -> c.Type:
     at = text.rfind(">") + 1
     inside, behind = text[:at].split(), text[at:].replace("*", " * ").split()
     words = [*inside, *(word for word in behind if word != "*")]
-    base = " ".join(word for word in words if word not in _QUALIFIERS)
+    base = " ".join(word for word in words if word not in _QUALIFIERS).replace("> ::", ">::")
     given = {*inside[:2], *behind}  # const stands before the name, or behind it
     return c.Type(
         canonical(base, language), behind.count("*"), "const" in given, volatile="volatile" in given

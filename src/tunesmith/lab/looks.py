@@ -118,7 +118,7 @@ class Watch:
         if self.session.inspector is None:
             for b in self._drawn("input"):
                 self._read(taken, b, taken.at[0], 2 * PIECE)
-            for piece, now in self._changed_made(taken):
+            for piece, now in (*self._changed_made(taken), *self._changed_swaps(taken)):
                 taken.pieces.append(piece)
                 taken.data.append(now)
             self._undo(taken)
@@ -138,6 +138,7 @@ class Watch:
         if self.session.inspector is None:
             return TimedLook(taken.place, taken.at[1], tuple(taken.pieces)), taken.data
         look, data = self._judge(taken, self.session.inspector)
+        look, data = _with_pieces(look, data, self._changed_swaps(taken))
         self._undo(taken)
         return _with_pieces(look, data, self._changed_inputs(taken))
 
@@ -211,6 +212,19 @@ class Watch:
                 now = self.scratch.read(slot.part(piece.start, piece.nbytes))
                 part = (piece.start // b.itemsize, piece.nbytes // b.itemsize)
                 if now != slot_items(b, draw.distribution, draw.seed, place, *part).tobytes():
+                    found.append((piece, now))
+        return found
+
+    def _changed_swaps(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
+        """Where an input is not what was swapped in: nobody would see it once that is undone."""
+        found: list[tuple[Piece, bytes]] = []
+        draw = self.request.draw
+        for b in self._drawn("input"):
+            slot = self._slot(b, taken.at[0])
+            for where, _, count in moves(b, taken.place.swaps):
+                piece = Piece(b.name, where * b.itemsize, count * b.itemsize)
+                now = self.session.read(slot.memory, slot.offset + piece.start, piece.nbytes)
+                if now != slot_items(b, draw.distribution, draw.seed, taken.place, where, count).tobytes():
                     found.append((piece, now))
         return found
 

@@ -428,7 +428,7 @@ int main() {
     launch(a, b, 16, 64, 16, 512, 2.0f);             // tuned
     device_here = 1;
     mine::run(a, b, 16, 256, 0);                     // another device
-    capability_here = 9;
+    device_here = 0;
     taken = 0;
     once(a, b, 16, 256);                             // tuned: what it passes is counted
     once(a, a, 16, 256);                             // in place

@@ -255,3 +255,14 @@ def test_blocks_that_go_on_may_be_any_number() -> None:
     problem = made(PLAIN.format(body=body), '["132"]', '["64"]')
     assert launch_of(problem)[0] == ["KNOB_GRID_X"]
     assert template_of(problem).space.params[0].values == (33, 66, 132, 264, 528)
+
+
+def test_an_axis_that_the_launch_does_not_have_is_one() -> None:
+    body = """const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int j = blockIdx.y * blockDim.y + threadIdx.y, k = blockIdx.z * blockDim.z + threadIdx.z;
+    if (i < n && j < n && k < n)
+        out[(k * n + j) * n + i] = x[(k * n + j) * n + i];"""
+    axes = '["ceildiv(n, 16)", "ceildiv(n, 16)", "n"]'
+    grid, block, _ = launch_of(made(PLAIN.format(body=body), axes, '["16", "16"]'))
+    assert block == ["KNOB_BLOCK_X", "KNOB_BLOCK_Y"]
+    assert grid[2] == "n"

@@ -240,6 +240,8 @@ class _OneLaunch:
                 for key in used_names(opened):
                     if key in names or self._told.goes_on(axis):
                         continue
+                    if key.startswith("blockDim.") and key not in self._block:
+                        continue  # an axis that the launch does not have: it is 1
                     known = self._work.constants.every
                     name = known[key].name if key in known else "the launch's block"
                     self._work.dropped[key] = (
