@@ -38,7 +38,10 @@ def _found() -> list[Example]:
     found = []
     for problem in problems:
         sources = [path for path in sorted(problem.parent.glob("kernel.*")) if path.suffix in _LANGUAGES]
-        entry = tomllib.loads(problem.read_text()).get("kernel", {}).get("entry")
+        table = tomllib.loads(problem.read_text())
+        entry = table.get("kernel", {}).get("entry")
+        if entry and "{" in entry:  # a size in it: as the first workload has it
+            entry = entry.format(**next(iter(table["workloads"].values())))
         found += [Example(source, entry) for source in sources if entry]
     return found
 
