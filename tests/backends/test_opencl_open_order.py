@@ -176,6 +176,7 @@ class TestTies:
         says(swapped.detail, "x at index[")
         says(found[5][1], "index outside x[", "expected 0")
 
+    @pytest.mark.long
     def test_pairs_in_any_order_stay_pairs(self) -> None:
         asked = largest('order = "any"', 'order = "top"')
         own = declared(f"{BLOCK}\nAWAY = [1]", LAUNCH, bad=4)

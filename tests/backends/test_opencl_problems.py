@@ -559,6 +559,7 @@ __kernel void op(__global double* out, {takes}) {{
         assert harness.result(F=8).status is Status.WRONG
 
 
+@pytest.mark.long
 def test_a_launch_that_is_left_out_at_some_sizes() -> None:
     """Whole groups in one launch, what is left in another: neither is there at all sizes."""
     source = """
@@ -608,6 +609,7 @@ __kernel void op(__global float* out, __global const float* x, __global const in
         assert statuses(harness) == RIGHT
 
 
+@pytest.mark.long
 def test_a_float_that_follows_the_sizes() -> None:
     source = """
 __kernel void op(__global float* out, __global const float* x, float scale, int n) {
@@ -669,6 +671,7 @@ block = ["16"]
         contract = "n = { one_of = [1, 33, 64, 256] }"
         return problem(arguments, kernel, "def ref(x):\n    return 2 * x\n", contract=contract)
 
+    @pytest.mark.long
     def test_each_kernel_is_charged_with_its_own_deeds(self, tmp_path: Path) -> None:
         text = template_text(self.DECLARATION, self.SOURCE)
         with lab(self.example(), text, spec="opencl", scratch=tmp_path) as harness:

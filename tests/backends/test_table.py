@@ -66,6 +66,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return problem
 
 
+@pytest.mark.long
 def test_every_command_knows_a_new_backend(toy: Path, tmp_path: Path) -> None:
     doctor = tunesmith_afresh(tmp_path, "doctor", "--json")
     assert {"what": "toy", "usable": True, "detail": "toy device", "fix": ""} in doctor.json

@@ -86,6 +86,7 @@ def test_seconds_belong_to_the_phase_whose_event_ends_them() -> None:
     assert spent == {"original": 3.0, "search": 8.0, "finalists": 4.0, "verification": 9.5}
 
 
+@pytest.mark.long
 def test_only_the_search_counts_for_the_share_of_the_device(tuned: Tuned) -> None:
     outcomes = [o for o in tuned.run.state.outcomes if o.trial.purpose != "finalist"]
     state = replace(

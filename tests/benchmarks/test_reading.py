@@ -51,6 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.long
 def test_every_kernel_is_counted_with_its_reason(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = folder / "figures.json"
     reading.main([str(folder), "--jobs", "2", "--out", str(out), "--templates", str(folder / "templates")])

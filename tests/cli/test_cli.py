@@ -206,6 +206,7 @@ class TestOutput:
         ended = shell(run, f"$T report --format {form} | true")
         assert (ended.code, ended.out, ended.err) == (0, "", "")
 
+    @pytest.mark.long
     def test_a_full_disk_behind_stdout(self, run: Path) -> None:
         for flag in ("", "--json"):
             ended = shell(run, f"$T report {flag} > /dev/full")
@@ -265,6 +266,7 @@ class TestTerminal:
         assert "┃ workload ┃" in re.sub(r"\x1b\[[0-9;]*m", "", written)
         assert written.endswith("report           terminal/report.md\n") or "\x1b[?25h" in written
 
+    @pytest.mark.long
     def test_what_users_code_says_does_not_act(self, tmp_path: Path) -> None:
         """Text from a reference, a kernel or a driver is shown, never obeyed."""
         problem = tiny.fake(tmp_path / "problem")

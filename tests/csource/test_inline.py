@@ -471,6 +471,7 @@ def test_what_has_to_stay_a_call_is_said(helper: str, body: str, reason: str):
     assert reason in found.notes[0]
 
 
+@pytest.mark.long
 def test_calls_that_double_with_each_other_end():
     helpers = "__device__ void f0(float *p) { p[0] = 1; }\n" + "\n".join(
         f"__device__ void f{n}(float *p) {{ f{n - 1}(p); f{n - 1}(p); }}" for n in range(1, 40)

@@ -143,6 +143,7 @@ def two_launches(**limits: Any) -> str:
 
 @pytest.mark.slow
 @needs_nvcc
+@pytest.mark.long
 def test_several_launches_with_workspace_shared_memory_and_attributes(tmp_path: Path) -> None:
     text = two_launches(sms=16)
     compiled(tmp_path, text)

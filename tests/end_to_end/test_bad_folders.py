@@ -34,6 +34,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestRunFolder:
+    @pytest.mark.long
     def test_holds_a_run_already(self, finished: Path, tmp_path: Path, fake: Path) -> None:
         shutil.copytree(finished, tmp_path / "run")
         before = {p: p.read_bytes() for p in (tmp_path / "run").rglob("*") if p.is_file()}
@@ -96,6 +97,7 @@ def remount(disk: Path, option: str) -> None:
 
 
 class TestDisk:
+    @pytest.mark.long
     def test_full_before_the_run_has_begun(self, tmp_path: Path, fake: Path, disk: Path) -> None:
         remount(disk, "size=8k")
         command = ("tune", fake, "--template", fake / "template.fake", "--evals", 1)

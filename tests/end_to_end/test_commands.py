@@ -290,6 +290,7 @@ class TestResume:
         assert sum(ended.json["evaluations"].values()) == 40
         assert processes_in(tmp_path) == []
 
+    @pytest.mark.long
     def test_asked_politely_several_times(self, tmp_path: Path) -> None:
         process = self.half_done(tmp_path)
         self.interrupt(tmp_path, process, signal.SIGTERM, signal.SIGHUP, signal.SIGINT)

@@ -40,6 +40,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_the_figures_follow_from_what_was_recorded(recorded: Path) -> None:
     compared_again(recorded / "compared")
     runs = figures(recorded / "compared")["comparison"]["runs"]

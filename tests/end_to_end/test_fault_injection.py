@@ -107,6 +107,7 @@ def test_hostile_opencl_kernels(copies: int, hostile: int, tmp_path: Path) -> No
 
 
 @pytest.mark.timeout(200)
+@pytest.mark.long
 def test_hostile_simulated_kernels(tmp_path: Path) -> None:
     template = tmp_path / "template.fake"
     template.write_text(FAKE_TEMPLATE)

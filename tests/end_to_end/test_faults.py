@@ -47,6 +47,7 @@ def without_home(folder: Path, *arguments: object) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.long
 def test_without_a_home_nothing_lands_in_the_current_folder(tmp_path: Path, problem: Path) -> None:
     ended = without_home(tmp_path, *COMMAND[:4], "--evals", 1, "--out", "run")
     assert ended.returncode == 0, ended.stderr
@@ -113,6 +114,7 @@ def test_asked_to_end_it_ends_like_after_ctrl_c_and_goes_on(
     assert facts(tmp_path / "run") == facts(tmp_path / "whole" / "run")
 
 
+@pytest.mark.long
 def test_two_writers_of_one_run(tmp_path: Path, problem: Path) -> None:
     assert tunesmith(tmp_path, *COMMAND, "--evals", 1, "--out", "run").code == 0
     holder = subprocess.Popen(

@@ -51,6 +51,7 @@ def test_a_run_begins_from_a_t4_file_and_keeps_it(folder: Path) -> None:
     assert (folder / "run" / "objects" / digest).read_text() == KNOWN
 
 
+@pytest.mark.long
 def test_a_run_that_was_killed_goes_on_without_the_file(folder: Path) -> None:
     template = ("--template", "problem/template.fake")
     command = ("tune", "problem", *template, "--no-cache", "--prior-run", "known.json", "--out", "run")

@@ -222,6 +222,7 @@ class TestCuda:
         assert len(journal(tmp_path / "run")) == len(lines)
 
     @needs_nvrtc
+    @pytest.mark.long
     def test_check(self, tmp_path: Path) -> None:
         problem = cuda(tmp_path / "problem")
         ended = tunesmith(tmp_path, "check", "problem", "--device", "A100")

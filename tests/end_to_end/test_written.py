@@ -27,6 +27,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
     return folder, tunesmith(folder, *COMMAND)
 
 
+@pytest.mark.long
 def test_the_best_template_wins_and_is_delivered(ended: tuple[Path, Ended]) -> None:
     folder, run = ended
     assert run.code == 0, run.err

@@ -208,6 +208,7 @@ def test_foreign_languages_are_declined() -> None:
     assert "not metal" in found.reason
 
 
+@pytest.mark.long
 def test_numbers_of_the_text_that_stay_in_the_template_are_offered_by_themselves() -> None:
     problem = problem_of("int8_dynamic_quant")
     available, _ = ExpertAuthor().available(problem, GPU)

@@ -293,6 +293,7 @@ def is_case(request: object) -> TypeGuard[RunCase]:
 
 
 class TestVerify:
+    @pytest.mark.long
     def test_fresh_processes_seeds_and_sizes(self, tmp_path: Path) -> None:
         with lab(scale_problem(), fault_template("0"), scratch=tmp_path) as harness:
             harness.result("long")
@@ -317,6 +318,7 @@ class TestVerify:
         assert workload in {r.plan.sizes for r in cases}
         assert not {r.draw.seed for r in cases} & {r.draw.seed for r in earlier}
 
+    @pytest.mark.long
     def test_a_case_that_the_original_fails_judges_nobody(self) -> None:
         """It is wrong at two sizes that only the verification has: others take their places."""
         with lab(scale_problem(), fault_template("0")) as harness:
@@ -452,6 +454,7 @@ class TestRobustness:
             assert harness.result().status is Status.OK
             assert harness.result("long").status is Status.OK
 
+    @pytest.mark.long
     def test_workers_killed_while_idle_are_nobodys_fault_and_none_is_left_after_close(
         self, tmp_path: Path
     ) -> None:

@@ -109,6 +109,7 @@ class TestWrongAlready:
     def test_a_right_one_counts_its_cases(self) -> None:
         assert check(scale_problem()) > 10
 
+    @pytest.mark.long
     def test_loud_is_not_wrong(self, tmp_path: Path) -> None:
         assert check(scale_problem(kernel=fake_kernel(fault="8 if rows > 60 else 0")), tmp_path) > 10
 

@@ -326,6 +326,7 @@ class TestNonsense:
             worker.request(ListDevices(), deadline=LONG)
         assert not worker.alive
 
+    @pytest.mark.long
     def test_of_one_that_lives_on(self, make: Callable[..., WorkerProcess]) -> None:
         worker = make(sys.executable, "-c", "import os, time; os.write(1, b'hello' * 100); time.sleep(600)")
         with pytest.raises(WorkerDied, match="spoke nonsense: not a frame"):

@@ -141,6 +141,7 @@ def test_a_tool_that_cannot_judge_says_so_and_convicts_nobody(tmp_path: Path, bo
     assert all(said in why for _, why in found.sanitized.absent)
 
 
+@pytest.mark.long
 def test_what_a_tool_has_found_before_its_time_is_up_counts(tmp_path: Path) -> None:
     found = verified(tmp_path, "if is_candidate:\n    say(OUTSIDE)\n    time.sleep(60)", seconds=3.0)
     assert found.outcome.status is Status.WRONG

@@ -135,6 +135,7 @@ def scale(**given):
         with lab(scale_problem(reference=body), baseline=False) as harness:
             assert harness.lab.check() > 10
 
+    @pytest.mark.long
     def test_takes_too_long(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(references, "REFERENCE_SECONDS", 1.5)
         text = "import time\ndef scale(x):\n    time.sleep(600)\n"
@@ -159,6 +160,7 @@ class TestLinkedInputs:
             assert all(s.request.draw.inputs for s in (*harness.log.of(RunCase), *harness.log.of(Refer)))
             assert all(s.request.draw.inputs for s in harness.log.of(TimeRuns))
 
+    @pytest.mark.long
     def test_are_the_same_in_two_processes(self, tmp_path: Path) -> None:
         with lab(gather_problem(), baseline=False, scratch=tmp_path) as harness:
             assert harness.lab.check() > 10
@@ -188,6 +190,7 @@ class TestLinkedInputs:
     def test_that_fail_are_not_the_kernels_fault(self, body: str, words: str) -> None:
         assert re.match(words, failure(gather_problem(f"def make(rng, n, table):\n    {body}\n")).message)
 
+    @pytest.mark.long
     def test_that_never_end_are_not_the_kernels_fault(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import pytest
 
 from tests.models.openai_server import Answer, Server, serving
@@ -10,7 +12,7 @@ from tunesmith.errors import BadInput
 from tunesmith.models.hosted import Hosted
 from tunesmith.run.dialogue import LONGEST, Message, NoReply, Reply
 
-pytest.importorskip("pydantic_ai", reason="the extra `models` is not installed")
+pytestmark = pytest.mark.skipif(not find_spec("pydantic_ai"), reason="the extra `models` is not installed")
 
 KEY = "sk-secret-1234567890"
 

@@ -104,6 +104,7 @@ def test_while_waiting_a_reply_under_another_name_is_reported_once(tmp_path: Pat
     assert notes == [f"waiting for {target}", f"still waiting for {target}: {seen}"]
 
 
+@pytest.mark.long
 def test_waiting_ends_when_the_reply_comes(tmp_path: Path) -> None:
     notes: list[str] = []
     target = tmp_path / "0001-planner.reply.md"

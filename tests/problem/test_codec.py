@@ -138,6 +138,7 @@ def test_fields_that_a_later_version_adds_are_ignored() -> None:
     assert decode(encode(outcome), Outcome) == outcome
 
 
+@pytest.mark.long
 def test_what_was_made_ready_several_threads_may_read_at_once() -> None:
     """In a process of its own: what goes wrong there is a crash."""
     text = """

@@ -168,6 +168,7 @@ def test_a_worker_that_takes_too_long_is_ended(tmp_path):
         benching.bench(folder, listener_of(None), 0.01)
 
 
+@pytest.mark.long
 def test_pairs_are_compared_in_alternation():
     from tunesmith.session import bench_worker
 

@@ -294,6 +294,7 @@ class TestEditedSamples:
 
 
 class TestCommand:
+    @pytest.mark.long
     def test_exit_codes(self, run: Path, tmp_path: Path) -> None:
         ended = command(tmp_path, "verify", "run", "--json")
         assert (ended.code, ended.json["holds"]) == (0, True)

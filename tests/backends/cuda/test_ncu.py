@@ -298,6 +298,7 @@ def test_another_version_is_named(tmp_path: Path) -> None:
     says(found.why_not, "version 2019.1.0.0", "not know", "metrics", "gpu__time_duration")
 
 
+@pytest.mark.long
 def test_one_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
     body = """
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])

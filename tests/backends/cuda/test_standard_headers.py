@@ -72,6 +72,7 @@ extern "C" __global__ void k(float* x) {
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_they_get_along_with_cuda_s_own() -> None:
     head = "#include <cuda/std/cstdint>\n#include <cuda_runtime.h>\n#include <cooperative_groups.h>\n"
     built(

@@ -194,6 +194,7 @@ int main() {
 
 @pytest.mark.slow
 @needs_gxx
+@pytest.mark.long
 def test_sources_build_each_with_its_own_flags(tmp_path: Path) -> None:
     own = result(90)
     entries = list(own.dispatch.entries)
@@ -310,6 +311,7 @@ def test_a_flag_that_cmake_would_read_otherwise_is_left_out_with_the_reason() ->
 
 
 @needs_gxx
+@pytest.mark.long
 def test_two_devices_are_one_artefact_and_others_get_the_ptx_for_them(tmp_path: Path) -> None:
     """Whatever the device: who serves it, and with whose original."""
     older = result(80, device="another GPU")
@@ -350,6 +352,7 @@ int main(int, char** given) {
 
 
 @needs_gxx
+@pytest.mark.long
 def test_only_what_may_serve_on_the_device_is_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,7 @@ def on_host(*shape, dtype="float16"):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_tensors_of_the_host_are_refused_in_words(module):
     with pytest.raises(ValueError, match="silu_and_mul runs on a CUDA device, got a tensor on cpu as out"):
         module.tuned(on_host(16, 64), on_host(16, 128))

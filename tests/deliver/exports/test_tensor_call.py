@@ -106,6 +106,7 @@ int main() {
 
 @needs_compiler
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_does_not_fit_is_refused_in_words(tmp_path):
     artefact = MADE["silu"]()
     call = TensorCall(artefact)

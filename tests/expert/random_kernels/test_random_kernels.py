@@ -52,6 +52,7 @@ def test_generated_kernels_keep_what_they_compute(folder: Path) -> None:
 
 @needs_opencl
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_kernels_of_opencl_keep_what_they_compute(folder: Path) -> None:
     seeds = [seed for seed in range(40) if generate(seed).language == "opencl"]
     tally, failures = run_seeds(seeds[:2], folder, configs=1, sizes=1)
@@ -232,6 +233,7 @@ def test_what_does_not_compile_is_told_and_the_rest_is_judged(folder: Path) -> N
 
 @needs_emulator
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_the_judge_sees_what_is_wrong(folder: Path) -> None:
     good, cases = _program(_GOOD), []
     for name, (body, _) in _BAD.items():
