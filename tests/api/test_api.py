@@ -179,6 +179,7 @@ class TestWithoutARun:
 
 
 class TestInterrupting:
+    @pytest.mark.long
     def test_inside_a_listener_leaves_a_run_that_goes_on_elsewhere(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -191,6 +191,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestOutput:
+    @pytest.mark.long
     def test_quiet_and_verbose(self, run: Path) -> None:
         ended = tunesmith(run, "check", "problem", "-q")
         assert (ended.code, ended.err) == (0, "")
@@ -258,6 +259,7 @@ def on_a_terminal(folder: Path, *arguments: object) -> tuple[int, str]:
 
 
 class TestTerminal:
+    @pytest.mark.long
     def test_a_live_line_and_a_table(self, run: Path) -> None:
         arguments = ("--template", "problem/template.fake", "--evals", 1, "--out", "terminal")
         code, written = on_a_terminal(run, "tune", "problem", *arguments)

@@ -138,6 +138,7 @@ class TestTune:
         assert "the original stays" in ended.out
 
     @needs_opencl
+    @pytest.mark.long
     def test_when_nothing_works_the_first_reason_is_shown(self, tmp_path: Path) -> None:
         problem = tiny.opencl(tmp_path / "problem")
         line = tiny.spoil(problem / "template.cl", "2.0f * x[i]", "2.0f * y[i]")

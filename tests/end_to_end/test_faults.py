@@ -76,6 +76,7 @@ class TestVanishedDevice:
 
         return after
 
+    @pytest.mark.long
     def test_ends_the_run_which_goes_on_where_it_is_back(
         self, tmp_path: Path, problem: Path, vanishing: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -118,6 +118,7 @@ class TestDeadly:
         assert result.status is Status.OK
         assert result.timing is not None
 
+    @pytest.mark.long
     def test_a_crash_while_it_is_timed(self, tmp_path: Path) -> None:
         """It passes the smoke check, which is small, and dies at the workload."""
         problem = scale_problem((CONTRACT, LARGE), ("rows = 16, d = 32", "rows = 1024, d = 512"))

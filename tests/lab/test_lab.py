@@ -34,6 +34,7 @@ class DictCache:
 
 
 class TestOrder:
+    @pytest.mark.long
     def test_outcomes_come_as_trials_were_submitted(self, tmp_path: Path) -> None:
         """Whatever fails fast or takes long."""
         with lab(scale_problem(), fault_template(), scratch=tmp_path) as harness:

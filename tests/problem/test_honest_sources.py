@@ -90,7 +90,7 @@ def test_recorded_replies(path: Path) -> None:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_templates_of_the_expert(kernel: Example) -> None:
     problem = problem_in(kernel.path.parent)
     found = ExpertAuthor().write(Refactoring(EVERY), problem, device_of(problem))

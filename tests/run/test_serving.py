@@ -120,6 +120,7 @@ def test_small_sizes_are_timed_cold_and_warm_and_the_worse_counts() -> None:
 
 
 @pytest.mark.parametrize("corner", [("rows", "d"), ("d", "rows")])
+@pytest.mark.few(1)
 def test_a_slow_corner_of_the_contract_is_found(corner: tuple[str, str]) -> None:
     """Where one size is large beside the other: two sizes of a hundred drawn at random lie there."""
     one, other = corner

@@ -115,6 +115,7 @@ def test_a_choice_does_not_convert() -> None:
     ],
 )
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
     sizes = {"tokens": 8, "heads": 5, "kv_heads": 3, "head_dim": 24, "rot_dim": 16, "max_pos": 16}
     compare(rotary, SCHEDULE, sizes, emulated, **values)

@@ -50,7 +50,7 @@ def some_winners(template: Template, problem: Problem, seed: int) -> list[Config
 @needs_nvrtc
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", CUDA)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_it_is_the_machine_code_that_won(name: str, seed: int) -> None:
     problem, whole = searched(f"cuda/{name}")
     winners = some_winners(whole, problem, seed)
