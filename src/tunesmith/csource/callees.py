@@ -39,8 +39,10 @@ def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     ]
 
 
-def with_defaults(body: tuple[c.Stmt, ...], source: c.Source) -> tuple[c.Stmt, ...]:
+def with_defaults(function: c.Function, source: c.Source) -> c.Function:
     """Calls of the file's functions with the arguments that only their declarations name."""
+    body = function.body
+    taken = {p.name for p in function.parameters} | set(walk.declared_in(body))
     optional = {f.name for f in source.functions if any(p.default is not None for p in f.parameters)}
 
     def node(expr: c.Expr) -> c.Expr:
@@ -55,11 +57,11 @@ def with_defaults(body: tuple[c.Stmt, ...], source: c.Source) -> tuple[c.Stmt, .
             return expr
         rest = [p.default for p in fitting[0].parameters[given:] if p.default is not None]
         own = {parameter.name for parameter in fitting[0].template}
-        if any(walk.names_in(value) & own for value in rest):
+        if any(walk.names_in(value) & (own | taken) for value in rest):
             return expr
         return replace(expr, args=(*expr.args, *rest))
 
-    return walk.map_nodes(body, node) if optional else body
+    return replace(function, body=walk.map_nodes(body, node)) if optional else function
 
 
 def resolve(call: c.Call, types: Types, source: c.Source) -> c.Function | str:

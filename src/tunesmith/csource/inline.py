@@ -36,7 +36,7 @@ class Inlined:
 def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None) -> Inlined:
     """Raises Unreadable; with a list of `obstacles` it takes them down there and goes on as far as it can."""
     function = with_known_cooperation(function)
-    function = replace(function, body=with_defaults(function.body, source))
+    function = with_defaults(function, source)
     work = _Inliner(function, source)
     work.obstacles = obstacles
     function = work.function
@@ -352,7 +352,7 @@ class _Inliner:
         if isinstance(function, str):
             return function
         function = with_known_cooperation(function)
-        function = replace(function, body=with_defaults(function.body, self._source))
+        function = with_defaults(function, self._source)
         if not self.objects.active:
             return function
         function = self.objects.instances.settled(function)

@@ -26,7 +26,7 @@ def tidied(body: str) -> str:
             "if (y + i < n) a[y + i] = 1;",
         ),
         ("for (int y = s, end = min(n, y + 4); y < end; ++y) a[y] = 1;", "int end = min(n, s + 4);"),
-        ("for (int i = 0; i < n; ++i, ++a) a[0] = 1;", "(a + (a_at + i))[0] = 1;"),
+        ("for (int i = 0; i < n; ++i, ++a) a[0] = 1;", "(a + (a_at + (long)i))[0] = 1;"),
     ],
 )
 def test_sums_over_the_index(body: str, said: str) -> None:

@@ -17,7 +17,7 @@ from tunesmith.csource.binding import sizes_of_entry
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import is_integer
 from tunesmith.expert.model.accesses import touches
-from tunesmith.expert.model.affine import same_value
+from tunesmith.expert.model.affine import same_value, without_casts
 from tunesmith.expert.model.call import CallPart, alone
 from tunesmith.expert.model.exchange import accesses
 from tunesmith.expert.model.kernel import Each, KernelModel, Once, Step, all_steps, map_steps, own_parts
@@ -294,8 +294,8 @@ def _words(kernel: KernelModel) -> set[str]:
 
 
 def _bare(expr: c.Expr) -> c.Expr:
-    """Without conversions between integers: places in memory are below the ends of all of them."""
-    return walk.map_expr(expr, lambda n: n.value if isinstance(n, c.Cast) and is_integer(n.type) else n)
+    """Without conversions to integers of 32 bits and more: places in memory are below their ends."""
+    return without_casts(expr)
 
 
 def _is(expr: c.Expr, value: int) -> bool:

@@ -139,10 +139,22 @@ def _is_question(node: c.Expr) -> bool:
     return (isinstance(node, c.Binary) and node.op in _ASKS) or (isinstance(node, c.Unary) and node.op == "!")
 
 
+def _is_sure(node: c.Expr) -> bool:
+    return all(
+        isinstance(one, c.Name | c.Number)
+        or (isinstance(one, c.Binary) and one.op in (*_ASKS, "&", "|", "%", "/", ">>"))
+        or (isinstance(one, c.Unary) and one.op == "!")
+        for one in walk.nodes_in(node)
+    )
+
+
 def _answer(node: c.Expr, values: Mapping[str, c.Expr]) -> int | None:
     """Of a question that names fixed arguments and nothing else."""
     names = walk.names_in(node) - {"nullptr", "NULL"}
     if not names or not names <= values.keys():
+        return None
+    # Whatever their types are, non-negative numbers stay so in these.
+    if any(isinstance(v, c.Number) and v.value < 0 for v in values.values()) or not _is_sure(node):
         return None
     null = integer(0)
     return int_value(fold(substitute(node, {**values, "nullptr": null, "NULL": null})))

@@ -35,6 +35,7 @@ from tunesmith.expert.model.geometry import (
     counted,
     form_of,
     is_straight,
+    wrapping,
 )
 from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
 from tunesmith.expert.model.tidy import check_no_return, structured
@@ -79,6 +80,8 @@ class FlatReader:
         body = structured(peeled.body)
         if not body:
             raise OutOfReach("the kernel does nothing")
+        for name in sorted(walk.assigned_in(body) & set(self._launch.parameters)):
+            raise OutOfReach(f"each element changes the parameter '{name}', which others use")
         definitions = {**self._normal.definitions, **peeled.loops}
         known = set(definitions) | THREAD | BLOCK
         used = sorted((walk.names_in(body) & known) | set(peeled.loops) | (set(peeled.bounds) & known))
@@ -117,8 +120,10 @@ class FlatReader:
 
     def _index(self, expr: c.Expr) -> CountedIndex | None:
         """What the variable counts, the same in every scenario."""
-        is_plain = is_straight(exact(expr, self._kernel.multiples))
-        return counted(expr, self._layouts, by_axis=True) if is_plain else None
+        plain = exact(expr, self._kernel.multiples)
+        if not is_straight(plain):
+            return None
+        return counted(expr, self._layouts, by_axis=True, is_linear=not any(wrapping(plain)))
 
     def _guarded_again(self, name: str, body: tuple[c.Stmt, ...], peeled: Peeled) -> tuple[c.Stmt, ...]:
         """A bound on what turns out to count nothing of its own stays a test."""

@@ -15,10 +15,11 @@ from typing import Literal
 
 from tunesmith.csource.arithmetic import COMPARISONS
 from tunesmith.csource.fold import int_value
-from tunesmith.csource.nodes import Binary, Call, Expr, For, Ternary
+from tunesmith.csource.nodes import Binary, Call, Cast, Expr, For, Ternary
 from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import names_in, nodes_in
-from tunesmith.expert.model.affine import BUILTINS, Head, head_of, number
+from tunesmith.expert.model.affine import BUILTINS, Head, head_of, is_narrow, number
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.translate import LaunchTerms
@@ -171,8 +172,10 @@ def values_of(expr: Expr, scenario: Scenario) -> tuple[int, ...] | None:
 
 
 @lru_cache(maxsize=512)
-def form_of(expr: Expr, scenario: Scenario) -> Form | None:
-    """None where the index is not linear in the block's number or reads what has no number."""
+def form_of(expr: Expr, scenario: Scenario, is_linear: bool = False) -> Form | None:
+    """None where the index is not linear in the block's number or reads what has no number.
+
+    `is_linear`: that is proved, and only its numbers are asked for."""
 
     def at(block: Triple, thread: int) -> int | None:
         return int_value(expr, {**numbers, **scenario.builtins(block, thread)})
@@ -194,7 +197,33 @@ def form_of(expr: Expr, scenario: Scenario) -> Form | None:
         steps.append(step)
     if at((1, 2, 3), last) != base[last] + steps[0] + 2 * steps[1] + 3 * steps[2]:
         return None
-    return Form(base, _triple(steps))
+    return Form(base, _triple(steps)) if is_linear or _goes_on_so(expr, scenario) else None
+
+
+def wrapping(expr: Expr) -> Iterator[Binary | Cast]:
+    """What may wrap, or be cut off, from one block to another."""
+    for node in nodes_in(expr):
+        divides = isinstance(node, Binary) and node.op in ("/", "%", "&", ">>")
+        if (divides or (isinstance(node, Cast) and is_narrow(node.type))) and names_in(node) & BLOCK:
+            assert isinstance(node, Binary | Cast)
+            yield node
+
+
+def _goes_on_so(expr: Expr, scenario: Scenario) -> bool:
+    """Whether what holds of the first blocks holds of all: each adds whole turns to what wraps."""
+    for node in wrapping(expr):
+        if isinstance(node, Cast):
+            inner, whole = node.value, 1 << 8 * (byte_size(node.type.base) or 1)
+        else:
+            inner, given = node.left, int_value(node.right, scenario.numbers)
+            if given is None or given < 0 or (node.op == "&" and given & (given + 1)):
+                return False
+            whole = given + 1 if node.op == "&" else 1 << given if node.op == ">>" else given
+        form = form_of(inner, scenario)
+        steps = () if form is None else zip(form.per_block, scenario.grid, strict=True)
+        if form is None or whole < 1 or any(step % whole for step, blocks in steps if blocks > 1):
+            return False
+    return True
 
 
 def is_straight(expr: Expr) -> bool:
@@ -359,14 +388,16 @@ class CountedIndex:
         return self.kind != "block"
 
 
-def counted(expr: Expr, layouts: Sequence[Layout], by_axis: bool = False) -> CountedIndex | None:
+def counted(
+    expr: Expr, layouts: Sequence[Layout], by_axis: bool = False, is_linear: bool = False
+) -> CountedIndex | None:
     """What an index counts, the same in every launch; None where its values follow no such rule.
 
     `by_axis`: teams are single threads, which may be counted along one axis of the block.
     """
     found: set[CountedIndex] = set()
     for at, layout in enumerate(layouts):
-        form = form_of(expr, layout.scenario)
+        form = form_of(expr, layout.scenario, is_linear)
         kinds = set() if form is None else set(_kinds(form, layout, by_axis))
         found = kinds if at == 0 else found & kinds
         if not found:

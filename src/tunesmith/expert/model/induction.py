@@ -17,27 +17,31 @@ from functools import partial
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import is_integer
-from tunesmith.expert.model.affine import head_of, number
+from tunesmith.csource.types import INTEGERS, integer_type, is_integer
+from tunesmith.expert.model.affine import head_of, is_narrow, number
 
 Variables = Mapping[str, c.Declare]
 
 
 def with_sums_over_loops(
-    stmts: Sequence[c.Stmt], around: Variables | None = None, later: frozenset[str] = frozenset()
+    stmts: Sequence[c.Stmt],
+    parameters: Mapping[str, c.Type],
+    around: Variables | None = None,
+    later: frozenset[str] = frozenset(),
 ) -> tuple[c.Stmt, ...]:
     """`stmts` have unique names; `around`: variables declared since the innermost loop around began, `later`:
     names that are used behind the statements."""
+    inside = partial(with_sums_over_loops, parameters=parameters)
     done: list[c.Stmt] = []
     own = dict(around or {})
     for at, stmt in enumerate(stmts):
         used = later | walk.names_in(tuple(stmts[at + 1 :]))
         if isinstance(stmt, c.If | c.Scope):
-            stmt = walk.map_blocks(stmt, partial(with_sums_over_loops, around=own, later=used))
+            stmt = walk.map_blocks(stmt, partial(inside, around=own, later=used))
         else:
-            stmt = walk.map_blocks(stmt, with_sums_over_loops)
+            stmt = walk.map_blocks(stmt, inside)
         if isinstance(stmt, c.For):
-            stmt = _summed(stmt, own, used)
+            stmt = _summed(stmt, own, used, parameters)
         if isinstance(stmt, c.Declare) and not stmt.is_array and not stmt.storage:
             own[stmt.name] = stmt
         done.append(stmt)
@@ -50,6 +54,7 @@ class _LoopMove:
 
     name: str
     by: c.Expr
+    type: str = "int"  # in which it is added up
 
 
 def plain_head(loop: c.For) -> tuple[list[c.Declare], c.For]:
@@ -69,16 +74,19 @@ def plain_head(loop: c.For) -> tuple[list[c.Declare], c.For]:
     return [part for part in hoisted if isinstance(part, c.Declare)], replace(loop, init=tuple(moving))
 
 
-def _summed(loop: c.For, declared: Variables, later: frozenset[str]) -> c.For:
+def _summed(
+    loop: c.For, declared: Variables, later: frozenset[str], parameters: Mapping[str, c.Type]
+) -> c.For:
     def may_be_summed(update: _LoopMove) -> bool:
         own = declared.get(update.name)
         return (
             own is not None
             and is_integer(own.type)
-            and own.type.base != "bool"
+            and not own.type.reference
+            and not is_narrow(own.type)
             and update.name not in later
             and _times_assigned(loop, update.name) == 1
-            and not walk.names_in(update.by) & walk.assigned_in(loop)
+            and not walk.names_in(update.by) & (walk.assigned_in(loop) | set(walk.declared_in(loop)))
             and (loop.condition is None or update.name not in walk.names_in(loop.condition))
         )
 
@@ -86,7 +94,7 @@ def _summed(loop: c.For, declared: Variables, later: frozenset[str]) -> c.For:
         return loop
     index = loop.init[0].name
     in_head = [u for step in loop.step if (u := _update(step)) is not None and u.name != index]
-    in_head = [u for u in in_head if may_be_summed(u)]
+    in_head = [replace(u, type=declared[u.name].type.base) for u in in_head if may_be_summed(u)]
     moved = {u.name for u in in_head}
     kept = tuple(step for step in loop.step if not _moves(step, moved))
     if any(moved & walk.names_in(step) for step in kept):
@@ -95,24 +103,27 @@ def _summed(loop: c.For, declared: Variables, later: frozenset[str]) -> c.For:
     turn = _turn(plain)
     if turn is None:
         return loop
+    types = {**parameters, **{name: own.type for name, own in declared.items()}, index: loop.init[0].type}
     if in_head:
-        plain = replace(plain, body=_moved(plain.body, in_head, turn))
-    return _with_updates_in_body(plain, turn, may_be_summed)
+        plain = replace(plain, body=_moved(plain.body, in_head, turn, types))
+    return _with_updates_in_body(plain, turn, types, may_be_summed)
 
 
-def _with_updates_in_body(loop: c.For, turn: c.Expr, may_be_summed: Callable[[_LoopMove], bool]) -> c.For:
+def _with_updates_in_body(
+    loop: c.For, turn: c.Expr, types: Mapping[str, c.Type], may_be_summed: Callable[[_LoopMove], bool]
+) -> c.For:
     guard = loop.body[0] if len(loop.body) == 1 and isinstance(loop.body[0], c.If) else None
     body = loop.body if guard is None or guard.otherwise else guard.then
     if any(isinstance(node, c.Jump) and node.word == "continue" for node in walk.nodes_in(body)):
         return loop
     found = [
-        u
+        replace(u, type=types[u.name].base)
         for s in body
         if isinstance(s, c.Evaluate) and (u := _update(s.expr)) is not None and may_be_summed(u)
     ]
     if body is not loop.body:
         assert guard is not None
-        if not _stays_false(guard.condition, found, loop):
+        if not _stays_false(guard.condition, found, types, loop):
             return loop
     if not found:
         return loop
@@ -120,24 +131,30 @@ def _with_updates_in_body(loop: c.For, turn: c.Expr, may_be_summed: Callable[[_L
     passed: list[_LoopMove] = []
     for stmt in body:
         update = _update(stmt.expr) if isinstance(stmt, c.Evaluate) else None
-        if update in found and update is not None:
-            passed.append(update)
+        moved = next((u for u in found if update is not None and replace(u, type="int") == update), None)
+        if moved is not None:
+            passed.append(moved)
             continue
         waiting = [u for u in found if u not in passed]
-        stmt = _moved((stmt,), waiting, turn)[0]
-        done.append(_moved((stmt,), passed, c.Binary("+", turn, number(1)))[0])
+        stmt = _moved((stmt,), waiting, turn, types)[0]
+        done.append(_moved((stmt,), passed, c.Binary("+", turn, number(1)), types)[0])
     if body is loop.body or guard is None:
         return replace(loop, body=tuple(done))
-    condition = _moved_expr(guard.condition, found, turn)
+    condition = substitute(guard.condition, _sums(found, turn, types))
     return replace(loop, body=(replace(guard, condition=condition, then=tuple(done)),))
 
 
-def _stays_false(condition: c.Expr, found: Sequence[_LoopMove], loop: c.For) -> bool:
-    """Whether what moves only upwards is held against a bound that does not move."""
+def _stays_false(
+    condition: c.Expr, found: Sequence[_LoopMove], types: Mapping[str, c.Type], loop: c.For
+) -> bool:
+    """Whether what moves only upwards is held against a bound that does not move, in its own type."""
     match condition:
         case c.Binary(op="<" | "<=", left=c.Name(name=name), right=bound):
             up = any(u.name == name and isinstance(u.by, c.Number) and u.by.value > 0 for u in found)
-            return up and not walk.names_in(bound) & walk.assigned_in(loop) and _is_plain(bound)
+            own = INTEGERS.get(types[name].base) if name in types else None
+            bound_type = integer_type(bound, types)
+            alike = bound_type is not None and INTEGERS.get(bound_type.base) == own
+            return up and alike and not walk.names_in(bound) & walk.assigned_in(loop) and _is_plain(bound)
     return False
 
 
@@ -153,17 +170,27 @@ def _turn(loop: c.For) -> c.Expr | None:
     return turn if head.step.value == 1 else c.Binary("/", turn, head.step)
 
 
-def _moved(stmts: Sequence[c.Stmt], updates: Sequence[_LoopMove], turn: c.Expr) -> tuple[c.Stmt, ...]:
-    return substitute(tuple(stmts), _sums(updates, turn)) if updates else tuple(stmts)
+def _moved(
+    stmts: Sequence[c.Stmt], updates: Sequence[_LoopMove], turn: c.Expr, types: Mapping[str, c.Type]
+) -> tuple[c.Stmt, ...]:
+    return substitute(tuple(stmts), _sums(updates, turn, types)) if updates else tuple(stmts)
 
 
-def _moved_expr(expr: c.Expr, updates: Sequence[_LoopMove], turn: c.Expr) -> c.Expr:
-    return substitute(expr, _sums(updates, turn))
+def _sums(updates: Sequence[_LoopMove], turn: c.Expr, types: Mapping[str, c.Type]) -> dict[str, c.Expr]:
+    """In each variable's own type, as adding up would be."""
 
+    def own(expr: c.Expr, base: str) -> c.Expr:
+        found = integer_type(expr, types)
+        is_number = isinstance(expr, c.Number) and expr.text.isdigit()
+        same = found is not None and INTEGERS.get(found.base) == INTEGERS.get(base)
+        return expr if same or is_number else c.Cast(c.Type(base), expr)
 
-def _sums(updates: Sequence[_LoopMove], turn: c.Expr) -> dict[str, c.Expr]:
     return {
-        u.name: c.Binary("+", c.Name(u.name), turn if u.by == number(1) else c.Binary("*", turn, u.by))
+        u.name: c.Binary(
+            "+",
+            c.Name(u.name),
+            own(turn, u.type) if u.by == number(1) else c.Binary("*", own(turn, u.type), own(u.by, u.type)),
+        )
         for u in updates
     }
 

@@ -47,7 +47,7 @@ from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.same_kernel import is_same
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
-from tunesmith.expert.model.sight import check_in_sight, check_own_memory
+from tunesmith.expert.model.sight import check_in_sight, check_own_memory, check_references, check_sizes_stay
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
@@ -179,6 +179,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         function, waits = without_waits(function, problem.launches[0].pdl)
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
+        check_references(function.body)
         model = _with_or_without_tests(_Lifting(problem, source, function, bound.arguments))
         facts = facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed)
         return replace(model, waits=waits, facts=model.facts + facts)
@@ -330,6 +331,7 @@ class _Lifting:
             normal = replace(normal, body=passed_by_all(normal, launch))
         normal = replace(normal, functions=self._source.functions)
         check_own_memory(normal)
+        check_sizes_stay(normal.body, launch)
         check_pointers(normal, self._source)
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch

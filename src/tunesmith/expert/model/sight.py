@@ -18,6 +18,7 @@ from tunesmith.csource.inline import Inlined, side_effect
 from tunesmith.expert.model.affine import BUILTINS
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.translate import LaunchTerms
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CALLED = re.compile(r"(?<![\w.>])([A-Za-z_][\w:]*)\s*(?:<[\w\s,:*]*>)?\s*\(")
@@ -228,6 +229,31 @@ def _fixed(name: str) -> str:
     if name in _WITHIN_BLOCK:
         return ""
     return next((f"{name} is called, which {why}" for flag, why in _FIXED.items() if effects & flag), "")
+
+
+def check_sizes_stay(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> None:
+    """What the launch is made of is what was passed: the grid is not written in terms of what it became."""
+    asked = {name for name in walk.names_in(body) if name.startswith(("gridDim", "blockDim"))}
+    sizes = {name for word in asked if word in launch.values for name in walk.names_in(launch.values[word])}
+    for name in sorted(sizes & walk.assigned_in(body)):
+        raise OutOfReach(f"'{name}' is changed, and says how large the launch is")
+
+
+def check_references(body: tuple[c.Stmt, ...]) -> None:
+    """A second name for a variable or an element is not followed: it may be read, where that stays."""
+    changed = walk.assigned_in(body) | walk.stored_in(body)
+    for stmt in walk.statements_in(body):
+        if isinstance(stmt, c.Declare) and stmt.type.reference:
+            root = None if stmt.init is None else walk.root(stmt.init)[0]
+            if not stmt.type.const or stmt.type.is_pointer or (root is not None and root in changed):
+                raise OutOfReach.at(stmt.line, f"'{stmt.name}' is another name for what it refers to")
+        for part in walk.children(stmt):
+            for node in walk.nodes_in(part) if isinstance(part, c.Expr) else ():
+                if isinstance(node, c.Cast) and node.type.reference and not node.type.const:
+                    raise OutOfReach.at(stmt.line, "a value is reached as one of another type")
+            for target in walk.writes_in(part) if isinstance(part, c.Expr) else ():
+                if isinstance(target, c.Ternary):
+                    raise OutOfReach.at(stmt.line, "which variable is written depends on a condition")
 
 
 def check_own_memory(normal: Normal) -> None:

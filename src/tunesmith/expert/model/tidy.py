@@ -244,9 +244,10 @@ def _product(node: c.Expr) -> c.Expr:
 def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Sequence[c.Parameter]) -> tuple[c.Stmt, ...]:
     if source.language == "opencl":
         body = walk.map_nodes(body, _product)
+    types = {p.name: p.type for p in parameters}
     unique = with_unique_names(walk.map_nodes(body, _row), {p.name for p in parameters})
     shaped = with_numbers_for_pointers(_with_loops(_joined(unique)), parameters, source.language)
-    return without_structures(with_sums_over_loops(shaped), structures(source))
+    return without_structures(with_sums_over_loops(shaped, types), structures(source))
 
 
 def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:

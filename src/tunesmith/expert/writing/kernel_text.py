@@ -58,7 +58,7 @@ class KernelText:
         body = (
             *self._overlaps(),
             *self._baked.declare(),
-            *SourceNames.of(function).in_body(
+            *SourceNames.of(function, plan.language).in_body(
                 (*self.loops.declare(), *self._work(scope)), taken, self.loops.division.functions
             ),
         )

@@ -38,7 +38,8 @@ class SourceNames:
     shares: tuple[tuple[str, c.Expr, str], ...]  # quotients and remainders: operator, uniform divisor, name
 
     @staticmethod
-    def of(function: c.Function) -> SourceNames:
+    def of(function: c.Function, language: str = "cuda") -> SourceNames:
+        """On a CPU a division stays where it is: nobody may divide by zero who did not."""
         changed = assigned_in(function.body)
         types = {p.name: p.type for p in function.parameters if is_integer(p.type) and p.name not in changed}
         known: dict[str, c.Expr] = {}
@@ -49,6 +50,8 @@ class SourceNames:
                 continue
             assert node.init is not None, "it is set where it is declared"
             expr = substitute(node.init, known)
+            if language == "opencl" and any(_divides_by_a_name(part) for part in nodes_in(expr)):
+                continue
             if _is_arithmetic(expr) and names_in(expr) <= types.keys():
                 if _has_type(node.type, expr, types):
                     known[node.name] = expr
@@ -122,6 +125,10 @@ def _share(expr: c.Expr) -> tuple[str, c.Expr] | None:
         case c.Binary(op="/" | "%" as op, right=by):
             return op, by
     return None
+
+
+def _divides_by_a_name(node: c.Expr | c.Stmt) -> bool:
+    return isinstance(node, c.Binary) and node.op in ("/", "%") and not isinstance(node.right, c.Number)
 
 
 def _is_scalar(declare: c.Declare) -> bool:
