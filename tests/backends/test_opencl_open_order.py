@@ -3,8 +3,6 @@ leaves out, repeats or changes something is caught."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.backends.test_opencl_problems import INT_N, array, declared, problem, tried
@@ -12,21 +10,11 @@ from tests.lab.labs import Harness
 from tests.opencl_here import needs_opencl
 from tests.wording import says
 from tunesmith.errors import BadInput
-from tunesmith.lab import measuring
 
-pytestmark = needs_opencl
+pytestmark = [needs_opencl, pytest.mark.usefixtures("timed_briefly")]
 
 ONE = '[launch]\ngrid = ["ceildiv(n, BLOCK)"]\nblock = ["BLOCK"]'
 BLOCK = "BLOCK = [16]"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short() -> Iterator[None]:
-    """How long is measured is not the subject here."""
-    with pytest.MonkeyPatch.context() as patch:
-        once = measuring.TimingPolicy(rounds=3, min_rounds=3, chain_seconds=0.001, max_seconds=1.0)
-        patch.setattr(measuring, "policies_of", lambda _device: measuring.Policies(once, once, once, once))
-        yield
 
 
 def outcomes(harness: Harness, bad: int) -> list[tuple[str, str]]:

@@ -14,11 +14,10 @@ from tests.opencl_here import needs_opencl
 from tests.wording import says
 from tunesmith.backends.messages import TimeRuns
 from tunesmith.errors import BadInput, KernelWrong
-from tunesmith.lab import measuring
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
 
-pytestmark = needs_opencl
+pytestmark = [needs_opencl, pytest.mark.usefixtures("timed_briefly")]
 
 INT_N = """
 [[argument]]
@@ -26,15 +25,6 @@ name = "n"
 type = "int32"
 value = "n"
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short() -> Iterator[None]:
-    """How long is measured is not the subject here."""
-    with pytest.MonkeyPatch.context() as patch:
-        once = measuring.TimingPolicy(rounds=3, min_rounds=3, chain_seconds=0.001, max_seconds=1.0)
-        patch.setattr(measuring, "policies_of", lambda _device: measuring.Policies(once, once, once, once))
-        yield
 
 
 def array(name: str, type_: str, role: str, shape: str = '"n"', more: str = "") -> str:

@@ -306,6 +306,12 @@ def integer_type(expr: c.Expr, types: Types) -> c.Type | None:
     return found if found is not None and is_integer(found) else None
 
 
+def is_of_type(expr: c.Expr, type_: c.Type, types: Types) -> bool:
+    """Whether an integer has the width and the sign of the type."""
+    found = integer_type(expr, types)
+    return found is not None and INTEGERS.get(found.base) == INTEGERS.get(type_.base)
+
+
 def _value(type_: c.Type) -> c.Type:
     return c.Type(type_.base, type_.pointers)
 

@@ -14,7 +14,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import converted, int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import INTEGERS, integer_type, is_integer
+from tunesmith.csource.types import INTEGERS, is_integer, is_of_type
 from tunesmith.csource.walk import assigned_in, map_expr, names_in
 
 BUILTINS = tuple(f"{name}.{axis}" for name in c.INDICES for axis in "xyz")
@@ -24,9 +24,7 @@ def as_integer(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> c.Ex
     """An integer as a variable of the type holds it."""
     if isinstance(expr, c.Number) and type_ == c.Type("int", const=type_.const) and 0 <= expr.value < 2**31:
         return expr
-    found = integer_type(expr, types)
-    same = found is not None and INTEGERS.get(found.base) == INTEGERS.get(type_.base)
-    return expr if same else c.Cast(c.Type(type_.base), expr)
+    return expr if is_of_type(expr, type_, types) else c.Cast(c.Type(type_.base), expr)
 
 
 def is_narrow(type_: c.Type) -> bool:

@@ -17,8 +17,8 @@ from functools import partial
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import INTEGERS, integer_type, is_integer
-from tunesmith.expert.model.affine import head_of, is_narrow, number
+from tunesmith.csource.types import is_integer, is_of_type
+from tunesmith.expert.model.affine import as_integer, head_of, is_narrow, number
 
 Variables = Mapping[str, c.Declare]
 
@@ -151,9 +151,7 @@ def _stays_false(
     match condition:
         case c.Binary(op="<" | "<=", left=c.Name(name=name), right=bound):
             up = any(u.name == name and isinstance(u.by, c.Number) and u.by.value > 0 for u in found)
-            own = INTEGERS.get(types[name].base) if name in types else None
-            bound_type = integer_type(bound, types)
-            alike = bound_type is not None and INTEGERS.get(bound_type.base) == own
+            alike = name in types and is_of_type(bound, types[name], types)
             return up and alike and not walk.names_in(bound) & walk.assigned_in(loop) and _is_plain(bound)
     return False
 
@@ -179,20 +177,13 @@ def _moved(
 def _sums(updates: Sequence[_LoopMove], turn: c.Expr, types: Mapping[str, c.Type]) -> dict[str, c.Expr]:
     """In each variable's own type, as adding up would be."""
 
-    def own(expr: c.Expr, base: str) -> c.Expr:
-        found = integer_type(expr, types)
-        is_number = isinstance(expr, c.Number) and expr.text.isdigit()
-        same = found is not None and INTEGERS.get(found.base) == INTEGERS.get(base)
-        return expr if same or is_number else c.Cast(c.Type(base), expr)
+    def added(update: _LoopMove) -> c.Expr:
+        own, by = as_integer(c.Type(update.type), turn, types), update.by
+        if by == number(1):
+            return own
+        return c.Binary("*", own, as_integer(c.Type(update.type), by, types))
 
-    return {
-        u.name: c.Binary(
-            "+",
-            c.Name(u.name),
-            own(turn, u.type) if u.by == number(1) else c.Binary("*", own(turn, u.type), own(u.by, u.type)),
-        )
-        for u in updates
-    }
+    return {update.name: c.Binary("+", c.Name(update.name), added(update)) for update in updates}
 
 
 def _moves(step: c.Expr, names: set[str]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import INTEGERS, integer_type, is_integer
+from tunesmith.csource.types import is_integer, is_of_type
 from tunesmith.csource.walk import assigned_in, expressions_in, map_blocks, map_nodes, names_in, nodes_in
 from tunesmith.expert.writing.plain_names import words_in
 
@@ -53,7 +53,7 @@ class SourceNames:
             if language == "opencl" and any(_divides_by_a_name(part) for part in nodes_in(expr)):
                 continue
             if _is_arithmetic(expr) and names_in(expr) <= types.keys():
-                if _has_type(node.type, expr, types):
+                if is_of_type(expr, node.type, types):
                     known[node.name] = expr
                     uniform += [Named(node.name, node.type, expr, node.line)] if names_in(expr) else []
             elif (share := _share(expr)) is not None and names_in(share[1]) <= types.keys():
@@ -104,7 +104,7 @@ class _Shares:
                 continue
             whole = c.Binary(op, left, by)
             if (
-                _has_type(index.type, whole, {**self.types, index.name: index.type})
+                is_of_type(whole, index.type, {**self.types, index.name: index.type})
                 and _count(rest, node) > 1
             ):
                 found[node] = name
@@ -112,8 +112,8 @@ class _Shares:
 
     def _share(self, node: c.Expr) -> tuple[str, c.Expr, c.Expr]:
         match node:
-            case c.Binary(op="/" | "%" as op, left=left, right=by):
-                return op, left, by
+            case c.Binary(left=left) if (share := _share(node)) is not None:
+                return share[0], left, share[1]
             case c.Call(function=function, args=(left, by, *_)) if function in self.division:
                 return self.division[function], left, by
         return "", node, node
@@ -141,11 +141,6 @@ def _is_arithmetic(expr: c.Expr) -> bool:
         or (isinstance(node, c.Binary) and node.op in _ARITHMETIC)
         for node in nodes_in(expr)
     )
-
-
-def _has_type(type_: c.Type, expr: c.Expr, types: Mapping[str, c.Type]) -> bool:
-    found = integer_type(expr, types)
-    return found is not None and INTEGERS.get(found.base) == INTEGERS.get(type_.base)
 
 
 def _count(body: _Body, expr: c.Expr) -> int:
