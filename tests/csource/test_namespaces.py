@@ -233,3 +233,13 @@ def test_counts_of_pragmas():
     """
 
     assert "unroll b_N" in source_of(text).functions[-1].text
+
+
+def test_an_overload_of_the_library_for_own_records():
+    text = """
+    namespace own { struct V { float x; }; __device__ V __ldg(const V *p) { return *p; } }
+    __global__ void k(float *p, const own::V *q) { own::V v = __ldg(q); p[0] = v.x + __ldg(p + 1); }
+    """
+
+    assert [function.name for function in source_of(text).functions] == ["__ldg", "k"]
+    assert "__ldg(p + 1)" in _body(text)

@@ -118,8 +118,15 @@ class _Lookup:
         return {
             name
             for name in self._inside
-            if len(declared[name]) > 1 or name in self._hidden or _is_library(name)
+            if len(declared[name]) > 1
+            or name in self._hidden
+            or (_is_library(name) and not self._extends_library(name))
         }
+
+    def _extends_library(self, name: str) -> bool:
+        """An overload for its own records alone, `__ldg(const bf16 *)`: types tell it from the library's."""
+        homes = self.scopes.declared[name]
+        return len(homes) == 1 and all(self.scopes.is_for_records(name, path) for path in homes)
 
     def uses(self) -> Iterator[_Use]:
         """Every place at which a name of a namespace of the file is meant."""
@@ -217,7 +224,9 @@ class _Lookup:
         homes = self._found(name, self.scopes.of[at], at)
         if homes is None:
             return None
-        if self._is_call(at):
+        if self._is_call(at) and _is_library(name) and self._extends_library(name):
+            homes = frozenset(self.scopes.declared[name])
+        elif self._is_call(at):
             others = (path for path in self.scopes.declared[name] if path not in homes)
             homes |= {path for path in others if self.scopes.is_found_by_argument(name, path)}
             if not homes:

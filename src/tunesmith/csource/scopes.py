@@ -36,7 +36,7 @@ class Declared:
     a function's parameters."""
 
     at: int
-    takes: frozenset[str] = frozenset()
+    takes: tuple[frozenset[str], ...] = ()  # words of the parameters, of each overload
     is_generic: bool = False
 
 
@@ -85,13 +85,20 @@ class FileScopes:
         self.places[at] = path
         found = self.declared.setdefault(name, {})
         before = found.get(path, Declared(at))
-        found[path] = Declared(before.at, before.takes | takes, before.is_generic or is_generic)
+        found[path] = Declared(before.at, (*before.takes, takes), before.is_generic or is_generic)
 
     def is_found_by_argument(self, name: str, path: Path) -> bool:
         """Whether a call with an object of `path` finds the function, wherever it stands."""
-        one = self.declared[name][path]
-        here = {record for record, homes in self.records.items() if path in homes}
-        return bool(one.takes & here) or (one.is_generic and bool(here))
+        one, here = self.declared[name][path], self._records_in(path)
+        return any(takes & here for takes in one.takes) or (one.is_generic and bool(here))
+
+    def is_for_records(self, name: str, path: Path) -> bool:
+        """Whether every function of the name takes a record of `path`."""
+        one, here = self.declared[name][path], self._records_in(path)
+        return all(takes & here for takes in one.takes)
+
+    def _records_in(self, path: Path) -> set[str]:
+        return {record for record, homes in self.records.items() if path in homes}
 
 
 def scopes_of(tokens: Sequence[Token]) -> FileScopes:
