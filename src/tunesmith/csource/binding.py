@@ -10,6 +10,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.callees import plain, written_for
 from tunesmith.csource.specialise import complete_arguments, specialise, split_entry, template_meaning
 
+_QUALIFIED = re.compile(r"(?:(?<![\w:])::)?[^\W\d]\w*(?:::[^\W\d]\w*)*")
 _SIZE = re.compile(r"\{\s*(\w+)\s*\}")
 
 
@@ -22,8 +23,7 @@ class BoundKernel:
 
 def bind(source: c.Source, entry: str) -> BoundKernel | str:
     """The kernel of `name`, `ns::name<float, 128>`; a sentence where the entry cannot be followed."""
-    name, texts = split_entry(entry)
-    texts = tuple(_without_namespaces(text, source) for text in texts)
+    name, texts = split_entry(_without_namespaces(entry, source))
     kernels = [function for function in source.functions if function.is_kernel and function.name == name]
     if not kernels:
         return _missing(source, name)
@@ -81,11 +81,20 @@ def sizes_of_entry(entry: str) -> tuple[str, ...]:
     return tuple(found[1] for text in split_entry(entry)[1] if (found := _SIZE.fullmatch(text)))
 
 
-def _without_namespaces(text: str, source: c.Source) -> str:
-    """A template argument in the words of the file, which is read without its own namespaces."""
-    for name in source.namespaces:
-        text = re.sub(rf"(?<![\w:]){re.escape(name)}::", "", text)
-    return text.removeprefix("::")
+def _without_namespaces(entry: str, source: c.Source) -> str:
+    """An entry in the words of the file, which is read without its own namespaces."""
+    spellings = dict(source.spellings)
+    spaces = {name.rpartition("::")[0] for name in spellings}
+
+    def plain(match: re.Match[str]) -> str:
+        words = match[0].removeprefix("::").split("::")
+        for length in range(len(words), 1, -1):
+            if (found := spellings.get("::".join(words[:length]))) is not None:
+                return "::".join((found, *words[length:]))
+        known = "::".join(words[:-1]) in spaces
+        return words[-1] if known else "::".join(words)
+
+    return _QUALIFIED.sub(plain, entry)
 
 
 def _missing(source: c.Source, name: str) -> str:

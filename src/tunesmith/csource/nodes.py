@@ -370,7 +370,7 @@ class Source:
     prototypes: tuple[Function, ...] = ()  # templates that are declared here, without their bodies
     operators: tuple[Function, ...] = ()  # free ones, "operator+"; their text is in the preamble
     of_records: frozenset[str] = frozenset()  # parts of the preamble: records, their methods, operators
-    namespaces: frozenset[str] = frozenset()  # its own: names are read without them
+    spellings: tuple[tuple[str, str], ...] = ()  # "a::f" -> what it is called here, without namespaces
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers
     asks_toolkit: bool = False  # it was not read, since a condition asks for the toolkit's version
 

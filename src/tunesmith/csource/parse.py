@@ -13,11 +13,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.grammar import GrammarText, grammar_text, known_names
 from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
-from tunesmith.csource.namespaces import (
-    with_aliases_written_out,
-    with_constants_apart,
-    without_own_namespaces,
-)
+from tunesmith.csource.namespaces import flattened
 from tunesmith.csource.parse_lambdas import LambdaReader
 from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
 from tunesmith.csource.parse_statements import KERNEL_WORDS
@@ -51,9 +47,12 @@ def read_source_tree(
         return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
     if (fault := obstacle(prepared.tokens)) is not None:
         return c.Source(language, (), unread=(fault,))
-    tokens = with_aliases_written_out(prepared.tokens, language)
+    try:
+        flat = flattened(prepared.tokens, language)
+    except c.Unreadable as trouble:
+        return c.Source(language, (), unread=(f"line {trouble.line}: {trouble.reason}",))
+    tokens = flat.tokens
     known = known_names(tokens, language)
-    tokens = without_own_namespaces(with_constants_apart(tokens, known.namespaces), known.namespaces)
     place = grammar_text(tokens, language, known)
     root = syntax_tree(place.text, language)
     found = _Found()
@@ -76,7 +75,7 @@ def read_source_tree(
         prototypes=tuple(found.prototypes),
         operators=tuple(found.operators),
         of_records=frozenset(found.of_records),
-        namespaces=known.namespaces,
+        spellings=flat.spellings,
         unread=(*prepared.problems, *found.unread),
     )
 

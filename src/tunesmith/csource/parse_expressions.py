@@ -224,11 +224,8 @@ class ExpressionReader(TypeReader):
         return "<" if operator.start_byte in self.place.less else (operator.text or b"").decode()
 
     def qualified(self, node: Node) -> str:
-        """`std::max`; namespaces of the file itself go, as its functions are read without them."""
-        parts = self.place.short(node).removeprefix("::").split("::")
-        while len(parts) > 1 and parts[0] in self.place.known.namespaces:
-            parts = parts[1:]
-        return "::".join(parts)
+        """`std::max`; namespaces of the file itself are gone by now."""
+        return self.place.short(node).removeprefix("::")
 
     def _number(self, node: Node) -> c.Expr:
         text = (node.text or b"").decode("utf-8", "replace")

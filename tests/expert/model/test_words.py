@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.expert.model.kernels import problem_in
+import pytest
+
+from tests.expert.model.kernels import problem_in, row_problem
 from tests.wording import says
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.words import explain_lines
@@ -24,3 +26,21 @@ def test_branches_and_stored_rows_in_words() -> None:
     assert "  otherwise:" in gathered
     fused = explain_lines(lift(problem_in("examples/cuda/fused_add_rmsnorm")))
     says(fused, "Shared memory 'shared'", "2 float4", "every element")
+
+
+@pytest.mark.parametrize(
+    ("head", "near"),
+    [
+        ("int k = 0; k < d; ++k", "the same for neighbours"),
+        ("int k = 0; k < i; ++k", "the same for neighbours"),
+        ("int k = i; k < d; ++k", "no constant distance"),
+        ("int k = 2 * i - 1; k < d; ++k", "no constant distance"),
+        ("int k = 0; k < d; k += i + 1", "no constant distance"),
+    ],
+)
+def test_a_loop_in_the_body_counts_alike_for_neighbours_or_not(head: str, near: str) -> None:
+    body = (
+        "for (int i = threadIdx.x; i < d; i += 256) { float s = 0.0f; "
+        f"for ({head}) s += x[k]; out[blockIdx.x * d + i] = s; }}"
+    )
+    says(explain_lines(lift(row_problem(body))), "x:", "[k]", near)

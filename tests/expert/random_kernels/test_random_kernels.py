@@ -27,6 +27,8 @@ QUICK = (
     "a load near the end",
     "an index that is cut twice",
     "a pointer from an index that changes",
+    "a helper that sees its own namespace",
+    "while over a row",
 )
 
 

@@ -55,13 +55,16 @@ def accesses(steps: Sequence[Step], arrays: Mapping[str, c.Type]) -> tuple[Array
 
 
 def _computed(body: Sequence[c.Stmt], index: str) -> set[str]:
-    """Variables of a loop's body that may differ from turn to turn; not the indices of loops in it."""
+    """Variables of a loop's body that may differ from turn to turn; not the indices of loops in it that count
+    alike in every turn."""
     loops = [head for node in walk.nodes_in(body) if isinstance(node, c.For) and (head := head_of(node))]
     heads = {head.index for head in loops}
     found = set(walk.assigned_in(body)) - heads
     declared = [n for n in walk.nodes_in(body) if isinstance(n, c.Declare) and n.name not in heads]
+    of = [(d.name, walk.names_in(d)) for d in declared]
+    of += [(head.index, walk.names_in(head.start) | walk.names_in(head.step)) for head in loops]
     while True:
-        more = {d.name for d in declared if walk.names_in(d) & (found | {index})} - found
+        more = {name for name, used in of if used & (found | {index})} - found
         if not more:
             return found
         found |= more

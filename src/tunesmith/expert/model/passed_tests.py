@@ -51,7 +51,11 @@ def passed_by_all(normal: Normal, launch: LaunchTerms) -> tuple[c.Stmt, ...]:
 
 
 def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, ...]:
-    """Loops over the whole grid that no thread comes to the second turn of, as branches."""
+    """Loops over the whole grid that no thread comes to the second turn of, as branches.
+
+    Nothing may change what the bound is made of: the grid was made for the arguments as they came.
+    """
+    assigned = walk.assigned_in(body)
     declared = {s.name: s.init for s in body if isinstance(s, c.Declare) and s.init is not None}
     changed = {
         name: sum(name in walk.assigned_in(part) for part in body) for name in declared
@@ -72,10 +76,10 @@ def turned_once(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> tuple[c.Stmt, 
                 body=inside,
             ) if moved == index and _starts(init, index, declared) == _thread():
                 outside = (*body[:at], *body[at + 1 :])
-                own = walk.assigned_in(inside) & {index, *walk.names_in(bound)}
+                own = index in walk.assigned_in(inside) or bool(assigned & walk.names_in(bound))
                 used = index in walk.names_in([s for s in outside if not _declares(s, index)])
                 jumps = any(isinstance(node, c.Jump) for node in walk.nodes_in(inside))
-                once = value(by) == _threads() and _covers(bound, launch)
+                once = value(by) == _threads() and _covers(bound, launch) and _is_wide(stmt, index, body)
                 if once and not own and not used and not jumps:
                     first = [s for s in init if isinstance(s, c.Declare)]
                     done += [*first, c.If(test, inside, line=stmt.line, comments=stmt.comments)]
@@ -95,6 +99,12 @@ def _threads() -> c.Expr:
 
 def _declares(stmt: c.Stmt, name: str) -> bool:
     return isinstance(stmt, c.Declare) and stmt.name == name
+
+
+def _is_wide(loop: c.For, index: str, body: tuple[c.Stmt, ...]) -> bool:
+    """Whether the index holds every thread's number: a narrow one comes to small numbers again."""
+    found = [s for s in (*loop.init, *body) if isinstance(s, c.Declare) and s.name == index]
+    return bool(found) and all(s.type.base in _WIDE and not s.type.is_pointer for s in found)
 
 
 def _starts(init: tuple[c.Stmt, ...], index: str, declared: dict[str, c.Expr]) -> c.Expr | None:

@@ -299,12 +299,24 @@ def _as_for(loop: c.While) -> c.Stmt:
     step = loop.body[-1].expr
     changed = walk.assigned_in(step)
     if (
-        len(changed) != 1
+        not _only_counts(step)
+        or walk.names_in(step) & set(walk.declared_in(loop.body[:-1]))  # not known in a loop's head
+        or len(changed) != 1
         or changed & walk.assigned_in(loop.body[:-1])
         or not changed <= walk.names_in(loop.condition)
     ):
         return loop
     return c.For((), loop.condition, (step,), loop.body[:-1], line=loop.line)
+
+
+def _only_counts(step: c.Expr) -> bool:
+    """`i++`, `i += n`: a statement of the body that also stores stays there."""
+    match step:
+        case c.Unary("++" | "--", c.Name()):
+            return True
+        case c.Assign(target=c.Name(), value=value):
+            return not walk.assigned_in(value)
+    return False
 
 
 def _with_own_index(loop: c.For, before: list[c.Stmt], later: Sequence[c.Stmt]) -> c.For:
