@@ -49,7 +49,13 @@ from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.same_kernel import is_same
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
-from tunesmith.expert.model.sight import check_in_sight, check_own_memory, check_references, check_sizes_stay
+from tunesmith.expert.model.sight import (
+    check_in_sight,
+    check_own_memory,
+    check_references,
+    check_sizes_stay,
+    with_one_dynamic_array,
+)
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
@@ -180,7 +186,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         function, also = with_decided(function, fixed, arrays)
         function, promised = with_promised(function, source, problem)
         function, waits = without_waits(function, problem.launches[0].pdl)
-        function = without_references(function)
+        function = with_one_dynamic_array(without_references(function))
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
         check_references(function.body)

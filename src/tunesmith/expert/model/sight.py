@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
@@ -237,6 +238,36 @@ def check_sizes_stay(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> None:
     sizes = {name for word in asked if word in launch.values for name in walk.names_in(launch.values[word])}
     for name in sorted(sizes & walk.assigned_in(body)):
         raise OutOfReach(f"'{name}' is changed, and says how large the launch is")
+
+
+def with_one_dynamic_array(function: c.Function) -> c.Function:
+    """`extern __shared__` arrays are all one memory, by whatever names: they get one name, or are refused."""
+    used = walk.names_in(function.body)
+    found = [
+        node
+        for node in walk.nodes_in(function.body)
+        if isinstance(node, c.Declare) and node.storage == "dynamic shared" and node.name in used
+    ]
+    first, *others = list(dict.fromkeys(found)) or [None]
+    if first is None or not others:
+        return function
+    for other in others:
+        if other is not None and other.type != first.type:
+            raise OutOfReach.at(other.line, f"'{other.name}' is the same shared memory as '{first.name}'")
+    names = {other.name: c.Name(first.name) for other in others if other is not None}
+    if any(
+        isinstance(n, c.Declare) and n.name in names and n not in others for n in walk.nodes_in(function.body)
+    ):
+        raise OutOfReach(f"'{first.name}' is dynamic shared memory with other names")
+
+    def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
+        return () if one in others else one
+
+    def named(node: c.Expr) -> c.Expr:
+        return names.get(node.name, node) if isinstance(node, c.Name) else node
+
+    body = walk.map_nodes(walk.map_statements(function.body, on_stmt=stmt), named)
+    return replace(function, body=(first, *(one for one in body if one != first)))
 
 
 def check_references(body: tuple[c.Stmt, ...]) -> None:

@@ -58,6 +58,9 @@ def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tu
     declared = {node.name: node for node in walk.nodes_in(body) if isinstance(node, c.Declare)}
     heads = {part.name for node in walk.nodes_in(body) if isinstance(node, c.For) for part in node.init
              if isinstance(part, c.Declare)}  # fmt: skip
+    kinds = {(False, ""), (True, "shared")}
+    if sum(declare.storage == "dynamic shared" for declare in declared.values()) == 1:
+        kinds.add((False, "dynamic shared"))  # several are one memory by different names
     split = {
         name: known[declare.type.base]
         for name, declare in declared.items()
@@ -65,8 +68,7 @@ def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tu
         and not declare.type.is_pointer
         and not declare.type.reference
         and len(declare.dims) <= 1
-        and declare.storage in ("", "shared")
-        and bool(declare.dims) == (declare.storage == "shared")
+        and (bool(declare.dims), declare.storage) in kinds
         and name not in heads
     }
     while split:

@@ -29,7 +29,8 @@ def rows(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     """A flat loop as rows: `i / d` and `i % d` become a task, the row, and the place in it; nothing is
     divided.
 
-    Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. There
+    Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. Of
+    several lengths it is one that leaves nothing of a row to be divided: `i / k / d` is `row / k` then. There
     is no parameter: with tasks the work is shared otherwise altogether.
     """
     kernel = draft.kernel
