@@ -83,7 +83,8 @@ READ = {
     "pairs of totals in dynamic shared memory": _PAIRS,
     "one dynamic array by two names": (
         _ROW + "extern __shared__ float a[]; extern __shared__ float b[];\n"
-        "if (threadIdx.x == 0) a[0] = r[0]; __syncthreads(); for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i] * b[0];"),
+        "if (threadIdx.x == 0) a[0] = r[0]; __syncthreads();\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i] * b[0];"),
     "a lambda that takes part": (
         _ROW + "auto twice = [&](int i) { o[i] = 2.0f * r[i]; };\n"
         "for (int i = threadIdx.x; i < d; i += blockDim.x) twice(i);"),

@@ -248,26 +248,26 @@ def with_one_dynamic_array(function: c.Function) -> c.Function:
         for node in walk.nodes_in(function.body)
         if isinstance(node, c.Declare) and node.storage == "dynamic shared" and node.name in used
     ]
-    first, *others = list(dict.fromkeys(found)) or [None]
-    if first is None or not others:
+    each = list(dict.fromkeys(found))
+    if len(each) < 2:
         return function
-    for other in others:
-        if other is not None and other.type != first.type:
+    first = each[0]
+    for other in each[1:]:
+        if other.type != first.type:
             raise OutOfReach.at(other.line, f"'{other.name}' is the same shared memory as '{first.name}'")
-    names = {other.name: c.Name(first.name) for other in others if other is not None}
-    if any(
-        isinstance(n, c.Declare) and n.name in names and n not in others for n in walk.nodes_in(function.body)
-    ):
-        raise OutOfReach(f"'{first.name}' is dynamic shared memory with other names")
+    names = {other.name: c.Name(first.name) for other in each}
+    declares = (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare))
+    if any(node.name in names and node not in each for node in declares):
+        raise OutOfReach.at(first.line, f"'{first.name}' and others are one memory, and have names of others")
 
     def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
-        return () if one in others else one
+        return () if one in each else one
 
     def named(node: c.Expr) -> c.Expr:
         return names.get(node.name, node) if isinstance(node, c.Name) else node
 
     body = walk.map_nodes(walk.map_statements(function.body, on_stmt=stmt), named)
-    return replace(function, body=(first, *(one for one in body if one != first)))
+    return replace(function, body=(first, *body))
 
 
 def check_references(body: tuple[c.Stmt, ...]) -> None:
