@@ -50,6 +50,7 @@ CASES = {
     "joined_planes": (MAP, {"groups": 3, "first": 2, "planes": 5, "n": 36}, {"VEC": 4}),
     "ways_by_alignment": (ROWS, {"rows": 3, "d": 776}, {"LANES": 32}),
     "chosen_rows": (MAP, {"rows": 7, "first": 3, "packs": 33}, {}),
+    "own_packs": (MAP, {"rows": 3}, {}),
     "parts_of_packs": (ROWS, {"rows": 3, "packs": 77}, {"LANES": 32}),
 }
 
