@@ -49,6 +49,7 @@ ALONE = "--alone"  # by this word a worker knows that it is one
 SECONDS = 120.0
 _WIDEST = 16  # bytes of one access
 _LINE = re.compile(r" \(line \d+\)|\blines? \d+")
+_AT_ONCE = re.compile(r"accessed (\d+) bytes at once already")
 _NAME = re.compile(r"'[^']*'")
 
 
@@ -139,6 +140,8 @@ def _vectors(written: Written, widest: int) -> tuple[str, str]:
     if "vector" in written.moves:
         return "VEC", ""
     why = dict(written.refused).get("vector", "")
+    at_once = _AT_ONCE.search(why)  # of a structure: its elements are narrower than what is accessed
+    widest = max(widest, int(at_once[1]) if at_once else 0)
     return ("wide already", "") if widest >= _WIDEST else ("", why)
 
 

@@ -13,6 +13,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.callees import own_functions, resolve, with_defaults
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold, fold_statements, int_value
+from tunesmith.csource.handed_lambdas import with_handed_lambdas
 from tunesmith.csource.library import uses_library, with_known_cooperation
 from tunesmith.csource.objects import Objects
 from tunesmith.csource.printing import print_expr, print_function
@@ -35,6 +36,7 @@ class Inlined:
 
 def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, str]] | None = None) -> Inlined:
     """Raises Unreadable; with a list of `obstacles` it takes them down there and goes on as far as it can."""
+    function, source = with_handed_lambdas(function, source)
     function = with_known_cooperation(function)
     function = with_defaults(function, source)
     work = _Inliner(function, source)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.grammar import GrammarText, grammar_text, known_names
-from tunesmith.csource.lex import MAX_TEXT, Token, layout, obstacle
+from tunesmith.csource.lex import MAX_TEXT, Token, closing_angle, layout, obstacle, squeeze
+from tunesmith.csource.local_records import LocalRecord, taken_out
 from tunesmith.csource.namespaces import flattened
 from tunesmith.csource.parse_lambdas import LambdaReader
 from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
@@ -187,6 +188,28 @@ class _FileReader:
         self.found.records += records
         self.found.operators += friends
 
+    def _without_local_records(self, function: c.Function, node: Node, start: int) -> c.Function:
+        """Its plain structures among those of the file; `start`: the first token of its template."""
+        body = node.child_by_field_name("body")
+        inside = [part for part in body.named_children if part.type in RECORDS] if body is not None else []
+        if not inside or self.place.language == "opencl" or not function.is_kernel:
+            return function
+        found: list[LocalRecord] = []
+        for part in inside:
+            records, _ = RecordReader(self.place, self.reader).records(part, ())
+            if len(records) == 1:
+                found.append(LocalRecord(records[0], self.place.written(part), self.place.line(part)))
+        end = closing_angle(self.place.tokens, start + 1) if function.template else None
+        head = "" if end is None else squeeze(self.place.tokens[start : end + 1])
+        if function.template and not head.startswith("template"):
+            return function
+        function, done = taken_out(function, head, found)
+        for record, text in done:
+            self.found.records.append(record)
+            self.found.preamble.append(text)
+            self.found.of_records.append(text)
+        return function
+
     def _static_functions(self, node: Node) -> None:
         """`Op::apply` of a struct: read to be put in place; its text stays in the struct."""
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -336,6 +359,7 @@ class _FileReader:
                 self.found.of_records.append(self.found.preamble[-1])
             else:
                 found = replace(found, commented=commented, comments=tokens[0].comments)
+                found = self._without_local_records(found, inner, start)
                 self.found.functions += [*self.reader.taken(), found]
         except c.Unreadable as trouble:
             line = trouble.line or self.place.line(inner)

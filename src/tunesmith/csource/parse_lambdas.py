@@ -1,7 +1,8 @@
 """Lambdas as functions of the file: what they capture becomes parameters, passed at every call.
 
-A lambda that is called where it stands, or that a variable is set to and that is only called. By value it
-would keep what a variable was when it was made: taken only where nothing changes the variable.
+A lambda that is called where it stands, or that a variable is set to and that is called or handed to a
+function (see `handed_lambdas`). By value it would keep what a variable was when it was made: taken only where
+nothing changes the variable.
 """
 
 from __future__ import annotations
@@ -48,11 +49,27 @@ class LambdaReader(FunctionReader):
     ) -> c.Function | None:
         self._template, self._lambdas, self._all = template, {}, []
         done = super().function(node, template, words, text, operators)
+        if done is not None and self._lambdas:
+            done = replace(done, body=walk.map_nodes(done.body, self._handed_on))
         if done is not None and self._all:
             changed = walk.assigned_in(done.body)
             for name in sorted({name for each in self._all for name in each.by_value} & changed):
                 raise c.Unreadable(f"a lambda keeps an earlier value of {name}", self.place.line(node))
         return done
+
+    def _handed_on(self, node: c.Expr) -> c.Expr:
+        """An argument that is a lambda: the call of its function with nothing but what it captures."""
+        if not isinstance(node, c.Call) or not any(isinstance(arg, c.Name) for arg in node.args):
+            return node
+
+        def given(arg: c.Expr) -> c.Expr:
+            found = self._lambdas.get(arg.name) if isinstance(arg, c.Name) else None
+            if found is None:
+                return arg
+            captured = tuple(c.Name(name) for name in found.captured)
+            return c.Call(found.function.name, captured, found.template_args)
+
+        return replace(node, args=tuple([given(arg) for arg in node.args]))
 
     def lambda_declared(self, name: str, value: Node) -> bool:
         found = self._read(value, name)
@@ -96,8 +113,10 @@ class LambdaReader(FunctionReader):
         inside = own | set(walk.declared_in(body))
         free = tuple(sorted(n for n in walk.names_in(body) - inside if n in outer_variables))
         by_value = self._by_value(captures, free)
-        if by_value is None:
-            return None
+        if by_value is None or any(
+            outer_variables[n].is_pointer for n in walk.assigned_in(body) if n in free
+        ):
+            return None  # a pointer that it moves would be another one outside
         return self._lifted(name, parameters, body, result, (free, by_value), self.place.line(node))
 
     def _result(self, declarator: Node | None) -> c.Type:
@@ -114,7 +133,7 @@ class LambdaReader(FunctionReader):
             if part.type == "lambda_default_capture":
                 default = text
             elif part.type == "identifier":
-                named[text] = True
+                named[text] = part.prev_sibling is None or part.prev_sibling.type != "&"
             elif text.startswith("&") and text[1:].strip().isidentifier():
                 named[text[1:].strip()] = False
             else:

@@ -40,6 +40,17 @@ __device__ float lanes_worst(float v) {
     return v;
 }
 """
+_LANES = (
+    "for (int o = {}; o > 0; o >>= 1) {{ s.x += __shfl_xor_sync(~0u, s.x, o);"
+    " s.y += __shfl_xor_sync(~0u, s.y, o); }}\n"
+)
+_PAIRS = (
+    _ROW + "float2 s = make_float2(0.0f, 0.0f); for (int i = threadIdx.x; i < d; i += blockDim.x) {\n"
+    "const float v = r[i]; s.x += v; s.y += v * v; }\n" + _LANES.format(16)
+    + "extern __shared__ float2 part[]; if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;\n"
+    "__syncthreads(); s = part[threadIdx.x % 8];\n" + _LANES.format(4)
+    + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i] * s.x + s.y;"
+)  # fmt: skip
 READ = {
     "a block reduction": _SHARED + _ROW + _SUM + _CUB + "s = Reduce(temp).Sum(s);\n" + _FIRST + _PUT,
     "its operator and how many have a value": (
@@ -69,11 +80,23 @@ READ = {
     "a test that every block passes, around some of its work": (
         _ROW + "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = 1.0f;\n"
         "if (blockIdx.x < rows) { for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] += r[i]; }"),
+    "pairs of totals in dynamic shared memory": _PAIRS,
+    "one dynamic array by two names": (
+        _ROW + "extern __shared__ float a[]; extern __shared__ float b[];\n"
+        "if (threadIdx.x == 0) a[0] = r[0]; __syncthreads();\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = r[i] * b[0];"),
     "a lambda that takes part": (
         _ROW + "auto twice = [&](int i) { o[i] = 2.0f * r[i]; };\n"
         "for (int i = threadIdx.x; i < d; i += blockDim.x) twice(i);"),
 }  # fmt: skip
 TRAPS = {
+    "one dynamic array by two names of different types": (
+        _PAIRS.replace("if (threadIdx.x % 32", "extern __shared__ float other[]; other[threadIdx.x] = 1.0f;\n"
+                       "if (threadIdx.x % 32"), "is the same shared memory as 'part'"),
+    "a dynamic array that is written by another name": (
+        _ROW + "extern __shared__ float a[]; extern __shared__ float b[];\n"
+        "if (threadIdx.x == 0) a[0] = r[0]; __syncthreads(); b[0] = r[1]; __syncthreads();\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) o[i] = threadIdx.x * a[0];", ""),
     "a total that only the first thread has": (
         _ROW + _SUM + _CUB + "const float total = Reduce(temp).Sum(s);\n" + _PUT,
         "only the first thread has"),

@@ -12,7 +12,9 @@ from tunesmith.expert.model.lift import lift
 FLAT = "const int i = blockIdx.x * blockDim.x + threadIdx.x;\nif (i < rows) {{ {} }}"
 GRID = ("ceildiv(rows, 256)",)
 REFUSED = {
-    "a store through a reference": "float &r = out[i]; r = x[i] * 2;",
+    "a reference to an element whose place changes": "int a = i; float &r = out[a]; a += 1; r = x[a];",
+    "a reference to an element that memory tells": "float &r = out[(int)x[i]]; r = 1;",
+    "a constant reference to an element that changes": "const float &r = out[i]; out[i] = 1; out[i + 1] = r;",
     "a reference to an index": "int a = i; int &r = a; r = 0; out[i] = x[a];",
     "a reference to a pointer": "const float *p = x + i; const float *&r = p; r += 1; out[i] = *p;",
     "a reference that a loop moves": (
@@ -34,6 +36,18 @@ def test_a_second_name_is_not_followed(name: str) -> None:
 def test_a_constant_reference_to_what_stays_is_a_value() -> None:
     kernel = lifted(row_problem(FLAT.format("const float &r = x[i]; out[i] = r * 2;"), grid=GRID))
     assert {(a.array, a.kind) for a in kernel.accesses} == {("x", "load"), ("out", "store")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float &r = out[i]; r = x[i] * 2;",
+        "auto &r = out[i]; if (x[i] > 0) { r = x[i] * 2; } else { float &r = out[i]; r = x[i] * 2; }",
+    ],
+)
+def test_a_second_name_of_an_element_is_the_element(text: str) -> None:
+    assert "out[i] = x[i] * 2;" in body_of(text)
+    assert "r = " not in body_of(text)
 
 
 def test_a_grid_is_not_written_in_terms_of_a_size_that_has_changed() -> None:

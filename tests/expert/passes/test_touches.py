@@ -150,6 +150,30 @@ class TestRows:
         assert "size_t at = i_in_row;" in text
         assert "out[row * d + i_in_row] = x[token * 2 * d + at];" in text
 
+    def test_of_several_lengths_the_one_that_leaves_nothing_to_divide(self) -> None:
+        by_planes = (
+            "i / d / tokens * 3 + i / d % tokens; size_t at = i - i / d * d; size_t two = i % (tokens * d)"
+        )
+        loop = each(f"size_t plane = {by_planes}; out[i] = x[plane * d + at + two];", stop="4 * tokens * d")
+        (loop,) = applied(replace(self.FLAT, steps=(loop,)), "rows", problem=self.AT).kernel.steps
+        assert isinstance(loop, Each)
+        assert print_statements(loop.body, 0, "cuda").split("\n") == [
+            "size_t plane = row / tokens * 3 + row % tokens;",
+            "size_t at = i_in_row;",
+            "size_t two = row % tokens * d + i_in_row;",
+            "out[row * d + i_in_row] = x[plane * d + at + two];",
+            "",
+        ]
+
+    @pytest.mark.parametrize("divided", ["i / d / 7", "i / (d * 7)", "(unsigned char)i / d", "i % (7 * d)"])
+    def test_what_does_not_divide_the_whole_stays(self, divided: str) -> None:
+        """Rows are not whole ones of seven, and a byte holds less than an index."""
+        loop = each(f"size_t at = {divided}; out[i] = x[i % d + at];", stop="tokens * d")
+        (loop,) = applied(replace(self.FLAT, steps=(loop,)), "rows", problem=self.AT).kernel.steps
+        assert isinstance(loop, Each)
+        first = print_statements(loop.body[:1], 0, "cuda")
+        assert "row * d + i_in_row" in first or first == "size_t at = row / 7;\n"
+
     def test_rows_too_short_for_a_team_stay_flat(self) -> None:
         short = problem(
             "out: float16*[tokens, d]; x: float16*[tokens, 2 * d]; tokens: int32 = tokens; d: int32 = d",

@@ -58,6 +58,13 @@ def described(body: str, most: int = 8) -> list[str]:
         ("out[i] = a[i + 1];", ["out x1 store needs []"]),
         ("out[i] = a[(long long)b[i]];", ["b x1 load needs []", "out x1 store needs []"]),
         ("out[i] = f(&a[i]);", ["out x1 store needs []"]),
+        # Both branches store, and nothing of it is read before.
+        ("if (b[0] > 0) out[i] = b[1]; else { if (b[2] > 0) { out[i] = a[i]; } else out[i] = b[3]; }",
+         ["out x1 store needs []"]),
+        ("if (b[0] > 0) out[i] = b[1]; else { out[i] = out[i] + b[3]; }", ["out x1 loadstore needs []"]),
+        ("if (b[0] > 0) out[i] = b[1]; else { if (b[2] > 0) out[i] = b[3]; }", []),
+        ("if (b[0] > 0) out[i] = b[1]; else out[i + 8] = b[3];", []),
+        ("if (b[0] > 0) out[i] = b[1]; else { if (b[2] > 0) continue; out[i] = b[3]; }", []),
         ("if (a[i] == b[i]) continue; out[i] = a[i];", ["a x1 load needs []", "b x1 load needs []"]),
     ],
 )  # fmt: skip

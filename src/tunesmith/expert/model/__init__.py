@@ -2,9 +2,11 @@
 
 `lift` is the way in; what comes out is a `KernelModel`. On the way, in this order:
 
+    congruences                ways by alignment and remainders that the contract rules out, left out
     dependents                 waits for other launches, set aside
     sight, pointers            what is out of sight, or fixed to its thread, is refused
     tidy, normal, accesses     statements in one form: one name is one variable, an access is array and index
+    chosen_pointers, scratch   pointers chosen by a branch, variables of a turn: each where it belongs
     totals, shifted_loops      loops in one form: totals in variables, the same turns counted by element
     translate, geometry        launches with numbers; what an index counts, and who shares a loop
     flat                       an element to a thread, or a loop over the whole grid: its body as it stands

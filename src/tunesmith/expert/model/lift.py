@@ -13,6 +13,7 @@ from tunesmith.csource.fold import fold_statements, int_value
 from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.preprocess import Toolkit
+from tunesmith.csource.references import without_references
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
 from tunesmith.expert.model.accesses import clash, touches
@@ -20,6 +21,7 @@ from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
 from tunesmith.expert.model.byte_pointers import in_elements
+from tunesmith.expert.model.congruences import with_promised
 from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
@@ -47,7 +49,13 @@ from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.same_kernel import is_same
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
-from tunesmith.expert.model.sight import check_in_sight, check_own_memory, check_references, check_sizes_stay
+from tunesmith.expert.model.sight import (
+    check_in_sight,
+    check_own_memory,
+    check_references,
+    check_sizes_stay,
+    with_one_dynamic_array,
+)
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
@@ -176,12 +184,14 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         inlined = inline(function, source)
         function, source = inlined.function, inlined.source
         function, also = with_decided(function, fixed, arrays)
+        function, promised = with_promised(function, source, problem)
         function, waits = without_waits(function, problem.launches[0].pdl)
+        function = with_one_dynamic_array(without_references(function))
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
         check_references(function.body)
         model = _with_or_without_tests(_Lifting(problem, source, function, bound.arguments))
-        facts = facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed)
+        facts = (*facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed), *promised)
         return replace(model, waits=waits, facts=model.facts + facts)
     except c.Unreadable as stop:
         others = other_obstacles(bound.function, bound.source, stop.reason)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
@@ -237,6 +238,36 @@ def check_sizes_stay(body: tuple[c.Stmt, ...], launch: LaunchTerms) -> None:
     sizes = {name for word in asked if word in launch.values for name in walk.names_in(launch.values[word])}
     for name in sorted(sizes & walk.assigned_in(body)):
         raise OutOfReach(f"'{name}' is changed, and says how large the launch is")
+
+
+def with_one_dynamic_array(function: c.Function) -> c.Function:
+    """`extern __shared__` arrays are all one memory, by whatever names: they get one name, or are refused."""
+    used = walk.names_in(function.body)
+    found = [
+        node
+        for node in walk.nodes_in(function.body)
+        if isinstance(node, c.Declare) and node.storage == "dynamic shared" and node.name in used
+    ]
+    each = list(dict.fromkeys(found))
+    if len(each) < 2:
+        return function
+    first = each[0]
+    for other in each[1:]:
+        if other.type != first.type:
+            raise OutOfReach.at(other.line, f"'{other.name}' is the same shared memory as '{first.name}'")
+    names = {other.name: c.Name(first.name) for other in each}
+    declares = (node for node in walk.nodes_in(function.body) if isinstance(node, c.Declare))
+    if any(node.name in names and node not in each for node in declares):
+        raise OutOfReach.at(first.line, f"'{first.name}' and others are one memory, and have names of others")
+
+    def stmt(one: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
+        return () if one in each else one
+
+    def named(node: c.Expr) -> c.Expr:
+        return names.get(node.name, node) if isinstance(node, c.Name) else node
+
+    body = walk.map_nodes(walk.map_statements(function.body, on_stmt=stmt), named)
+    return replace(function, body=(first, *body))
 
 
 def check_references(body: tuple[c.Stmt, ...]) -> None:

@@ -124,7 +124,9 @@ class TeamReader:
         for name in BUILTINS:
             expr: Expr | None = Name(name) if name in self._axes else None
             if name in geometry.LAUNCH:
-                found[name] = Vec(Int(numbers[name], self._launch.values.get(name), True))
+                # How many blocks there are a kernel may ask: that of tasks has a name (see `_tasks`).
+                asked = Name(name) if name.startswith("gridDim") else None
+                found[name] = Vec(Int(numbers[name], self._launch.values.get(name, asked), True))
             elif name in geometry.BLOCK:
                 found[name] = Vec(Int(0, expr))
             else:

@@ -18,9 +18,11 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute, with_unique_names
 from tunesmith.csource.types import is_integer
+from tunesmith.expert.model.chosen_pointers import with_branches_for_pointers
 from tunesmith.expert.model.induction import plain_head, with_sums_over_loops
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.moving_pointers import with_numbers_for_pointers
+from tunesmith.expert.model.scratch import with_scratch_in_loops
 from tunesmith.expert.model.totals import is_set_first
 
 Fields = tuple[tuple[str, str], ...]  # (field, type) in order
@@ -56,6 +58,9 @@ def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tu
     declared = {node.name: node for node in walk.nodes_in(body) if isinstance(node, c.Declare)}
     heads = {part.name for node in walk.nodes_in(body) if isinstance(node, c.For) for part in node.init
              if isinstance(part, c.Declare)}  # fmt: skip
+    kinds = {(False, ""), (True, "shared")}
+    if sum(declare.storage == "dynamic shared" for declare in declared.values()) == 1:
+        kinds.add((False, "dynamic shared"))  # several are one memory by different names
     split = {
         name: known[declare.type.base]
         for name, declare in declared.items()
@@ -63,8 +68,7 @@ def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tu
         and not declare.type.is_pointer
         and not declare.type.reference
         and len(declare.dims) <= 1
-        and declare.storage in ("", "shared")
-        and bool(declare.dims) == (declare.storage == "shared")
+        and (bool(declare.dims), declare.storage) in kinds
         and name not in heads
     }
     while split:
@@ -246,7 +250,8 @@ def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Sequence[c.Para
         body = walk.map_nodes(body, _product)
     types = {p.name: p.type for p in parameters}
     unique = with_unique_names(walk.map_nodes(body, _row), {p.name for p in parameters})
-    shaped = with_numbers_for_pointers(_with_loops(_joined(unique)), parameters, source.language)
+    joined = with_scratch_in_loops(with_branches_for_pointers(_joined(unique), parameters))
+    shaped = with_numbers_for_pointers(_with_loops(joined), parameters, source.language)
     return without_structures(with_sums_over_loops(shaped, types), structures(source))
 
 

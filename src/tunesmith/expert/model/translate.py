@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from math import gcd
 
 from tunesmith.csource.fold import fold
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Name, Number, Ternary, Unary
@@ -142,6 +143,27 @@ def _summands(node: size.Node, sign: int) -> list[tuple[int, size.Node]]:
         right = sign if node.op == "+" else -sign
         return _summands(node.left, sign) + _summands(node.right, right)
     return [(sign, node)]
+
+
+def divisor(node: size.Node, steps: Mapping[str, int]) -> int:
+    """A number that divides every value of it; 0 where the value is 0. `steps`: what divides each size."""
+    match node:
+        case size.Num(value):
+            return abs(value)
+        case size.Variable(id):
+            return steps.get(id, 1)
+        case size.Neg(operand):
+            return divisor(operand, steps)
+        case size.Arithmetic("*", left, right):
+            return divisor(left, steps) * divisor(right, steps)
+        case size.Arithmetic("+" | "-", left, right):
+            return gcd(divisor(left, steps), divisor(right, steps))
+        case size.Arithmetic("//", left, size.Num(value)) if value > 0 and divisor(left, steps) % value == 0:
+            return divisor(left, steps) // value
+        case size.FunctionCall("min" | "max", args):
+            return gcd(*(divisor(arg, steps) for arg in args))
+        case _:
+            return 1
 
 
 # -- back: what a launch says, in terms of the kernel's parameters ------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name
 from tunesmith.csource.types import is_integer
 from tunesmith.csource.walk import declared_in, map_nodes, names_in, nodes_in
-from tunesmith.expert.model.affine import as_division, from_terms, number, same_value, terms
+from tunesmith.expert.model.affine import as_division, from_terms, is_narrow, number, terms
 from tunesmith.expert.model.kernel import Each, Task, TemplateDraft
 from tunesmith.expert.passes.port import Context, extend, move
 from tunesmith.expert.passes.shape import all_loops, loops, shape_of
@@ -29,7 +29,8 @@ def rows(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     """A flat loop as rows: `i / d` and `i % d` become a task, the row, and the place in it; nothing is
     divided.
 
-    Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. There
+    Proved on the model: the loop runs over whole rows, 0 <= i < n * d, and takes its index apart by d. Of
+    several lengths it is one that leaves nothing of a row to be divided: `i / k / d` is `row / k` then. There
     is no parameter: with tasks the work is shared otherwise altogether.
     """
     kernel = draft.kernel
@@ -40,12 +41,13 @@ def rows(draft: TemplateDraft, context: Context) -> TemplateDraft | str:
     loop = kernel.steps[0]
     if not starts_at_zero(loop):
         return "the loop does not start at 0"
-    found = next(_lengths(loop), None)
-    if found is None:
-        return "the index is not taken apart by a length that divides the whole"
-    rows, length = found
     row, place = _fresh(draft, "row"), _fresh(draft, f"{loop.index}_in_row")
-    tasks, steps = (Task(row, rows, loop.type),), (_taken_apart(loop, length, row, place),)
+    found = [(rows, _taken_apart(loop, length, row, place)) for rows, length in _lengths(loop)]
+    if not found:
+        return "the index is not taken apart by a length that divides the whole"
+    # Of several lengths the first that leaves nothing of a row to be divided.
+    rows, by_row = next((one for one in found if not _divides(one[1])), found[0])
+    tasks, steps = (Task(row, rows, loop.type),), (by_row,)
     by_rows = replace(kernel, tasks=tasks, steps=steps, team="block", lanes=None, accesses=())
     if min(shape_of(TemplateDraft(by_rows), context).extents, default=0) < SHORTEST:
         return f"rows of fewer than {SHORTEST} elements do not keep a team busy, or their length is unknown"
@@ -81,21 +83,56 @@ def _quotient(whole: Expr, length: Expr) -> Expr | None:
 
 
 def _taken_apart(loop: Each, length: Expr, row: str, place: str) -> Each:
+    """The loop over a row. `i / (k * d)` is `row / k`: what divides the whole and is rows together."""
+
     def rewritten(node: Expr) -> Expr:
         division = as_division(node) if isinstance(node, Binary) else None
-        if isinstance(division, Binary) and division.op in ("/", "%") and _bare(division.left) == whole:
-            if same_value(division.right, length):
-                return Name(row if division.op == "/" else place)
+        if isinstance(division, Binary) and division.op in ("/", "%"):
+            by = _divisor(division, whole)
+            rows = None if by is None or _quotient(loop.stop, by) is None else _quotient(by, length)
+            if by is None or rows is None:
+                return node
+            if division.op == "/":
+                return Name(row) if rows == number(1) else Binary("/", Name(row), rows)
+            if division.right == by:
+                among = Binary("*", Binary("%", Name(row), rows), length)
+                return Name(place) if rows == number(1) else Binary("+", among, Name(place))
             return node
+        if isinstance(node, Binary) and node.op == "-" and _bare(node.left) == whole:
+            return Name(place) if terms(node.right) == terms(whole.left) else node
         return whole if node == Name(loop.index) else node
 
     whole = Binary("+", Binary("*", Name(row), length), Name(place))
     return replace(loop, index=place, start=number(0), stop=length, body=map_nodes(loop.body, rewritten))
 
 
+def _divisor(division: Binary, whole: Expr) -> Expr | None:
+    """What the whole index is divided by: `i / a / b` by a * b. None where something else is divided."""
+    left = _bare(division.left)
+    if left == whole:
+        return division.right
+    if isinstance(left, Binary) and left.op == "/" and division.op == "/":
+        inner = _divisor(left, whole)
+        return None if inner is None else Binary("*", inner, division.right)
+    return None
+
+
+def _divides(loop: Each) -> bool:
+    """Whether the place in a row is divided."""
+    for node in nodes_in(loop.body):
+        division = as_division(node) if isinstance(node, Binary) else None
+        if (
+            isinstance(division, Binary)
+            and division.op in ("/", "%")
+            and loop.index in names_in(division.left)
+        ):
+            return True
+    return False
+
+
 def _bare(expr: Expr) -> Expr:
-    """Without conversions between integers."""
-    while isinstance(expr, Cast) and is_integer(expr.type):
+    """Without conversions between integers that cut nothing off."""
+    while isinstance(expr, Cast) and is_integer(expr.type) and not is_narrow(expr.type):
         expr = expr.value
     return expr
 

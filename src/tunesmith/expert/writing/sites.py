@@ -105,8 +105,7 @@ class Sites:
                 self._expr(expr, sure, 0)
             case c.If(condition=condition, then=then, otherwise=otherwise):
                 self._expr(condition, sure, 0)
-                self._block(then, False, depth)
-                self._block(otherwise, False, depth)
+                self._branches(then, otherwise, sure, depth)
                 return sure and not _jumps((*then, *otherwise))
             case c.For():
                 self._for(stmt, sure, depth)
@@ -122,6 +121,17 @@ class Sites:
             case c.Verbatim(names=names):
                 self.escaped |= names & self.arrays
         return sure
+
+    def _branches(self, then: tuple[c.Stmt, ...], otherwise: tuple[c.Stmt, ...], sure: bool, d: int) -> None:
+        """Every turn comes to a place that both branches surely store to: known with the second of them."""
+        first = len(self.found)
+        self._block(then, sure, d)
+        second = len(self.found)
+        self._block(otherwise, sure, d)
+        both = {_place_key(site) for site in self.found[first:second] if site.sure and site.kind == "store"}
+        for at, site in enumerate(self.found[first:], first):
+            known = at >= second and site.kind == "store" and _place_key(site) in both
+            self.found[at] = replace(site, sure=site.sure and known)
 
     def _for(self, stmt: c.For, sure: bool, depth: int) -> None:
         for part in stmt.init:
@@ -203,6 +213,10 @@ class Sites:
         for part in (found.offset, found.index):
             if part is not None:
                 self._expr(part, sure, depth)
+
+
+def _place_key(site: AccessSite) -> tuple[object, ...]:
+    return site.array, site.element, site.offset, site.index, site.whole, site.loops
 
 
 def _jumps(stmts: Iterable[c.Stmt]) -> bool:

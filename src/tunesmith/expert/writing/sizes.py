@@ -10,7 +10,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, names_in, statements_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, all_steps
-from tunesmith.expert.model.translate import parameter_values, to_sizes
+from tunesmith.expert.model.translate import divisor, parameter_values, to_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, parse, unparse
 from tunesmith.space.grammar import Arithmetic, Neg, Num, Variable
@@ -55,7 +55,7 @@ class Sizes:
     def divisor(self, expr: c.Expr) -> int:
         """A number that divides every value it has under the contract; 0 where the value is 0."""
         found = self.node(expr)
-        return 1 if found is None else self._divisor(found)
+        return 1 if found is None else divisor(found, self.steps)
 
     def is_plain(self, expr: c.Expr) -> bool:
         """Whether a condition on it would be one that sizes meet: no remainders, no cases."""
@@ -77,25 +77,6 @@ class Sizes:
                 return False
             product *= max(most, 1)
         return product <= INT_MAX - 2**20  # a last step beyond the end must not overflow either
-
-    def _divisor(self, node: Node) -> int:
-        match node:
-            case Num(value):
-                return abs(value)
-            case Variable(id):
-                return self.steps.get(id, 1)
-            case Neg(operand):
-                return self._divisor(operand)
-            case Arithmetic("*", left, right):
-                return self._divisor(left) * self._divisor(right)
-            case Arithmetic("+" | "-", left, right):
-                return gcd(self._divisor(left), self._divisor(right))
-            case Arithmetic("//", left, Num(value)) if value > 0 and self._divisor(left) % value == 0:
-                return self._divisor(left) // value
-            case SizeCall("min" | "max", args):
-                return gcd(*(self._divisor(arg) for arg in args))
-            case _:
-                return 1
 
     def _bounds(self, node: Node) -> tuple[int, int] | None:
         match node:
