@@ -61,7 +61,8 @@ CASES: list[tuple[Model, Schedule, dict[str, int], dict[str, int]]] = [
     (models.cl_silu_and_mul, FLAT, {"tokens": 3, "d": 64}, {"VEC": 16, "ITEMS": 2, "FAST": 1}),
     (models.cl_silu_and_mul, FLAT, {"tokens": 3, "d": 71}, {"LANES": 16}),
     (of_the_zoo("cl_blur_tile"), CPU, {"rows": 5, "cols": 131}, {"VEC": 8, "ITEMS": 2, "TASKS": 1}),
-    (_published("cl_image_gain"), CPU, {"rows": 13, "cols": 71}, {"VEC": 4, "TASKS": 1}),
+    (_published("cl_image_gain"), CPU, {"rows": 13, "cols": 71}, {"VEC": 8, "TASKS": 1}),
+    (_published("cl_image_gain"), CPU, {"rows": 5, "cols": 37}, {"VEC": 16, "ITEMS": 2, "LANES": 8}),
     (
         _published("cl_window_mean"),
         FLAT,

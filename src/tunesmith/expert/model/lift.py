@@ -9,6 +9,7 @@ from dataclasses import replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.binding import bind
+from tunesmith.csource.effects import Program
 from tunesmith.csource.fold import fold_statements, int_value
 from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
@@ -48,7 +49,9 @@ from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.same_kernel import is_same
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import check_in_sight, check_own_memory, check_references, check_sizes_stay
+from tunesmith.expert.model.single_turns import without_single_turns
 from tunesmith.expert.model.team_reader import read_rows, read_teams
+from tunesmith.expert.model.thread_rows import with_rows_as_tasks
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
@@ -84,7 +87,8 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
     notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
     each = replace(flat.each, order=order_free(flat.each.line, shared=True))
-    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
+    said = (*flat.notes, *notes)
+    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, said, flat.reach, facts=flat.facts)
 
 
 def _counted(
@@ -176,12 +180,13 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         inlined = inline(function, source)
         function, source = inlined.function, inlined.source
         function, also = with_decided(function, fixed, arrays)
+        function, once = without_single_turns(function, fixed)
         function, waits = without_waits(function, problem.launches[0].pdl)
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
         check_references(function.body)
         model = _with_or_without_tests(_Lifting(problem, source, function, bound.arguments))
-        facts = facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed)
+        facts = facts_of_fixed(tuple(dict.fromkeys((*said, *also, *once))), fixed)
         return replace(model, waits=waits, facts=model.facts + facts)
     except c.Unreadable as stop:
         others = other_obstacles(bound.function, bound.source, stop.reason)
@@ -365,7 +370,7 @@ class _Lifting:
             reading = flat_reading(flat, kernel.normal, kernel.aliases, "")
         except OutOfReach as stop:
             raise OutOfReach(f"{before.reason}; as tiles: {stop.reason}", before.line or stop.line) from None
-        return replace(reading, facts=facts)
+        return replace(reading, facts=(*facts, *reading.facts))
 
     def _read(self, kernel: geometry.LaunchedKernel) -> KernelReading:
         normal, loops, aliases = kernel.normal, kernel.loops, kernel.aliases
@@ -382,7 +387,9 @@ class _Lifting:
                 reach=tuple(reach for reading in readings for reach in reading.reach),
                 apart=tuple(reading.reach for reading in readings),
             )
-        flat = FlatReader(kernel).read()
+        launches = geometry.every_scenario(self._problem, kernel.launch.parameters)
+        rules, program = self._problem.contract.sizes, Program.of(self._source)
+        flat = with_rows_as_tasks(FlatReader(kernel).read(), kernel, program, rules, launches)
         if not looks_like_rows(flat, normal):
             return flat_reading(flat, normal, aliases, "")
         try:
