@@ -2,7 +2,8 @@
 
 `lift` is the way in; what comes out is a `KernelModel`. On the way, in this order:
 
-    fixed_arguments            branches that the problem's arguments decide; `single_turns`: loops that turn once
+    fixed_arguments            branches that the problem's arguments decide
+    single_turns               loops that turn once
     dependents                 waits for other launches, set aside
     sight, pointers            what is out of sight, or fixed to its thread, is refused
     tidy, normal, accesses     statements in one form: one name is one variable, an access is array and index
