@@ -2,6 +2,8 @@
 
 `lift` is the way in; what comes out is a `KernelModel`. On the way, in this order:
 
+    fixed_arguments            branches that the problem's arguments decide
+    single_turns               loops that turn once
     congruences                ways by alignment and remainders that the contract rules out, left out
     dependents                 waits for other launches, set aside
     sight, pointers            what is out of sight, or fixed to its thread, is refused
@@ -10,6 +12,7 @@
     totals, shifted_loops      loops in one form: totals in variables, the same turns counted by element
     translate, geometry        launches with numbers; what an index counts, and who shares a loop
     flat                       an element to a thread, or a loop over the whole grid: its body as it stands
+    thread_rows, size_bounds   rows that one thread takes in turn, as tasks; that they lie apart at all sizes
     team_reader                a team to a task: all threads of a block are played through, statement by
                                statement (`team_statements`, `team_loops`), on the values that they hold
                                (`team_expressions`, `team_memory`); `team_record` keeps the steps, and

@@ -26,6 +26,7 @@ from tunesmith.expert.model.affine import (
     same_value,
     without_casts,
 )
+from tunesmith.expert.model.facts import Fact
 from tunesmith.expert.model.geometry import (
     BLOCK,
     THREAD,
@@ -63,6 +64,7 @@ class Flat:
     each: Each
     notes: tuple[str, ...] = ()
     reach: tuple[Reach, ...] = ()
+    facts: tuple[Fact, ...] = ()
 
 
 class FlatReader:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.binding import bind
+from tunesmith.csource.effects import Program
 from tunesmith.csource.fold import fold_statements, int_value
 from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
@@ -16,8 +17,8 @@ from tunesmith.csource.preprocess import Toolkit
 from tunesmith.csource.references import without_references
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
-from tunesmith.expert.model.accesses import clash, touches
-from tunesmith.expert.model.affine import BUILTINS, head_of, stride, trips
+from tunesmith.expert.model.accesses import clash
+from tunesmith.expert.model.affine import BUILTINS
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
 from tunesmith.expert.model.byte_pointers import in_elements
@@ -56,30 +57,14 @@ from tunesmith.expert.model.sight import (
     check_sizes_stay,
     with_one_dynamic_array,
 )
+from tunesmith.expert.model.single_turns import without_single_turns
 from tunesmith.expert.model.team_reader import read_rows, read_teams
+from tunesmith.expert.model.thread_rows import looks_like_rows, with_rows_as_tasks
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.problem.problem import Problem
 from tunesmith.space import grammar as size
-
-_SMALL = 64  # turns of a loop that is part of what is done for one element
-
-
-def looks_like_rows(flat: Flat, normal: Normal) -> bool:
-    """Whether each thread walks a row of its own: neighbours far apart, its own turns side by side."""
-    for node in walk.nodes_in(flat.each.body):
-        if not isinstance(node, c.For):
-            continue
-        head = head_of(node)
-        if head is None or (trips(head) or _SMALL + 1) <= _SMALL:
-            continue
-        for touch in touches(node.body, normal.arrays):
-            along = stride(touch.place.index, head.index)
-            across = stride(touch.place.index, flat.each.index)
-            if along is not None and along.step == 1 and (across is None or across.step not in (0, 1)):
-                return True
-    return False
 
 
 def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
@@ -92,7 +77,8 @@ def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason:
         raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
     notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
     each = replace(flat.each, order=order_free(flat.each.line, shared=True))
-    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, (*flat.notes, *notes), flat.reach)
+    said = (*flat.notes, *notes)
+    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, said, flat.reach, facts=flat.facts)
 
 
 def _counted(
@@ -184,6 +170,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         inlined = inline(function, source)
         function, source = inlined.function, inlined.source
         function, also = with_decided(function, fixed, arrays)
+        function, once = without_single_turns(function, fixed)
         function, promised = with_promised(function, source, problem)
         function, waits = without_waits(function, problem.launches[0].pdl)
         function = with_one_dynamic_array(without_references(function))
@@ -191,7 +178,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         check_in_sight(inlined, source)
         check_references(function.body)
         model = _with_or_without_tests(_Lifting(problem, source, function, bound.arguments))
-        facts = (*facts_of_fixed(tuple(dict.fromkeys((*said, *also))), fixed), *promised)
+        facts = (*facts_of_fixed(tuple(dict.fromkeys((*said, *also, *once))), fixed), *promised)
         return replace(model, waits=waits, facts=model.facts + facts)
     except c.Unreadable as stop:
         others = other_obstacles(bound.function, bound.source, stop.reason)
@@ -375,7 +362,7 @@ class _Lifting:
             reading = flat_reading(flat, kernel.normal, kernel.aliases, "")
         except OutOfReach as stop:
             raise OutOfReach(f"{before.reason}; as tiles: {stop.reason}", before.line or stop.line) from None
-        return replace(reading, facts=facts)
+        return replace(reading, facts=(*facts, *reading.facts))
 
     def _read(self, kernel: geometry.LaunchedKernel) -> KernelReading:
         normal, loops, aliases = kernel.normal, kernel.loops, kernel.aliases
@@ -392,7 +379,9 @@ class _Lifting:
                 reach=tuple(reach for reading in readings for reach in reading.reach),
                 apart=tuple(reading.reach for reading in readings),
             )
-        flat = FlatReader(kernel).read()
+        launches = geometry.every_scenario(self._problem, kernel.launch.parameters)
+        rules, program = self._problem.contract.sizes, Program.of(self._source)
+        flat = with_rows_as_tasks(FlatReader(kernel).read(), kernel, program, rules, launches)
         if not looks_like_rows(flat, normal):
             return flat_reading(flat, normal, aliases, "")
         try:

@@ -6,6 +6,8 @@ typedef float@DIGITS@ vec;
 typedef int@DIGITS@ ivec;
 #define AS_VEC as_float@DIGITS@
 #define AS_IVEC as_int@DIGITS@
+//= narrow
+typedef @WORD@@DIGITS@ @WORD@_vec;
 //= moves
 #endif
 
@@ -13,6 +15,17 @@ typedef int@DIGITS@ ivec;
 typedef struct __attribute__((packed)) { vec v; } unaligned;
 #define LOAD(from) ((__global const unaligned *)(from))->v
 #define STORE(x, to) (((__global unaligned *)(to))->v = (x))
+
+//= int moves
+typedef struct __attribute__((packed)) { ivec v; } unaligned_int;
+#define @LOAD@(from) ((__global const unaligned_int *)(from))->v
+#define @STORE@(x, to) (((__global unaligned_int *)(to))->v = (x))
+
+//= narrow moves
+// Computed with as ints, as C does; stored as the low bits of them.
+typedef struct __attribute__((packed)) { @WORD@_vec v; } unaligned_@WORD@;
+#define @LOAD@(from) @WIDE@(((__global const unaligned_@WORD@ *)(from))->v)
+#define @STORE@(x, to) (((__global unaligned_@WORD@ *)(to))->v = @NARROW@(x))
 
 //= fast exp
 #if @FAST@

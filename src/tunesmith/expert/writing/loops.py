@@ -130,8 +130,7 @@ class ElementLoops:
 
     def _place(self, pack: Pack, loop: LoopPlan, here: c.Expr) -> c.Index:
         """The pack's first element, where `here` is the first index of the pack."""
-        if loop.each.type != self._plan.index_type(loop):
-            here = c.Cast(c.Type(loop.each.type), here)
+        here = self._index_of(loop, here)
         index = {loop.each.index: here}
         bare = here.value if isinstance(here, c.Cast) else here
         base: c.Expr = c.Name(pack.array)
@@ -141,6 +140,11 @@ class ElementLoops:
             own = self._plan.arrays.get(pack.array, c.Type(""))
             base = c.Cast(c.Type(pack.element.base, 1, own.const, space=own.space), base)
         return c.Index(base, self.division.in_expr(substitute(pack.index, index), bare))
+
+    def _index_of(self, loop: LoopPlan, here: c.Expr) -> c.Expr:
+        """An index of the turns as one of the loop."""
+        same = loop.each.type == self._plan.index_type(loop)
+        return here if same else c.Cast(c.Type(loop.each.type), here)
 
     def _address(self, pack: Pack, loop: LoopPlan) -> c.Expr:
         return c.Unary("&", self._place(pack, loop, self._here))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tunesmith.expert.writing.naming import PACK_WORDS, VECTOR_WORDS, macro_names, words_of
 from tunesmith.expert.writing.parts import part
@@ -47,14 +47,33 @@ def packs(plan: WritingPlan, copies: tuple[str, str]) -> str:
     return _named(text, PACK_WORDS, plan)
 
 
-def vectors(plan: WritingPlan, fast: str) -> str:
-    """OpenCL's vectors by the number of their elements, and how they are moved; `fast`: a switch."""
+def vectors(
+    plan: WritingPlan,
+    fast: str,
+    conversions: Mapping[tuple[str, str], str],
+    narrow: Mapping[str, tuple[str, str]],
+) -> str:
+    """OpenCL's vectors by the number of their elements, and how they are moved; `fast`: a switch.
+
+    `conversions`: a function's word and ending -> its macro; `narrow`: integers -> what moves them.
+    """
     knob, kinds = plan.knobs.vector, list[str]()
     for value in knob.values:
         digits, test = "" if value == 1 else str(value), "elif" if kinds else "if"
         kinds.append(part(_CPU, "kind", IF=test, KNOB=knob.name, NUMBER=str(value), DIGITS=digits))
+        for (word, ending), name in conversions.items():
+            kinds.append(f"#define {name} {word}{digits}{ending}\n")
+        for word in narrow:
+            kinds.append(part(_CPU, "narrow", WORD=word, DIGITS=digits) if word != "int" else "")
+    moves = [part(_CPU, "moves")]
+    for word, (load, store) in narrow.items():
+        if word == "int":
+            moves.append(part(_CPU, "int moves", LOAD=load, STORE=store))
+            continue
+        wide, back = conversions["convert_int", ""], conversions[f"convert_{word}", ""]
+        moves.append(part(_CPU, "narrow moves", WORD=word, LOAD=load, STORE=store, WIDE=wide, NARROW=back))
     exp = part(_CPU, "fast exp", FAST=fast) if fast else ""
-    return _named("".join((*kinds, part(_CPU, "moves"), exp)), VECTOR_WORDS, plan)
+    return _named("".join((*kinds, *moves, exp)), VECTOR_WORDS, plan)
 
 
 def _named(text: str, words: Sequence[str], plan: WritingPlan) -> str:

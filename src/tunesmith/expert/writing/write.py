@@ -19,10 +19,12 @@ from tunesmith.expert.writing.rules import Baked
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template_source import WORD, find_block, used_words
 from tunesmith.problem.unused import without_unused
+from tunesmith.problem.usual import usual_name
 from tunesmith.space.expr import parse
 from tunesmith.space.settled import settled
 
 _USING = ("", "[defines]", "[build]", "[launch]")  # tables whose words are uses; "": build.flags
+_OF_CODE = frozenset(("VEC", "ITEMS"))
 
 
 def default_lines(name: str, value: object) -> tuple[str, ...]:
@@ -47,8 +49,10 @@ def declared(text: str) -> list[tuple[str, str]]:
 def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoice]:
     """Those that a template's text does not declare, or has nowhere in its code, its launch or its flags.
 
-    What has one value is no parameter, and not meant."""
+    What has one value is no parameter, and not meant. How much a thread takes at once is the code's to say:
+    in the launch alone it only changes how many blocks there are."""
     words = {word for title, line in _table_lines(text) if title in _USING for word in WORD.findall(line)}
+    words = {word for word in words if usual_name(word)[0] not in _OF_CODE}
     used = {name for name, _ in declared(text)} & (words | used_words(without_comments(text)))
     return [choice for choice in choices if choice.name not in used and len(choice.values) > 1]
 

@@ -1,0 +1,431 @@
+"""The body of a loop on OpenCL's vectors: the same statements, with what differs between lanes as vectors.
+
+Floats are vectors of floats; integers of up to 32 bits, which C computes with as `int`, are vectors of ints,
+narrowed where they are stored or cast. Loops that count the same for all lanes stay loops, and a branch that
+all of them take stays one; a branch with one assignment is a choice. What has no such form is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource.substitution import substitute
+from tunesmith.csource.types import Types, is_integer, type_of
+from tunesmith.csource.walk import assigned_in, expressions_in, names_in
+from tunesmith.expert.model.accesses import element_type, moved_by, place_of
+from tunesmith.expert.writing.fast_math import FastMath
+from tunesmith.expert.writing.naming import Names
+
+_SAME_FOR_VECTORS = frozenset(
+    """
+    exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan sinh cosh tanh asin acos atan
+    erf erfc fabs fmax fmin fma mad pow powr fmod floor ceil round rint trunc copysign clamp min max mix
+    native_exp native_log native_sqrt native_rsqrt native_divide native_recip native_sin native_cos half_exp
+    maxmag minmag hypot atan2 degrees radians sign step
+    """.split()  # noqa: SIM905 - as a text it can be read
+)
+_OF_INTEGERS = frozenset(("min", "max", "clamp"))
+_TESTS = frozenset(("isnan", "isinf", "isfinite", "isnormal", "signbit"))
+_COMPARE = frozenset(("<", ">", "<=", ">=", "==", "!="))
+_FLOAT_SIGNS = frozenset(("+", "-", "*", "/"))
+_INTEGER_SIGNS = frozenset(("+", "-", "*", "&", "|", "^", "<<", ">>"))  # no division: a lane may have a 0
+# Integers whose values are those of an `int` -> OpenCL's word for vectors of them.
+_INTEGER_WORDS = {
+    "int": "int", "unsigned char": "uchar", "uchar": "uchar", "char": "char", "signed char": "char",
+    "unsigned short": "ushort", "ushort": "ushort", "short": "short",
+}  # fmt: skip
+_CONVERSION = re.compile(r"convert_(float|int|uchar|char|ushort|short)((?:_sat)?(?:_rt[ezpn])?)")
+_MOST_HELPERS = 16
+
+
+class NoVector(Exception):
+    """Why a body has no vector form."""
+
+
+def has_vectors(base: str) -> bool:
+    """Whether elements of the type are known as vectors."""
+    return base == "float" or base in _INTEGER_WORDS
+
+
+# "one": the same for all lanes; "mask": the truth of a comparison of vectors
+_Kind = Literal["one", "floats", "ints", "mask"]
+
+
+@dataclass(frozen=True)
+class _LaneValue:
+    expr: c.Expr
+    kind: _Kind
+
+
+@dataclass(frozen=True)
+class LaneElement:
+    """What an access is in a body: the vector that holds it, or one value for all lanes; of this type."""
+
+    expr: c.Expr
+    base: str
+
+
+@dataclass(frozen=True)
+class LanePlaces:
+    """`packs`: accesses that are loaded or stored ahead; `only_read`: arrays that nothing writes, with their
+    types, of which neighbours may be loaded on the way; `here`: the first lane's index."""
+
+    packs: Mapping[c.Expr, LaneElement]
+    only_read: Mapping[str, c.Type] = field(default_factory=dict)
+    here: c.Expr = field(default_factory=lambda: c.Name(""))
+
+
+@dataclass
+class Lift:
+    """`vec`, `ivec`: the vector types; `load`: the macro that loads floats; `functions`: the source's own, by
+    name; `fast`: its macros take vectors as well; `types`: of what bodies name."""
+
+    vec: str
+    ivec: str
+    load: str
+    names: Names
+    functions: Mapping[str, c.Function]
+    fast: FastMath
+    types: Types
+    helpers: dict[str, str] = field(default_factory=dict)  # the source's function -> its vector form
+    written: list[c.Function] = field(default_factory=list)
+    conversions: dict[tuple[str, str], str] = field(default_factory=dict)  # word and ending -> macro
+    narrow: dict[str, tuple[str, str]] = field(default_factory=dict)  # word -> macros that load and store it
+
+    def converted(self, word: str, value: c.Expr, ending: str = "") -> c.Expr:
+        key = (f"convert_{word}", ending)
+        if key not in self.conversions:
+            self.conversions[key] = self.names.fresh(f"TO_{word}{ending}".upper())
+        return c.Call(self.conversions[key], (value,))
+
+    def moves(self, base: str) -> tuple[str, str]:
+        """The macros that load and store vectors of these integers."""
+        word = _INTEGER_WORDS[base]
+        if word not in self.narrow:
+            if word != "int":  # the macros convert
+                self.converted("int", c.Name(""))
+                self.converted(word, c.Name(""))
+            self.narrow[word] = (
+                self.names.fresh(f"LOAD_{word}".upper()), self.names.fresh(f"STORE_{word}".upper()),
+            )  # fmt: skip
+        return self.narrow[word]
+
+    def loaded(self, base: str, at: c.Expr) -> c.Expr:
+        return c.Call(self.load if base == "float" else self.moves(base)[0], (at,))
+
+    def vector_of(self, base: str) -> str:
+        return self.vec if base == "float" else self.ivec
+
+    def helper(self, name: str) -> str:
+        """The vector form of a function of floats, made where it is first asked for."""
+        if name in self.helpers:
+            return self.helpers[name]
+        function = self.functions[name]
+        floats = all(p.type.base == "float" and not p.type.is_pointer for p in function.parameters)
+        if not floats or function.result.base != "float" or len(self.helpers) >= _MOST_HELPERS:
+            raise NoVector(f"{name} is no function of floats")
+        self.helpers[name] = fresh = self.names.fresh(f"{name}_of_vector")
+        vector = c.Type(self.vec)
+        parameters = tuple(c.Parameter(vector, p.name) for p in function.parameters)
+        inner = VectorBody(self, "", LanePlaces({}), {p.name: "float" for p in parameters})
+        stmts, _ = self.fast.statements(function.body, {p.name: p.type for p in function.parameters})
+        body = inner.block(stmts)
+        if sum(isinstance(stmt, c.Return) for stmt in body) != 1 or not isinstance(body[-1], c.Return):
+            raise NoVector(f"{name} returns in several places")
+        self.written.append(c.Function(fresh, parameters, body, vector))
+        return fresh
+
+
+class VectorBody:
+    """`vectors`: names that are vectors from the start, the totals, with their types."""
+
+    def __init__(self, lift: Lift, index: str, places: LanePlaces, vectors: dict[str, str]) -> None:
+        self._lift, self._index, self._places = lift, index, places
+        self._vectors = vectors
+        self._of_index: set[str] = {index}  # integers that differ from lane to lane: for indices alone
+        self._made_of: dict[str, c.Expr] = {}
+        self._changed: frozenset[str] = frozenset()
+        self._in_branch = False  # where not every lane may come to
+
+    def whole(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+        self._changed = assigned_in(tuple(stmts))
+        return self.block(stmts)
+
+    def block(self, stmts: Sequence[c.Stmt]) -> tuple[c.Stmt, ...]:
+        done: list[c.Stmt] = []
+        for stmt in stmts:
+            done += self._statement(stmt)
+        return tuple(done)
+
+    def _statement(self, stmt: c.Stmt) -> list[c.Stmt]:
+        match stmt:
+            case c.Declare(type=type_) if not stmt.is_array and not type_.is_pointer and not stmt.storage:
+                return self._declare(stmt)
+            case c.Evaluate(expr=c.Assign() as assign):
+                return [replace(stmt, expr=self._assign(assign))]
+            case c.Scope(body=body):
+                return [replace(stmt, body=self.block(body))]
+            case c.Return(value=value) if value is not None and not self._index:
+                return [replace(stmt, value=self._floats(self._value(value)))]
+            case c.If(condition=condition) if self._is_uniform(condition):
+                then, otherwise = self.block(stmt.then), self.block(stmt.otherwise)
+                return [replace(stmt, then=then, otherwise=otherwise)]
+            case c.If(condition=condition, then=(c.Evaluate(expr=c.Assign(op="=") as only),), otherwise=()):
+                chosen = c.Ternary(condition, only.value, only.target)
+                return [c.Evaluate(self._assign(c.Assign("=", only.target, chosen)), stmt.line)]
+            case c.For(init=init, condition=test, step=steps) if test is not None and self._index:
+                parts = [one.init if isinstance(one, c.Declare) else one.expr for one in init]
+                if not all(part is not None and self._is_uniform(part) for part in (*parts, test, *steps)):
+                    raise NoVector("a loop inside counts otherwise in other lanes")
+                return [replace(stmt, body=self.block(stmt.body))]
+        raise NoVector("it has a statement that is no declaration and no assignment")
+
+    def _is_uniform(self, expr: c.Expr) -> bool:
+        """Whether it is the same for all lanes."""
+        used = names_in(expr)
+        return self._of_index.isdisjoint(used) and self._vectors.keys().isdisjoint(used)
+
+    def _declare(self, stmt: c.Declare) -> list[c.Stmt]:
+        type_, init = stmt.type, stmt.init
+        value = None
+        if is_integer(type_):
+            made = init is not None and self._is_index(init)
+            if made and init is not None:
+                self._of_index.add(stmt.name)
+                if stmt.name not in self._changed:
+                    self._made_of[stmt.name] = c.Cast(c.Type(type_.base), substitute(init, self._made_of))
+                return []
+            value = None if init is None else self._value(init)
+            if value is None or value.kind == "one":
+                return [stmt if value is None else replace(stmt, init=value.expr)]
+        elif type_.base != "float":
+            raise NoVector(f"{stmt.name} is a {type_.base}")
+        elif init is not None:
+            value = self._value(init)
+        base = "float" if type_.base == "float" else type_.base
+        given = None if value is None else self._held(value, base)
+        self._vectors[stmt.name] = base
+        return [replace(stmt, type=c.Type(self._lift.vector_of(base), const=type_.const), init=given)]
+
+    def _is_index(self, init: c.Expr) -> bool:
+        """Whether an integer is made of the index alone, and loads nothing."""
+        used = names_in(init)
+        return not self._of_index.isdisjoint(used) and not any(
+            isinstance(part, c.Index) for part in expressions_in(init)
+        )
+
+    def _assign(self, assign: c.Assign) -> c.Expr:
+        target, base = assign.target, ""
+        if target in self._places.packs:
+            found = self._places.packs[target]
+            target, base = found.expr, found.base
+        elif isinstance(target, c.Name):
+            base = self._vectors.get(target.name, "")
+        if not base or not isinstance(target, c.Name):
+            raise NoVector("it assigns to something that is no vector")
+        value = self._value(assign.value)
+        if base == "float":
+            return c.Assign(assign.op, target, self._floats(value))
+        if assign.op != "=":
+            value = self._binary(assign.op[:-1], _LaneValue(target, "ints"), value)
+        return c.Assign("=", target, self._held(value, base))
+
+    # -- vectors of one kind --------------------------------------------------------------------------
+
+    def _floats(self, value: _LaneValue) -> c.Expr:
+        match value.kind:
+            case "floats":
+                return value.expr
+            case "ints":
+                return self._lift.converted("float", value.expr)
+            case "one":
+                return c.Cast(c.Type(self._lift.vec), value.expr)
+        raise NoVector("it uses a comparison as a number")
+
+    def _ints(self, value: _LaneValue) -> c.Expr:
+        """Of what C computes with as an `int`."""
+        if value.kind == "ints":
+            return value.expr
+        if value.kind == "one" and self._one_kind(value) == "ints":
+            return c.Cast(c.Type(self._lift.ivec), value.expr)
+        raise NoVector("it mixes integers with what is none")
+
+    def _one_kind(self, value: _LaneValue) -> _Kind:
+        """What a value that all lanes share makes of what it is joined with."""
+        found = type_of(value.expr, self._lift.types, tuple(self._lift.functions.values()), "opencl")
+        if found is None or found.is_pointer:
+            raise NoVector("it joins integers with what has no type")
+        if found.base == "float":
+            return "floats"
+        if found.base == "bool" or found.base in _INTEGER_WORDS:
+            return "ints"
+        raise NoVector(f"it joins integers with a {found.base}")
+
+    def _held(self, value: _LaneValue, base: str) -> c.Expr:
+        """As a variable of the type holds it."""
+        if base == "float":
+            return self._floats(value)
+        if base not in _INTEGER_WORDS:
+            raise NoVector(f"a {base} has no vector form")
+        word = _INTEGER_WORDS[base]
+        if value.kind == "one":
+            return c.Cast(c.Type(self._lift.ivec), c.Cast(c.Type(base), value.expr))
+        if value.kind == "mask":
+            raise NoVector("it uses a comparison as a number")
+        if word == "int":
+            return value.expr if value.kind == "ints" else self._lift.converted("int", value.expr)
+        return self._lift.converted("int", self._lift.converted(word, value.expr))
+
+    def _mask(self, value: _LaneValue) -> _LaneValue:
+        if value.kind == "ints":
+            return _LaneValue(c.Binary("!=", value.expr, c.Number("0", 0)), "mask")
+        if value.kind == "floats":
+            raise NoVector("it uses a float as a condition")
+        return value
+
+    # -- expressions ----------------------------------------------------------------------------------
+
+    def _value(self, expr: c.Expr) -> _LaneValue:
+        if expr in self._places.packs:
+            place = self._places.packs[expr]
+            if not isinstance(place.expr, c.Name):
+                return _LaneValue(place.expr, "one")
+            return _LaneValue(place.expr, "floats" if place.base == "float" else "ints")
+        match expr:
+            case c.Number(value=float(), text=text) if text[-1:] not in "fF":
+                raise NoVector(f"{text} is a double")
+            case c.Number():
+                return _LaneValue(expr, "one")
+            case c.Name(name=name):
+                if name in self._of_index:
+                    raise NoVector("it computes with the index")
+                base = self._vectors.get(name)
+                return _LaneValue(expr, "one" if base is None else "floats" if base == "float" else "ints")
+            case c.Unary(op="-" | "+", operand=operand):
+                value = self._value(operand)
+                if value.kind == "mask":
+                    raise NoVector("it uses a comparison as a number")
+                return replace(value, expr=replace(expr, operand=value.expr))
+            case c.Unary(op="!", operand=operand):
+                value = self._mask(self._value(operand))
+                if value.kind == "mask":
+                    return _LaneValue(c.Binary("==", value.expr, c.Number("0", 0)), "mask")
+                return _LaneValue(replace(expr, operand=value.expr), "one")
+            case c.Binary(op=op, left=left, right=right):
+                first = self._value(left)
+                return self._binary(
+                    op, first, self._inside(right) if op in ("&&", "||") else self._value(right)
+                )
+            case c.Ternary():
+                return self._ternary(expr)
+            case c.Call():
+                return self._call(expr)
+            case c.Cast(type=type_, value=inner):
+                return self._cast(type_, self._value(inner))
+            case c.Index():
+                return _LaneValue(expr, "one") if self._is_uniform(expr) else self._neighbours(expr)
+        raise NoVector("it has an expression without a vector form")
+
+    def _inside(self, expr: c.Expr) -> _LaneValue:
+        """What not every lane may come to."""
+        before, self._in_branch = self._in_branch, True
+        try:
+            return self._value(expr)
+        finally:
+            self._in_branch = before
+
+    def _neighbours(self, access: c.Index) -> _LaneValue:
+        """A load that all lanes make, each of the element beside the last one's."""
+        written = substitute(access, self._made_of)
+        place = place_of(written)
+        own = None if place is None else self._places.only_read.get(place.array)
+        if place is None or own is None or self._in_branch or not self._index:
+            raise NoVector("it loads by a place of its own in every lane")
+        used, base = names_in(written), element_type(place, own).base
+        if used & (self._vectors.keys() | (self._of_index - {self._index})) or not has_vectors(base):
+            raise NoVector("it loads by a place of its own in every lane")
+        moved = moved_by(place, self._index, own)
+        if moved is None or moved.step != 1 or moved.within:
+            raise NoVector("it loads what does not lie side by side")
+        at = c.Unary("&", substitute(written, {self._index: self._places.here}))
+        return _LaneValue(self._lift.loaded(base, at), "floats" if base == "float" else "ints")
+
+    def _cast(self, type_: c.Type, value: _LaneValue) -> _LaneValue:
+        if value.kind == "one":
+            return _LaneValue(c.Cast(type_, value.expr), "one")
+        if type_.is_pointer or not has_vectors(type_.base):
+            raise NoVector(f"it converts to {type_.base}")
+        if type_.base == "float":
+            return _LaneValue(self._floats(value), "floats")
+        return _LaneValue(self._held(value, type_.base), "ints")
+
+    def _binary(self, op: str, left: _LaneValue, right: _LaneValue) -> _LaneValue:
+        kinds = {left.kind, right.kind}
+        if kinds == {"one"}:
+            return _LaneValue(c.Binary(op, left.expr, right.expr), "one")
+        if op in ("&&", "||"):
+            left, right = self._mask(left), self._mask(right)
+            if {left.kind, right.kind} != {"mask"}:
+                raise NoVector("it joins conditions of different kinds")
+            return _LaneValue(c.Binary(op[0], left.expr, right.expr), "mask")
+        if "mask" in kinds:
+            raise NoVector(f"it has no vector form of {op}")
+        if "ints" in kinds:
+            other = left if right.kind == "ints" else right
+            if other.kind == "floats" or (other.kind == "one" and self._one_kind(other) == "floats"):
+                left, right = (
+                    value if value.kind == "one" else _LaneValue(self._floats(value), "floats")
+                    for value in (left, right)
+                )
+        kind: _Kind = "floats" if "floats" in {left.kind, right.kind} else "ints"
+        if op not in _COMPARE | (_FLOAT_SIGNS if kind == "floats" else _INTEGER_SIGNS):
+            raise NoVector(f"it has no vector form of {op}")
+        return _LaneValue(c.Binary(op, left.expr, right.expr), "mask" if op in _COMPARE else kind)
+
+    def _ternary(self, expr: c.Ternary) -> _LaneValue:
+        condition = self._mask(self._value(expr.condition))
+        yes, no = self._inside(expr.yes), self._inside(expr.no)
+        kinds = {yes.kind, no.kind}
+        if condition.kind == "one" and kinds == {"one"}:
+            return _LaneValue(c.Ternary(condition.expr, yes.expr, no.expr), "one")
+        whole = kinds == {"one"} and {self._one_kind(yes), self._one_kind(no)} == {"ints"}
+        mixed = "ints" in kinds and all(v.kind == "ints" or self._is_int(v) for v in (yes, no))
+        if whole or mixed:
+            return _LaneValue(c.Ternary(condition.expr, self._ints(yes), self._ints(no)), "ints")
+        return _LaneValue(c.Ternary(condition.expr, self._floats(yes), self._floats(no)), "floats")
+
+    def _is_int(self, value: _LaneValue) -> bool:
+        return value.kind == "one" and self._one_kind(value) == "ints"
+
+    def _call(self, call: c.Call) -> _LaneValue:
+        values = [self._value(arg) for arg in call.args]
+        if all(value.kind == "one" for value in values):
+            return _LaneValue(c.Call(call.function, tuple(v.expr for v in values), call.template_args), "one")
+        function = call.function
+        if function in self._lift.functions:
+            arguments = tuple(self._floats(v) for v in values)
+            return _LaneValue(c.Call(self._lift.helper(function), arguments), "floats")
+        if function in _TESTS and values[0].kind == "floats":
+            return _LaneValue(c.Call(function, (values[0].expr,)), "mask")
+        asked = _CONVERSION.fullmatch(function)
+        if asked is not None and len(values) == 1 and values[0].kind in ("floats", "ints"):
+            return self._converted(asked[1], asked[2], values[0])
+        if function not in _SAME_FOR_VECTORS | self._lift.fast.all_names:
+            raise NoVector(f"{function} has no vector form")
+        if any(value.kind == "ints" for value in values):
+            if function not in _OF_INTEGERS:
+                raise NoVector(f"{function} is of floats, and is given integers")
+            return _LaneValue(c.Call(function, tuple(self._ints(v) for v in values)), "ints")
+        return _LaneValue(c.Call(function, tuple(self._floats(v) for v in values)), "floats")
+
+    def _converted(self, word: str, ending: str, value: _LaneValue) -> _LaneValue:
+        if word == "float":
+            same = value.kind == "floats"
+            made = value.expr if same else self._lift.converted(word, value.expr, ending)
+            return _LaneValue(made, "floats")
+        made = self._lift.converted(word, value.expr, ending)
+        return _LaneValue(made if word == "int" else self._lift.converted("int", made), "ints")
