@@ -53,7 +53,7 @@ def library_total(
     known = [number.value for number in numbers if isinstance(number, tv.Int)]
     threads = memory.threads
     if not known or len(known) != len(sizes) or (of == "block" and len(active) != threads):
-        raise memory.refusal("a total of the library is not made by all threads, or of sizes not known")
+        raise memory.refusal("the library's total is not called by all threads, or with sizes not known")
     told, valid = known[0], known[-1]
     span = threads if of == "block" else told
     everybody = valid == threads or (told == threads and valid > told)  # a full block asks for no more
@@ -63,5 +63,5 @@ def library_total(
         raise memory.refusal("a total over a part of a warp that is not understood")
     firsts = {thread - thread % span for thread in active}
     if of != "block" and any(t not in active for f in firsts for t in range(f, min(f + span, threads))):
-        raise memory.refusal("a total of the library is not made by all threads of a group")
+        raise memory.refusal("the library's total is not called by all threads of a group")
     return LibraryTotal(memory, operator, span, active, for_all=of == "tile")
