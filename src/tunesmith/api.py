@@ -7,18 +7,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.problem.device import Device
-from tunesmith.run.config import RunConfig, resolve
+from tunesmith.run.config import resolve
 from tunesmith.run.events import Primed
 from tunesmith.run.report import Report
-from tunesmith.run.store import JOURNAL, RunFolder, newest_run
+from tunesmith.run.store import RunFolder, newest_run
 from tunesmith.session import certificates, runs
 from tunesmith.session.certificates import CertificateCheck
+from tunesmith.session.given import Budget as Budget
+from tunesmith.session.given import OtherSettings as OtherSettings
+from tunesmith.session.given import (
+    PathName,
+    ProblemLike,
+    RunLike,
+    path_of,
+    problem_of,
+    run_folder_of,
+    settings,
+)
 from tunesmith.session.interrupts import interrupted_once
 from tunesmith.session.listening import ListenerLike, listener_of
 from tunesmith.session.listening import ProgressUpdate as ProgressUpdate
@@ -34,65 +45,7 @@ if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.session.benching import BenchResult
     from tunesmith.session.comparison import Compared
     from tunesmith.session.exporting import Exported
-
-PathName = str | os.PathLike[str]
-ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
-RunLike = Run | PathName  # also a run's folder
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may use; None: no limit, or a usual one where that would be endless."""
-
-    evals: int | None = None  # configurations to try
-    seconds: float | None = None  # of search
-    rounds: int | None = None  # refactorings
-    tokens: int | None = None  # that models send and receive
-    dollars: float | None = None  # that models cost
-
-
-class OtherSettings(TypedDict, total=False):
-    """Settings that a call may name too; None is as good as not named."""
-
-    backend: str | None  # its name (a recording: NAME:FILE); by default the language's own
-    search: str | None  # default, exhaustive, random, evolution or tpe
-    seed: int | None
-    cache: bool | None  # use timings of earlier runs
-    prune: bool | None  # leave out what its build condemns
-    steer: bool | None  # look first where the diagnosis points
-    counters: bool | None  # diagnose with hardware counters
-    prior: bool | None  # begin from what earlier runs found
-    strategy: str | None  # template, rewrite or single
-    linear: bool | None
-    wait: bool | None  # for replies to a mailbox
-    prompts: str | None
-    record: str | None
-    reply_seconds: float | None
-    library: bool | None  # keep winning templates in the library
-    library_dir: str | None
-    runs: str | None  # the folder that run folders are made in
-    cache_dir: str | None
-    ceilings: bool | None  # use those stored of the device even without the cache
-    builders: int | None
-    sandbox: str | None  # of workers: auto, required or off
-    sign: str | None  # certificates, with this key: ssh:FILE or minisign:FILE
-
-
-def settings(
-    *,
-    device: str | None = None,
-    budget: int | Budget | None = None,
-    model: str | None = None,
-    **others: Unpack[OtherSettings],
-) -> RunConfig:
-    """Everything resolved once: the call, then the environment, then `tunesmith.toml`, then defaults."""
-    own = budget if isinstance(budget, Budget) else Budget(evals=budget)
-    if isinstance(own.evals, bool) or not isinstance(own.evals, int | None):
-        fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
-        raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
-    limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
-    return resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
-
+    from tunesmith.session.sources import ExplainedSource
 
 # -- one kernel -----------------------------------------------------------------------------------------
 
@@ -125,7 +78,7 @@ def tune(
         )
         raise BadInput(fault, hint="leave out one of the two")
     config = settings(device=device, budget=budget, model=model, **others)
-    loaded, listening, earlier = _problem(problem), listener_of(listener), tuple(map(Path, prior_runs))
+    loaded, listening, earlier = problem_of(problem), listener_of(listener), tuple(map(Path, prior_runs))
     definition, files = loaded
     if template is None and not from_library and isinstance(problem, str | os.PathLike):
         for line in retuning.offers(definition, os.fspath(problem), config):
@@ -144,7 +97,7 @@ def tune(
     kept = retuning.names_of(measured)
     about = runs.RunInput(loaded, given, library=stored, measured=kept)
     with interrupted_once():
-        return runs.begin(about, config, _path(out), listening, priors)
+        return runs.begin(about, config, path_of(out), listening, priors)
 
 
 def retune(
@@ -167,10 +120,10 @@ def retune(
 
     config = settings(device=device, budget=budget, model="", **others)
     named = os.fspath(target.folder if isinstance(target, Run) else target)
-    own = _problem(problem) if problem is not None else None
+    own = problem_of(problem) if problem is not None else None
     with interrupted_once():
         return retuning.retune(
-            named, config, listener_of(listener), problem=own, workloads=_path(workloads), out=_path(out)
+            named, config, listener_of(listener), problem=own, workloads=path_of(workloads), out=path_of(out)
         )
 
 
@@ -187,7 +140,7 @@ def check(
 
     config = settings(device=device, **others)
     with interrupted_once():
-        return authoring.check(_problem(problem), _path(template), config, listener_of(listener))
+        return authoring.check(problem_of(problem), path_of(template), config, listener_of(listener))
 
 
 def explain(
@@ -196,7 +149,26 @@ def explain(
     """What the expert reads in a kernel, and which moves apply to it. Nothing is built or run."""
     from tunesmith.session import authoring
 
-    return authoring.explain(_problem(problem).definition, settings(device=device, backend=backend))
+    return authoring.explain(problem_of(problem).definition, settings(device=device, backend=backend))
+
+
+def explain_file(
+    kernel_file: PathName,
+    *,
+    entry: str | None = None,
+    defines: Mapping[str, str | int] | None = None,
+    device: str | None = None,
+    backend: str | None = None,
+) -> ExplainedSource:
+    """The same of every kernel of a source before there is a problem, or of the one that `entry` names.
+
+    `defines` are macros that the build gives the source. Sizes are made up; nothing is built or run.
+    """
+    from tunesmith.session import sources
+
+    given = sources.given_defines([f"{name}={value}" for name, value in (defines or {}).items()])
+    config = settings(device=device, backend=backend)
+    return sources.explain_source(Path(kernel_file), entry, given, config)
 
 
 def write_template(
@@ -212,7 +184,7 @@ def write_template(
 
     config = settings(device=device, backend=backend)
     wanted = tuple(moves) if moves is not None else None
-    return authoring.make_template(_problem(problem).definition, config, wanted, _path(out))
+    return authoring.make_template(problem_of(problem).definition, config, wanted, path_of(out))
 
 
 def profile(
@@ -237,7 +209,7 @@ def profile(
 
     values = " ".join(f"{k}={v}" for k, v in config.items()) if isinstance(config, Mapping) else config
     resolved = settings(device=device, backend=backend)
-    run = _run_folder(target)
+    run = run_folder_of(target)
     if run is not None:
         given = {"template": template, "backend": backend, "device": device}
         if flags := [flag for flag, value in given.items() if value is not None]:
@@ -250,7 +222,7 @@ def profile(
         looked_at = profiling.of_run(run, values)
     else:
         assert not isinstance(target, Run)
-        looked_at = profiling.of_problem(_problem(target), _path(template), values, resolved)
+        looked_at = profiling.of_problem(problem_of(target), path_of(template), values, resolved)
     with interrupted_once():
         return profiling.profile(
             looked_at,
@@ -259,7 +231,7 @@ def profile(
             workloads=workloads,
             counters=counters,
             remeasure=remeasure,
-            out=_path(out),
+            out=path_of(out),
         )
 
 
@@ -276,7 +248,7 @@ def devices(backend: str | None = None) -> FoundDevices:
 def load_run(run: PathName | None = None) -> Run:
     """A run as it stands, finished or not, by default the newest here; nothing is changed."""
     config = resolve({})
-    return as_it_stands(RunFolder.open(_path(run) or newest_run(Path(config.runs)), config.wait))
+    return as_it_stands(RunFolder.open(path_of(run) or newest_run(Path(config.runs)), config.wait))
 
 
 def resume(
@@ -290,7 +262,7 @@ def resume(
 ) -> Run:
     """Go on with a run that was interrupted, exactly where it was; by default with the newest here."""
     config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign)
-    folder = run.folder if isinstance(run, Run) else _path(run)
+    folder = run.folder if isinstance(run, Run) else path_of(run)
     with interrupted_once():
         return runs.resume(folder or newest_run(Path(config.runs)), config, listener_of(listener))
 
@@ -329,7 +301,11 @@ def verify(
     path = certificate.folder if isinstance(certificate, Run) else Path(certificate)
     with interrupted_once():
         return certificates.verify(
-            path, settings(device=device), listener_of(listener), rerun=rerun, allowed=_path(allowed_signers)
+            path,
+            settings(device=device),
+            listener_of(listener),
+            rerun=rerun,
+            allowed=path_of(allowed_signers),
         )
 
 
@@ -341,7 +317,7 @@ def export(
     from tunesmith.session import exporting
 
     several = list(run) if isinstance(run, Sequence) and not isinstance(run, str) else [run]
-    return exporting.export([r if isinstance(r, Run) else load_run(r) for r in several], to, _path(out))
+    return exporting.export([r if isinstance(r, Run) else load_run(r) for r in several], to, path_of(out))
 
 
 def bench(
@@ -391,11 +367,11 @@ def compare(
     named = comparison.USUAL if strategies is None else strategies
     arms = named if isinstance(named, str) else ",".join(named)
     several = [problems] if isinstance(problems, Problem | str | os.PathLike) else problems
-    loaded = [_problem(problem) for problem in several]
+    loaded = [problem_of(problem) for problem in several]
     if not loaded:
         raise BadInput("no problem is given", hint="pass the path of a problem.toml, or several")
     with interrupted_once():
-        return comparison.start(loaded, arms, repeats, config, _path(out), listener_of(listener))
+        return comparison.start(loaded, arms, repeats, config, path_of(out), listener_of(listener))
 
 
 def resume_comparison(
@@ -413,32 +389,6 @@ def resume_comparison(
         return comparison.resume(
             Path(folder), settings(wait=wait, record=record, sandbox=sandbox), listener_of(listener)
         )
-
-
-# -- what callers may pass ------------------------------------------------------------------------------
-
-
-def _problem(given: ProblemLike) -> Problem:
-    if isinstance(given, Problem):
-        return given
-    if isinstance(given, str | os.PathLike):
-        return Problem.load(given)
-    raise BadInput(
-        f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}",
-        hint="pass the path of problem.toml or of its folder",
-    )
-
-
-def _path(given: PathName | None) -> Path | None:
-    return Path(given) if given is not None else None
-
-
-def _run_folder(target: ProblemLike | Run) -> Path | None:
-    if isinstance(target, Run):
-        return target.folder
-    if isinstance(target, str | os.PathLike) and (Path(target) / JOURNAL).is_file():
-        return Path(target)
-    return None
 
 
 def _report(given: RunLike | Report) -> tuple[Report, str]:

@@ -17,7 +17,7 @@ from tests.running import FIXTURES
 from tests.samples import a_device
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.port import KernelBinary
-from tunesmith.expert.author import ExpertAuthor, read_call
+from tunesmith.expert.author import ExpertAuthor, catalogue, read_call
 from tunesmith.expert.model.call import parts_of
 from tunesmith.expert.model.kernel import KernelModel
 from tunesmith.expert.passes import PARAMETERS
@@ -87,6 +87,14 @@ def test_every_kernel_is_read_and_has_parameters_of_its_own(name: str) -> None:
     assert [launch.args for launch in template.launches] == [launch.args for launch in problem.launches]
     assert {*found.moves, *(move for move, _ in found.refused)} == set(EVERY)
     assert set(found.moves).isdisjoint(move for move, _ in found.refused)
+
+
+def test_a_move_that_leaves_a_kernel_alone_says_which_and_why() -> None:
+    found = with_every_move(TWO_PASS)
+    skipped = dict(found.skipped)
+    assert {"split", "reciprocal"} <= set(skipped) <= set(found.moves)
+    assert skipped["split"].startswith("absmax_of_rows: a task has to stay in one block")
+    assert catalogue(problem_of(TWO_PASS), GPU).skipped == written(problem_of(TWO_PASS), *PARAMETERS).skipped
 
 
 def test_preferences_and_answers_follow_for_each_kernel() -> None:

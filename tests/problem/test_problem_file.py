@@ -396,7 +396,11 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
     (('value = "tokens"', ""), 'argument]]\nname = "tokens"', "value is missing"),
     (('value = "tokens"', 'value = "tokns"'), "tokns", "unknown name 'tokns'"),
     (('value = "tokens"', "value = 1.5"), "value = 1.5", "got 1.5"),
-    (('value = "tokens"', 'value = "d * 1000000"'), "1000000", "allowed is at most 2147483647"),
+    (
+        ('value = "tokens"', 'value = "d * 1000000"'),
+        "1000000",
+        "int32 value 'd * 1000000' is 4096000000, allowed is at most 2147483647, at workload",
+    ),
     (
         ('value = "tokens"', 'value = "tokens"\nshape = [1]'),
         "shape = [1]",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import tunesmith
+from tests.running import FIXTURES, tunesmith
+from tunesmith import api
 from tunesmith.errors import BadInput
 from tunesmith.problem.languages import language_of
 from tunesmith.run.config import RunConfig
@@ -49,6 +50,21 @@ def test_the_command_lists_all_kernels_and_says_the_same_as_json(tmp_path: Path)
     assert "--entry add would fill in:\n  a: float32*, input, shape [n]" in ended.out
     (kernel,) = tunesmith(tmp_path, "explain", file, "--entry", "odd", "--json").json["kernels"]
     assert (kernel["entry"], kernel["line"], kernel["read"]) == ("odd", 7, False)
+
+
+def test_python_explains_a_file_as_the_command_does(tmp_path: Path) -> None:
+    file = file_in(tmp_path, ADD.replace("BY *", "TIMES *"))
+    found = api.explain_file(file, entry="add", defines={"TIMES": 3})
+    assert [(kernel.entry, kernel.line, kernel.read) for kernel in found.kernels] == [("add", 3, True)]
+    said = tunesmith(tmp_path, "explain", file, "--define", "TIMES=3", "--json").json
+    assert said["kernels"][0]["moves"] == list(found.kernels[0].moves)
+    with pytest.raises(BadInput, match="--define is NAME=VALUE with a C identifier"):
+        api.explain_file(file, defines={"1": 2})
+
+
+def test_the_command_says_which_kernel_of_a_call_a_move_leaves_out(tmp_path: Path) -> None:
+    ended = tunesmith(tmp_path, "explain", FIXTURES / "zoo" / "rows_int8_two_pass")
+    assert "  split leaves out absmax_of_rows: a task has to stay in one block" in ended.out
 
 
 @pytest.mark.parametrize(

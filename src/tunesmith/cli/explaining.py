@@ -36,10 +36,11 @@ def explain(
 ) -> None:
     """Show what the expert reads in a kernel, what stands in the way, and which moves apply to it."""
     if target.is_file() and target.suffix not in ("", ".toml"):
-        from tunesmith.api import settings
-        from tunesmith.session import sources
+        from tunesmith.session.sources import given_defines
 
-        found = sources.explain_source(target, entry, sources.given_defines(define or ()), settings(**place))
+        found = tunesmith.explain_file(
+            target, entry=entry, defines=dict(given_defines(define or ())), **place
+        )
         console.say(as_json, found, list(_source_lines(found)))
         return
     if entry is not None or define:
@@ -49,8 +50,9 @@ def explain(
     notes = (f"note: {note}" for note in reading.notes)
     moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
     about = (f"  {name}: {words}" for name, words in reading.about)
+    skipped = (f"  {name} leaves out {why}" for name, why in reading.skipped)
     refused = (f"  {line}" for line in refusals(reading.refused))
-    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *refused])
+    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *skipped, *refused])
 
 
 def refusals(refused: Iterable[tuple[str, str]]) -> list[str]:

@@ -186,7 +186,8 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
     if isinstance(own, Written):
         offers += tuple(_offered_alone(move, own) for move in LOCAL_MOVES if move.name in own.moves)
         refused = tuple(pair for pair in refused if pair[0] not in own.moves)
-    return Catalogue(lines, offers, _said_of(OWN_TEXT, own if isinstance(own, str) else "", refused))
+    refused = _said_of(OWN_TEXT, own if isinstance(own, str) else "", refused)
+    return Catalogue(lines, offers, refused, written.skipped)
 
 
 def _offered_alone(move: Move[LocalDraft], own: Written) -> Offer:

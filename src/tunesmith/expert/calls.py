@@ -69,7 +69,7 @@ def write_call(task: Refactoring, context: Context, reading: Reading) -> Written
     except BadInput as error:
         return f"the template was written, and cannot be read again: {error}"
     done = {*on_launches.moves, *moves, *(name for one in made for name in one.moves)}
-    said = [(one.written.part.entry, name, why) for one in made for name, why in one.refused]
+    said = [(_called(one.written.part, reading), name, why) for one in made for name, why in one.refused]
     reasons = [*why_text, *why_all, *why_order]
     lacking = [(name, _why_not(name, said, reasons)) for name in task.moves if name not in done]
     notes = [
@@ -81,7 +81,14 @@ def write_call(task: Refactoring, context: Context, reading: Reading) -> Written
         f"{one.written.part.entry}: {note}" for one in made for note in one.written.page.plan.kernel.notes
     ]
     names = tuple(name for name in PARAMETERS if name in done)
-    return Written(text, names, listed(lacking), tuple(dict.fromkeys(notes)))
+    skipped = listed([(name, f"{kernel}: {why}") for kernel, name, why in said if name in done])
+    return Written(text, names, listed(lacking), tuple(dict.fromkeys(notes)), skipped=skipped)
+
+
+def _called(part: CallPart, reading: Reading) -> str:
+    """A kernel by its name, with its number where the call runs another one of that name."""
+    several = sum(other.entry == part.entry for other, _ in reading) > 1
+    return f"{part.entry} (kernel {part.number})" if several else part.entry
 
 
 @dataclass(frozen=True, eq=False)

@@ -214,8 +214,10 @@ def _unmet(
 def _misfit(plan: Plan) -> CannotRun | None:
     """An argument that its type cannot hold."""
     for scalar in plan.scalars:
-        if not element_type(scalar.type).holds(scalar.value):
-            return CannotRun(False, f"{scalar.name} = {scalar.value} does not fit {scalar.type}")
+        if not (type_ := element_type(scalar.type)).holds(scalar.value):
+            low, high = type_.bounds
+            fault = f"{scalar.name} = {scalar.value} does not fit {scalar.type}, which holds {low} to {high}"
+            return CannotRun(False, fault)
     for b in plan.buffers:
         last = b.shape[-1] if b.shape else 1
         if b.extent and last % b.packed:

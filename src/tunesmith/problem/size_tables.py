@@ -205,7 +205,7 @@ def argument_places(argument: Argument, keys: Keys) -> Iterator[Place]:
         yield (*keys, "traffic"), f"{what} traffic", argument.traffic, 0, LIMIT
     if isinstance(argument.value, Expr):
         low, high = argument.element.bounds
-        yield (*keys, "value"), f"{what} value", argument.value, low, high
+        yield (*keys, "value"), f"{what} {argument.element.name} value", argument.value, low, high
 
 
 def launch_places(launches: Sequence[Launch], root: Table) -> Iterator[Place]:
@@ -236,7 +236,8 @@ def try_places(places: Sequence[Place], values: Mapping[str, int], root: Table, 
             reason = _nonsense(expr, values, low, high)
             if reason is not None:
                 message = f"{what} {show(expr.text)} {reason} at {at}"
-                root.faults.add(keys, message, "mend the expression or the sizes")
+                wider = ", or take a type that holds it" if keys[-1] == "value" else ""
+                root.faults.add(keys, message, f"mend the expression or the sizes{wider}")
                 continue
         sound.append(place)
     return sound

@@ -235,6 +235,7 @@ class Written:
     refused: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     author: str = ""  # the model that wrote it; empty: the expert
+    skipped: tuple[tuple[str, str], ...] = ()  # moves in it, and a kernel of the call that they leave alone
 
 
 class Author(Protocol):
@@ -332,6 +333,7 @@ class Catalogue:
     reading: tuple[str, ...] = ()  # what the expert makes of the kernel, in words with line numbers
     offers: tuple[Offer, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
+    skipped: tuple[tuple[str, str], ...] = ()  # moves that leave a kernel of the call alone: which, and why
 
     @property
     def available(self) -> tuple[str, ...]:

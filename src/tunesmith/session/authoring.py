@@ -87,6 +87,7 @@ class ExplainedKernel:
     refused: tuple[tuple[str, str], ...]  # those that do not, and why
     notes: tuple[str, ...] = ()  # on the launch
     about: tuple[tuple[str, str], ...] = ()  # moves that apply: what each does, and where
+    skipped: tuple[tuple[str, str], ...] = ()  # moves that leave a kernel of the call alone: which, and why
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,8 @@ def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     moves = casting.catalogue_of(problem, device)
     lines, notes = casting.reading_of(problem), casting.launch_notes(problem, device)
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
-    return ExplainedKernel(problem.name, device.name, lines, moves.available, moves.refused, notes, about)
+    said = (moves.available, moves.refused, notes, about, moves.skipped)
+    return ExplainedKernel(problem.name, device.name, lines, *said)
 
 
 def make_template(

@@ -133,6 +133,39 @@ _POINTERS: Mapping[str, Trap] = {
         "k++) b[r][k] = x[i] + r * 3 + k;\n"
         "float *p = b[1];\nout[i] = p[0] + p[2];"
     ),
+    "sums in an array by a pointer": thread_trap(
+        "float b[4] = {0, 0, 0, 0};\nfloat *p = b;\nfor (int i = 0; i < d; i++) p[i & 3] += x[i];\n"
+        "out[0] = p[0] + p[1] * 2.0f + b[3];"
+    ),
+    "an array carried by a pointer": thread_trap(
+        "float b[4] = {0, 0, 0, 0};\nfloat *p = b;\n"
+        "for (int i = 0; i < d; i++) { p[i & 3] += x[i]; out[i] = p[(i + 1) & 3]; }"
+    ),
+    "an array carried by a pointer to other numbers": thread_trap(
+        "float b[4] = {0, 0, 0, 0};\nint *p = (int *)b;\n"
+        "for (int i = 0; i < d; i++) p[i & 3] += (int)x[i];\nout[0] = p[0] + p[1] * 2.0f;"
+    ),
+    "an array carried by a pointer to either": thread_trap(
+        "float b[4] = {0, 0, 0, 0}, e[4] = {1, 1, 1, 1};\nfloat *p = rows > 5 ? b : e;\n"
+        "for (int i = 0; i < d; i++) p[i & 3] += x[i];\nout[0] = p[0] + p[1] * 2.0f;"
+    ),
+    "a pointer to a half in each turn": flat_trap(
+        "float b[8];\nfor (int k = 0; k < 8; k++) b[k] = x[i] + k;\n"
+        "for (int h = 0; h < 2; h++) { float *p = b + h * 4; p[0] = -1.0f; p[3] *= 2.0f; }\n"
+        "out[i] = b[0] + b[3] + b[7];"
+    ),
+    "a pointer from begin to end": flat_trap(
+        "float b[4];\nfor (int k = 0; k < 4; k++) b[k] = x[i] + k;\nconst float *e = b + 4;\n"
+        "float s = 0.0f;\n"
+        "for (const float *p = b; p != e; ++p) s += *p;\nout[i] = s;"
+    ),
+    "a pointer to a field that goes on": thread_trap(
+        "float4 v = make_float4(0, 0, 0, 0);\nfloat *p = &v.x;\n"
+        "for (int i = 0; i < d; i++) p[i & 3] = x[i] - p[i & 3];\nout[0] = v.x + v.y;"
+    ),
+    "a variable carried by its address": thread_trap(
+        "float v = 0.0f;\nfloat *p = &v;\nfor (int i = 0; i < d; i++) { *p = x[i] - *p; out[i] = v; }"
+    ),
     "a pointer to shared memory": block_trap(
         "__shared__ float kept[512];\nfloat *p = kept;\n" + LOOP + "p[i] = x[i] * 2.0f;\n__syncthreads();\n"
         + LOOP + "out[i] = p[i] + 1.0f;"

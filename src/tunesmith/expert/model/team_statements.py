@@ -13,7 +13,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import fold
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.walk import negated, nodes_in
+from tunesmith.csource.walk import names_in, negated, nodes_in
 from tunesmith.expert.model import team_memory as tv
 from tunesmith.expert.model.accesses import place_of, without_members
 from tunesmith.expert.model.affine import number
@@ -226,6 +226,11 @@ class BlockInterpreter(LoopReader):
             unset = tv.Poison(f"'{stmt.name}' is read before it is set", stmt.line)
             self.memory.write(stmt.name, tv.Vec(unset), active)
             return
+        if stmt.type.is_pointer:
+            for name in sorted(names_in(stmt.init)):
+                if f"{name}[]" in self.memory.variables:
+                    what = f"the pointer '{stmt.name}' to the array '{name}' of a thread is not followed"
+                    raise self.refusal(what)
         self.assign(stmt.name, stmt.type, stmt.name, self.eval(stmt.init, active), active)
 
     def assign(self, key: str, type_: c.Type, hint: str, values: tv.Vec, active: tv.Threads) -> None:

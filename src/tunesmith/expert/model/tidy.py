@@ -18,9 +18,11 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.substitution import substitute, with_unique_names
 from tunesmith.csource.types import is_integer
+from tunesmith.expert.model.accesses import is_atomic
 from tunesmith.expert.model.chosen_pointers import with_branches_for_pointers
 from tunesmith.expert.model.induction import plain_head, with_sums_over_loops
 from tunesmith.expert.model.kernel import OutOfReach
+from tunesmith.expert.model.local_pointers import with_arrays_for_pointers
 from tunesmith.expert.model.moving_pointers import with_numbers_for_pointers
 from tunesmith.expert.model.scratch import with_scratch_in_loops
 from tunesmith.expert.model.totals import is_set_first
@@ -91,8 +93,13 @@ def _used_whole(body: tuple[c.Stmt, ...], split: dict[str, Fields]) -> Iterator[
             case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if _variable(target, split):
                 pairs.append((_variable(target, split), value))
                 said.add(id(node.expr))
+            case c.Call(function=function, args=args) if is_atomic(function):
+                said |= {id(arg) for arg in args}
+                inside += args
             case _ if id(node) in said:
                 pass
+            case c.Unary(op="&", operand=c.Member(base=base, arrow=False)) if _variable(base, split):
+                inside.append(base)  # from there a pointer may go on to the other fields
             case c.Member(base=base, arrow=False) if _variable(base, split):
                 inside += [base.index] if isinstance(base, c.Index) else []
             case c.Index(base=c.Name(name=name), index=index) if name in split:
@@ -252,7 +259,8 @@ def tidy(body: tuple[c.Stmt, ...], source: c.Source, parameters: Sequence[c.Para
     unique = with_unique_names(walk.map_nodes(body, _row), {p.name for p in parameters})
     joined = with_scratch_in_loops(with_branches_for_pointers(_joined(unique), parameters))
     shaped = with_numbers_for_pointers(_with_loops(joined), parameters, source.language)
-    return without_structures(with_sums_over_loops(shaped, types), structures(source))
+    summed = with_sums_over_loops(with_arrays_for_pointers(shaped), types)
+    return without_structures(summed, structures(source))
 
 
 def _joined(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:

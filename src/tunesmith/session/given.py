@@ -1,0 +1,95 @@
+"""What a call of the interface is given: settings, problems and runs, and what they may be named by."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from tunesmith.errors import BadInput
+from tunesmith.run.config import RunConfig, resolve
+from tunesmith.run.store import JOURNAL
+from tunesmith.session.problems import LoadedProblem as Problem
+from tunesmith.session.run_result import Run
+
+PathName = str | os.PathLike[str]
+ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
+RunLike = Run | PathName  # also a run's folder
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may use; None: no limit, or a usual one where that would be endless."""
+
+    evals: int | None = None  # configurations to try
+    seconds: float | None = None  # of search
+    rounds: int | None = None  # refactorings
+    tokens: int | None = None  # that models send and receive
+    dollars: float | None = None  # that models cost
+
+
+class OtherSettings(TypedDict, total=False):
+    """Settings that a call may name too; None is as good as not named."""
+
+    backend: str | None  # its name (a recording: NAME:FILE); by default the language's own
+    search: str | None  # default, exhaustive, random, evolution or tpe
+    seed: int | None
+    cache: bool | None  # use timings of earlier runs
+    prune: bool | None  # leave out what its build condemns
+    steer: bool | None  # look first where the diagnosis points
+    counters: bool | None  # diagnose with hardware counters
+    prior: bool | None  # begin from what earlier runs found
+    strategy: str | None  # template, rewrite or single
+    linear: bool | None
+    wait: bool | None  # for replies to a mailbox
+    prompts: str | None
+    record: str | None
+    reply_seconds: float | None
+    library: bool | None  # keep winning templates in the library
+    library_dir: str | None
+    runs: str | None  # the folder that run folders are made in
+    cache_dir: str | None
+    ceilings: bool | None  # use those stored of the device even without the cache
+    builders: int | None
+    sandbox: str | None  # of workers: auto, required or off
+    sign: str | None  # certificates, with this key: ssh:FILE or minisign:FILE
+
+
+def settings(
+    *,
+    device: str | None = None,
+    budget: int | Budget | None = None,
+    model: str | None = None,
+    **others: Unpack[OtherSettings],
+) -> RunConfig:
+    """Everything resolved once: the call, then the environment, then `tunesmith.toml`, then defaults."""
+    own = budget if isinstance(budget, Budget) else Budget(evals=budget)
+    if isinstance(own.evals, bool) or not isinstance(own.evals, int | None):
+        fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
+        raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
+    limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
+    return resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
+
+
+def problem_of(given: ProblemLike) -> Problem:
+    if isinstance(given, Problem):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return Problem.load(given)
+    raise BadInput(
+        f"a problem is a path, or made by Problem.load or Problem.build; got {given!r}",
+        hint="pass the path of problem.toml or of its folder",
+    )
+
+
+def path_of(given: PathName | None) -> Path | None:
+    return Path(given) if given is not None else None
+
+
+def run_folder_of(target: ProblemLike | Run) -> Path | None:
+    if isinstance(target, Run):
+        return target.folder
+    if isinstance(target, str | os.PathLike) and (Path(target) / JOURNAL).is_file():
+        return Path(target)
+    return None
