@@ -196,3 +196,28 @@ def test_a_loop_that_no_thread_goes_round_again() -> None:
 )
 def test_loops_that_some_thread_may_go_round_again(body: str, grid: str) -> None:
     assert "the pointer 'x' moves" in refusal(row_problem(body, grid=[grid]))
+
+
+@pytest.mark.parametrize(
+    ("most", "test", "place", "is_read"),
+    [
+        (256, "threadIdx.x < d", "i / rows", True),
+        (257, "threadIdx.x < d", "i / rows", False),  # a block of 256 does not fill it
+        (256, "threadIdx.x <= d", "i / rows", False),
+        (256, "threadIdx.x < d - 1", "i / rows", False),
+        (256, "threadIdx.x < d", "i / rows + 1", False),  # beyond the last
+        (256, "threadIdx.x < d", "i / d", False),
+        (256, "threadIdx.x < rows", "i / d", False),  # rows may be more than threads
+    ],
+)
+def test_a_table_that_as_many_threads_fill(most: int, test: str, place: str, is_read: bool) -> None:
+    body = (
+        f"__shared__ float table[1024]; if ({test}) table[threadIdx.x] = x[threadIdx.x] + 1.0f;\n"
+        "__syncthreads(); for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < rows * d;\n"
+        f"i += gridDim.x * blockDim.x) out[i] = x[i] * table[{place}];"
+    )
+    problem = row_problem(body, d=f"{{ min = 1, max = {most} }}", grid=("min(ceildiv(rows * d, 256), 99)",))
+    if is_read:
+        assert summary(lifted(problem)) == "| each 0..rows * d"
+    else:
+        refusal(problem)

@@ -50,11 +50,12 @@ CASES = {
     "joined_planes": (MAP, {"groups": 3, "first": 2, "planes": 5, "n": 36}, {"VEC": 4}),
     "ways_by_alignment": (ROWS, {"rows": 3, "d": 776}, {"LANES": 32}),
     "chosen_rows": (MAP, {"rows": 7, "first": 3, "packs": 33}, {}),
+    "table_of_rows": (MAP, {"rows": 3, "d": 36}, {"VEC": 4}),
     "own_packs": (MAP, {"rows": 3}, {}),
     "parts_of_packs": (ROWS, {"rows": 3, "packs": 77}, {"LANES": 32}),
 }
 
-BY_ROWS = {"joined_planes"}  # with a flat loop as rows
+BY_ROWS = {"joined_planes", "table_of_rows"}  # with a flat loop as rows
 
 
 @cache

@@ -26,6 +26,8 @@ from tunesmith.expert.model.geometry import THREAD, LaunchedKernel, Layout, chec
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.surroundings import SurroundedReading, Surroundings
 from tunesmith.expert.model.tiles import is_barrier
+from tunesmith.expert.model.translate import bounds
+from tunesmith.space.expr import parse
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,13 @@ class WholeRow:
     value: c.Expr
 
 
-def with_rows_read_again(kernel: LaunchedKernel, source: c.Source) -> LaunchedKernel | None:
-    """The kernel with such rows as the loads that filled them; None where it has none, or not these alone."""
+def with_rows_read_again(
+    kernel: LaunchedKernel, source: c.Source, ranges: Mapping[str, tuple[int, int]]
+) -> LaunchedKernel | None:
+    """The kernel with such rows as the loads that filled them; None where it has none, or not these alone.
+
+    `ranges`: of the sizes, by the contract.
+    """
     normal, body = kernel.normal, kernel.normal.body
     if not all(
         _is_uniform(stmt, kernel)
@@ -55,7 +62,8 @@ def with_rows_read_again(kernel: LaunchedKernel, source: c.Source) -> LaunchedKe
     try:
         b.check_signs(substitute(body, normal.definitions), normal.types)
         for stmt in body:
-            row = _row(stmt, kernel, source) if isinstance(stmt, c.For) else None
+            loop = _as_loop(stmt, kernel, ranges)
+            row = None if loop is None else _row(loop, kernel, source)
             if is_barrier(stmt):
                 ready.update(found)
             elif row is not None and row.array not in found:
@@ -76,6 +84,35 @@ def with_rows_read_again(kernel: LaunchedKernel, source: c.Source) -> LaunchedKe
     if not shared.keys() & left:
         done = [stmt for stmt in done if not is_barrier(stmt)]
     return replace(kernel, normal=replace(normal, body=tuple(done), shared=shared))
+
+
+def _as_loop(stmt: c.Stmt, kernel: LaunchedKernel, ranges: Mapping[str, tuple[int, int]]) -> c.For | None:
+    """`if (threadIdx.x < n) ...` is a loop of one turn in a block that never has fewer than n threads."""
+    match stmt:
+        case c.For():
+            return stmt
+        case c.If(condition=c.Binary("<", left, stop), then=then, otherwise=()):
+            sizes, launch = kernel.launch.parameters, kernel.launch
+            index = left.name if isinstance(left, c.Name) else ""
+            own = kernel.normal.definitions.get(index, c.Name(index))
+            text = launch.size_text(stop)
+            if own != c.Name("threadIdx.x") or not text or launch.values.get("blockDim.y") != number(1):
+                return None
+            block, most = sizes.get("blockDim.x"), bounds(parse(text).tree, ranges)
+            least = None if block is None else bounds(block, ranges)
+            if (
+                least is None
+                or most is None
+                or most[1] > least[0]
+                or launch.values.get("blockDim.z") != number(1)
+            ):
+                return None
+            turn = c.Name(walk.numbered(f"{index}_turn".replace(".", "_"), kernel.normal.names))
+            declare = c.Declare(c.Type("int"), turn.name, c.Name("threadIdx.x"), line=stmt.line)
+            step = c.Assign("+=", turn, c.Name("blockDim.x"))
+            body = substitute(then, {index: turn})
+            return c.For((declare,), c.Binary("<", turn, stop), (step,), body, line=stmt.line)
+    return None
 
 
 def _row(loop: c.For, kernel: LaunchedKernel, source: c.Source) -> WholeRow | None:
@@ -152,6 +189,14 @@ class _RowReading(SurroundedReading):
                 every = (expr.function == "min") == (expr is high)
                 sides = [self._is_below(*((a, high) if expr is low else (low, a)), facts) for a in expr.args]
                 return all(sides) if every else any(sides)
+        match low, high:  # of numbers that are none below zero
+            case c.Number(value=0), c.Binary("/", whole, by):
+                return self._is_below(low, whole, facts) and self._is_below(low, by, facts)
+            case c.Binary("/", whole, by), _:
+                if not (self._is_below(number(0), whole, facts) and self._is_below(number(0), by, facts)):
+                    return False
+                above = c.Binary("*", c.Binary("+", high, number(1)), by)
+                return self._is_below(whole, simplified(c.Binary("-", above, number(1))), facts)
         one, *known = (
             self._sums.at(substitute(sum_, self._definitions), {})
             for sum_ in (c.Binary("-", high, low), *facts)

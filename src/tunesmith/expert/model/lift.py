@@ -337,7 +337,9 @@ class _Lifting:
         self, kernel: geometry.LaunchedKernel
     ) -> tuple[geometry.LaunchedKernel, KernelReading] | None:
         """Rows in shared memory that all threads of a block read: loaded by each."""
-        found = with_rows_read_again(kernel, self._source)
+        rules = self._problem.contract.sizes
+        ranges = {r.name: (min(r.one_of), max(r.one_of)) if r.one_of else (r.min, r.max) for r in rules}
+        found = with_rows_read_again(kernel, self._source, ranges)
         if found is None:
             return None
         found = replace(found, loops=geometry.strided_loops(found.normal, kernel.scenarios[-1]))

@@ -166,6 +166,46 @@ def divisor(node: size.Node, steps: Mapping[str, int]) -> int:
             return 1
 
 
+def bounds(node: size.Node, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+    """The least and the largest value that it may have; `ranges`: those of the sizes. None: not known."""
+    match node:
+        case size.Num(value):
+            return value, value
+        case size.Variable(id):
+            return ranges.get(id)
+        case size.Neg(operand):
+            inner = bounds(operand, ranges)
+            return None if inner is None else (-inner[1], -inner[0])
+        case size.Arithmetic(op, left, right):
+            a, b = bounds(left, ranges), bounds(right, ranges)
+            return None if a is None or b is None else _bounds_of(op, a, b)
+        case size.FunctionCall("min" | "max" as function, args):
+            found = [bounds(arg, ranges) for arg in args]
+            known = [f for f in found if f is not None]
+            if len(known) < len(found):
+                return None
+            pick = min if function == "min" else max
+            return pick(k[0] for k in known), pick(k[1] for k in known)
+        case size.FunctionCall("ceildiv", (left, right)):
+            a, b = bounds(left, ranges), bounds(right, ranges)
+            return None if a is None or b is None or b[0] < 1 else (a[0] // b[1], -(-a[1] // b[0]))
+        case _:
+            return None
+
+
+def _bounds_of(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
+    if op == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if op == "-":
+        return a[0] - b[1], a[1] - b[0]
+    if op == "*":
+        corners = [x * y for x in a for y in b]
+        return min(corners), max(corners)
+    if b[0] < 1 or a[0] < 0:
+        return None
+    return (a[0] // b[1], a[1] // b[0]) if op == "//" else (0, min(a[1], b[1] - 1))
+
+
 # -- back: what a launch says, in terms of the kernel's parameters ------------------------------------
 
 

@@ -10,11 +10,10 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import assigned_in, names_in, statements_in
 from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, all_steps
-from tunesmith.expert.model.translate import divisor, parameter_values, to_sizes
+from tunesmith.expert.model.translate import bounds, divisor, parameter_values, to_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.space.expr import Node, parse, unparse
-from tunesmith.space.grammar import Arithmetic, Neg, Num, Variable
-from tunesmith.space.grammar import FunctionCall as SizeCall
+from tunesmith.space.grammar import Arithmetic, Num, Variable
 
 INT_MAX = 2**31 - 1
 _MOST_ROUNDS = 20
@@ -65,8 +64,8 @@ class Sizes:
     def most(self, expr: c.Expr) -> int | None:
         """The largest value under the contract; None where it is not known."""
         found = self.node(expr)
-        bounds = None if found is None else self._bounds(found)
-        return None if bounds is None else bounds[1]
+        known = None if found is None else bounds(found, self.ranges)
+        return None if known is None else known[1]
 
     def fits_int(self, *factors: c.Expr) -> bool:
         """Whether the product of these stays well inside 32 bits."""
@@ -77,31 +76,6 @@ class Sizes:
                 return False
             product *= max(most, 1)
         return product <= INT_MAX - 2**20  # a last step beyond the end must not overflow either
-
-    def _bounds(self, node: Node) -> tuple[int, int] | None:
-        match node:
-            case Num(value):
-                return value, value
-            case Variable(id):
-                return self.ranges.get(id)
-            case Neg(operand):
-                inner = self._bounds(operand)
-                return None if inner is None else (-inner[1], -inner[0])
-            case Arithmetic(op, left, right):
-                a, b = self._bounds(left), self._bounds(right)
-                return None if a is None or b is None else _apply(op, a, b)
-            case SizeCall("min" | "max" as function, args):
-                found = [self._bounds(arg) for arg in args]
-                known = [f for f in found if f is not None]
-                if len(known) < len(found):
-                    return None
-                pick = min if function == "min" else max
-                return pick(k[0] for k in known), pick(k[1] for k in known)
-            case SizeCall("ceildiv", (left, right)):
-                a, b = self._bounds(left), self._bounds(right)
-                return None if a is None or b is None or b[0] < 1 else (a[0] // b[1], -(-a[1] // b[0]))
-            case _:
-                return None
 
 
 def _is_plain(node: Node) -> bool:
@@ -118,19 +92,6 @@ def factors(node: Node) -> list[Node]:
     if isinstance(node, Arithmetic) and node.op == "*":
         return [*factors(node.left), *factors(node.right)]
     return [node]
-
-
-def _apply(op: str, a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
-    if op == "+":
-        return a[0] + b[0], a[1] + b[1]
-    if op == "-":
-        return a[0] - b[1], a[1] - b[0]
-    if op == "*":
-        corners = [x * y for x in a for y in b]
-        return min(corners), max(corners)
-    if b[0] < 1 or a[0] < 0:
-        return None
-    return (a[0] // b[1], a[1] // b[0]) if op == "//" else (0, min(a[1], b[1] - 1))
 
 
 def _definitions(kernel: KernelModel) -> dict[str, c.Expr]:
