@@ -31,9 +31,9 @@ from tunesmith import backends
 from tunesmith.backends.cuda.compile import build, needs_host_headers
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
-from tunesmith.csource.types import byte_size
 from tunesmith.errors import TunesmithError
 from tunesmith.expert.author import ExpertAuthor, read
+from tunesmith.expert.model.accesses import bytes_at_once
 from tunesmith.expert.passes import MOVES, OWN_TEXT
 from tunesmith.expert.writing.write import declared
 from tunesmith.problem import languages
@@ -97,7 +97,9 @@ def examine(place: Path, templates: Path | None, builds: int = 0) -> ReadingFoun
         return ReadingFound(place.name, knobs=opened, why=said, why_no_knobs=no_knobs)
     if templates is not None:
         (templates / f"{place.name}{Path(problem.kernel.path).suffix}").write_text(written.text)
-    how, narrow = _vectors(written, max((byte_size(one.type.base) or 0 for one in model.accesses), default=0))
+    types = {parameter.name: parameter.type for parameter in model.function.parameters}
+    widths = [bytes_at_once(one.type, types[one.array]) or 0 for one in model.accesses if one.array in types]
+    how, narrow = _vectors(written, max(widths, default=0))
     built, unbuilt = _built(problem, written, device, builds)
     return ReadingFound(
         place.name, True, how, opened, "", narrow, no_knobs, written.moves, builds=built, unbuilt=unbuilt

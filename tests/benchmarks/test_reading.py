@@ -72,7 +72,7 @@ def test_every_kernel_is_counted_with_its_reason(folder: Path, capsys: pytest.Ca
 
 
 def test_a_reader_that_does_not_end_is_counted(folder: Path) -> None:
-    found = reading.examined(folder / "twice", 0.01, None)
+    found = reading.examined(folder / "twice", 0.01, None, 0)
     assert (found.outcome, found.failed) == ("failed", "not read after 0.01 s")
 
 

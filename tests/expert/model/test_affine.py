@@ -72,6 +72,8 @@ def test_simplified_keeps_what_it_cannot_add() -> None:
         ("(i / d % 5 + (i & 7)) & 15", 1, ("d", "8", "16", "1")),  # a stretch begins anywhere
         ("(i / d * 2 * d + i % d) % m", 1, ("d", "m", "2 * d")),
         ("row * d", 0, ()),
+        ("i / c / d * d + i % d", 1, ("c * d", "d")),
+        ("(i >> 3) / 4", 0, ("32",)),
     ],
 )
 def test_stride(text: str, step: int, within: tuple[str, ...]) -> None:

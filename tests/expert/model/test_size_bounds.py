@@ -38,7 +38,8 @@ def _sure(text: str) -> bool:
         "0", "cols - 1", "step - 4", "rows * step - 4 * rows", "few", "one - 4", "x", "2 - c",
         "step * rows - step", "cols - 1 - x", "step - 4 - 4 * (cols - 1 - 2 * x)",
         "step - 4 + 4 * (cols - 1 - 2 * x)",
-        "2 * up - cols", "x * rows - x", "step - 4 - c + 2",
+        "2 * up - cols", "x * rows - x", "cols - cols / 2 * 2", "16 * ((cols + 7) / 4) - 16",
+        "step - 4 - c + 2",
     ],
 )  # fmt: skip
 def test_what_is_never_negative(text: str) -> None:
@@ -48,7 +49,8 @@ def test_what_is_never_negative(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     ["-1", "cols - 2", "few - 1", "step - 5", "one - 5", "1 - c", "rows - cols", "odd", "other", "x - 1",
-     "c * c - c", "cols - 2 - x", "2 * half - cols - 1", "x / 2"],
+     "c * c - c", "cols - 2 - x", "2 * half - cols - 1", "x / 2", "2 * ((x - 1) / 2) + 2",
+     "4 * ((cols + 14) / 4) - 16"],
 )  # fmt: skip
 def test_what_is_not_proved(text: str) -> None:
     assert not _sure(text)

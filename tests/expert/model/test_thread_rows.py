@@ -66,6 +66,12 @@ READ = {
     "tested by the sum": (
         _PLACES + "for (int i = 0; i < 4; ++i) if (y0 + i < rows)\n"
         "*(__global float *)(dst + (y0 + i) * dst_step + 4 * x) = i + y0; }"),
+    "left once there are none": (
+        _PLACES + "for (int i = 0; i < 4; ++i) { const int y = y0 + i; if (y >= rows) break;\n"
+        "dst[y * dst_step + x] = src[y * src_step + x]; } }"),
+    "passed over where there are none": (
+        _PLACES + "for (int y = y0; y < y0 + 4; ++y) { if (y >= rows) continue;\n"
+        "dst[y * dst_step + x] = src[y * src_step + x]; } }"),
     "in place": (
         _PLACES + _IN_HEAD + "__global float *p = (__global float *)(dst + to);\n"
         "p[0] += 1.0f; p[0] *= 3.0f; } }"),
@@ -80,7 +86,7 @@ READ = {
 @pytest.mark.parametrize("style", READ)
 def test_rows_are_tasks(style: str) -> None:
     kernel = lifted(_problem(READ[style]))
-    name = "y0" if "if (y0" in READ[style] else "y"
+    name = "y0" if "for (int i = 0" in READ[style] else "y"
     assert summary(kernel) == f"{name}<rows | each 0..cols"
     fact = next(fact for fact in kernel.facts if "in turn" in fact.what)
     assert fact.ground == "proved"

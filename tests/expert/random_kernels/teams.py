@@ -226,6 +226,8 @@ def flat_team(rng: random.Random, elements: Elements, columns: str = "d") -> Tea
                 f"for ({kind} {at} = {first}; {at} < rows * d; {at} += gridDim.x * blockDim.x) {{",
             )
             team.wrapped += tuple(f"    {part}" for part in parts)
+        case "plane" if rng.random() < 0.5:
+            _rows_in_turn(team, rng)
         case "plane":
             team.grid, team.block = ("ceildiv(d, 16)", "ceildiv(rows, 4)"), ("16", "4")
             team.threads = 64
@@ -252,6 +254,27 @@ def flat_team(rng: random.Random, elements: Elements, columns: str = "d") -> Tea
         team.opening = tuple(re.sub(r"\bd\b", columns, line) for line in team.opening)
         team.wrapped = tuple(re.sub(r"\bd\b", columns, line) for line in team.wrapped)
     return _closed(team)
+
+
+def _rows_in_turn(team: Team, rng: random.Random) -> None:
+    """Each thread takes four rows of a column, one after the other."""
+    team.name, team.threads = "rows in turn", 64
+    team.grid, team.block = ("ceildiv(d, 16)", "ceildiv(rows, 16)"), ("16", "4")
+    team.opening = (
+        "const int i = blockIdx.x * blockDim.x + threadIdx.x;",
+        "const int top = (blockIdx.y * blockDim.y + threadIdx.y) * 4;",
+        "if (i >= d) return;",
+    )
+    start = rng.choice(("top", "0"))
+    if start == "top":
+        team.wrapped = ("for (int row = top; row < min(rows, top + 4); ++row) {",)
+        return
+    leave = rng.choice(("break", "continue"))
+    team.wrapped = (
+        "for (int n = 0; n < 4; n++) {",
+        "    const int row = top + n;",
+        f"    if (row >= rows) {leave};",
+    )
 
 
 def _closed(team: Team) -> Team:

@@ -108,6 +108,13 @@ FORMS = {
         "out[at] = s;", made="int32"),
     "a branch that all take": _problem(
         "float v = x[at]; if (level > 50) { v *= 2.0f; v += 1.0f; } out[at] = v;", "float32", "float32"),
+    "stores that only some elements make": _problem(
+        "if (x[at] > level) { int v = x[at]; v += 3; out[at] = v; }"),
+    "most of them": _problem("if (x[at] > 0) out[at] += x[at + rows * cols];", made="float32"),
+    "none of them": _problem("if (x[at] > 255) out[at] = 3;"),
+    "backwards": _problem("out[row * cols + cols - 1 - i] = x[at];"),
+    "from both ends": _problem(
+        "out[at] = x[at] + x[row * cols + cols - 1 - i];", "float32", "float32"),
 }  # fmt: skip
 
 
@@ -142,6 +149,11 @@ SCALAR = {
     "a loop as long as the data says": _problem(
         "float s = x[at]; for (int c = 0; c < (int)x[at]; ++c) s *= 2.0f; out[at] = s;",
         "float32", "float32"),
+    "a branch that hands a value on": _problem(
+        "float v = x[at]; float w = 0.0f; if (v > 0.0f) { w = v; w *= 2.0f; } out[at] = w;",
+        "float32", "float32"),
+    "a branch with a fast form": _problem(
+        "if (x[at] > 0.0f) { float v = exp(x[at]); out[at] = v; }", "float32", "float32"),
     "a truth as a number": _problem("out[at] = (x[at] > level) + 1;"),
 }  # fmt: skip
 

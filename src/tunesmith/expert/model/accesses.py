@@ -29,6 +29,7 @@ from tunesmith.expert.model.affine import Stride, affine, number, plus, same_val
 _LOADS = frozenset({"__ldg", "__ldcs", "__ldcg", "__ldca", "__ldlu", "__ldcv", "__builtin_nontemporal_load"})
 _STORES = frozenset({"__stcs", "__stcg", "__stwb", "__stwt"})
 _ZERO = number(0)
+_BY_CALL = " by vload and vstore"
 
 
 @dataclass(frozen=True)
@@ -231,9 +232,18 @@ def _vector_access(call: c.Call, arrays: Mapping[str, c.Type]) -> Touch | None:
         return None
     digits = "".join(sign for sign in call.function if sign.isdigit())
     kind = "halves" if "half" in call.function else "elements"
-    wide = c.Type(f"{digits or 1} {kind} by vload and vstore")  # like no other: equal to itself alone
+    wide = c.Type(f"{digits or 1} {kind}{_BY_CALL}")  # like no other: equal to itself alone
     place = ArrayPlace(place.array, args[0], place.index, wide)
     return Touch(place, c.Index(c.Name(place.array), args[0]), writes, not writes)
+
+
+def bytes_at_once(type_: c.Type, array: c.Type) -> int | None:
+    """Of an access that moves the type, also by `vload4`."""
+    if not type_.base.endswith(_BY_CALL):
+        return byte_size(type_.base)
+    count, kind = type_.base.removesuffix(_BY_CALL).split()
+    own = 2 if kind == "halves" else byte_size(array.base)
+    return None if own is None else int(count) * own
 
 
 def clash(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.fold import converted, int_value
+from tunesmith.csource.fold import converted, fold, int_value
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import INTEGERS, is_integer, is_of_type
@@ -249,8 +249,19 @@ def stride(expr: c.Expr, index: str) -> Stride | None:
     return Stride(step, tuple(dict.fromkeys(within)))
 
 
-def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
+def _in_one_division(factor: c.Expr) -> c.Expr:
+    """`i / c / d` is `i / (c * d)`."""
     factor = as_division(factor)
+    while isinstance(factor, c.Binary) and factor.op == "/":
+        inner = as_division(factor.left)
+        if not isinstance(inner, c.Binary) or inner.op != "/":
+            break
+        factor = c.Binary("/", inner.left, fold(c.Binary("*", inner.right, factor.right)))
+    return factor
+
+
+def _factor_stride(factor: c.Expr, index: str, depth: int) -> Stride | None:
+    factor = _in_one_division(factor)
     if factor == c.Name(index):
         return Stride(1)
     if depth > 20 or not isinstance(factor, c.Binary) or factor.op not in ("/", "%"):

@@ -67,6 +67,12 @@ class SizeBounds:
     def _factor(self, factor: c.Expr) -> _Sum:
         if isinstance(factor, c.Name) and factor.name not in self.ranges and factor.name in self.parameters:
             return self._node(self.parameters[factor.name])
+        match factor:
+            # C cuts off towards 0, which is down of what is never below it.
+            case c.Binary("/", left, c.Number(value=int(by))) if by > 0 and self.never_negative(left):
+                name, exact = print_expr(factor), _times(self._of(left), _constant(Fraction(1, by)))
+                self._quotients[name] = (_plus(exact, _constant(Fraction(1 - by, by))), exact)
+                return {(name,): Fraction(1)}
         return {(f"{factor.name} here" if isinstance(factor, c.Name) else print_expr(factor),): Fraction(1)}
 
     def _node(self, node: Node) -> _Sum:

@@ -172,11 +172,13 @@ def _guarded(found: _ThreadRows, known: set[str]) -> _ThreadRows | None:
     def is_row(expr: c.Expr) -> bool:
         return same_value(expr, row)
 
-    guard = found.body[0] if len(found.body) == 1 else None
+    guard = found.body[0] if found.body else None
     if isinstance(guard, c.If) and not guard.otherwise:
-        tested = bounds_in(guard.condition, is_row)
+        # Rows only go up: once a turn is left for that, so are all later ones.
+        leaves = len(guard.then) == 1 and isinstance(guard.then[0], c.Jump)
+        tested = bounds_in(guard.condition, is_row, not leaves) if leaves or len(found.body) == 1 else None
         if tested is not None and len(tested) == 1 and walk.names_in(tested[0][1]) <= known:
-            return replace(found, body=guard.then, bound=tested[0][1])
+            return replace(found, body=found.body[1:] if leaves else guard.then, bound=tested[0][1])
     # Turns that end nowhere but by their number may be parts of anything: words, packs, unrolled sums.
     return None if found.from_zero else found
 

@@ -14,11 +14,10 @@ from typing import Literal
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import Types, is_integer, type_of
-from tunesmith.csource.walk import assigned_in, expressions_in, names_in
+from tunesmith.csource.types import is_integer, type_of
+from tunesmith.csource.walk import assigned_in, calls_in, declared_in, expressions_in, names_in
 from tunesmith.expert.model.accesses import element_type, moved_by, place_of
-from tunesmith.expert.writing.fast_math import FastMath
-from tunesmith.expert.writing.naming import Names
+from tunesmith.expert.writing.cpu_words import INTEGER_WORDS, Lift, NoVector, has_vectors
 
 _SAME_FOR_VECTORS = frozenset(
     """
@@ -33,22 +32,8 @@ _TESTS = frozenset(("isnan", "isinf", "isfinite", "isnormal", "signbit"))
 _COMPARE = frozenset(("<", ">", "<=", ">=", "==", "!="))
 _FLOAT_SIGNS = frozenset(("+", "-", "*", "/"))
 _INTEGER_SIGNS = frozenset(("+", "-", "*", "&", "|", "^", "<<", ">>"))  # no division: a lane may have a 0
-# Integers whose values are those of an `int` -> OpenCL's word for vectors of them.
-_INTEGER_WORDS = {
-    "int": "int", "unsigned char": "uchar", "uchar": "uchar", "char": "char", "signed char": "char",
-    "unsigned short": "ushort", "ushort": "ushort", "short": "short",
-}  # fmt: skip
 _CONVERSION = re.compile(r"convert_(float|int|uchar|char|ushort|short)((?:_sat)?(?:_rt[ezpn])?)")
 _MOST_HELPERS = 16
-
-
-class NoVector(Exception):
-    """Why a body has no vector form."""
-
-
-def has_vectors(base: str) -> bool:
-    """Whether elements of the type are known as vectors."""
-    return base == "float" or base in _INTEGER_WORDS
 
 
 # "one": the same for all lanes; "mask": the truth of a comparison of vectors
@@ -71,73 +56,16 @@ class LaneElement:
 
 @dataclass(frozen=True)
 class LanePlaces:
-    """`packs`: accesses that are loaded or stored ahead; `only_read`: arrays that nothing writes, with their
-    types, of which neighbours may be loaded on the way; `here`: the first lane's index."""
+    """`packs`: accesses that are loaded ahead or stored behind; `direct`: arrays, with their types, of which
+    neighbours may be loaded and stored on the way.
+
+    `here` is the first lane's index, of the loop's `type`, and `lanes` how many there are."""
 
     packs: Mapping[c.Expr, LaneElement]
-    only_read: Mapping[str, c.Type] = field(default_factory=dict)
+    direct: Mapping[str, c.Type] = field(default_factory=dict)
     here: c.Expr = field(default_factory=lambda: c.Name(""))
-
-
-@dataclass
-class Lift:
-    """`vec`, `ivec`: the vector types; `load`: the macro that loads floats; `functions`: the source's own, by
-    name; `fast`: its macros take vectors as well; `types`: of what bodies name."""
-
-    vec: str
-    ivec: str
-    load: str
-    names: Names
-    functions: Mapping[str, c.Function]
-    fast: FastMath
-    types: Types
-    helpers: dict[str, str] = field(default_factory=dict)  # the source's function -> its vector form
-    written: list[c.Function] = field(default_factory=list)
-    conversions: dict[tuple[str, str], str] = field(default_factory=dict)  # word and ending -> macro
-    narrow: dict[str, tuple[str, str]] = field(default_factory=dict)  # word -> macros that load and store it
-
-    def converted(self, word: str, value: c.Expr, ending: str = "") -> c.Expr:
-        key = (f"convert_{word}", ending)
-        if key not in self.conversions:
-            self.conversions[key] = self.names.fresh(f"TO_{word}{ending}".upper())
-        return c.Call(self.conversions[key], (value,))
-
-    def moves(self, base: str) -> tuple[str, str]:
-        """The macros that load and store vectors of these integers."""
-        word = _INTEGER_WORDS[base]
-        if word not in self.narrow:
-            if word != "int":  # the macros convert
-                self.converted("int", c.Name(""))
-                self.converted(word, c.Name(""))
-            self.narrow[word] = (
-                self.names.fresh(f"LOAD_{word}".upper()), self.names.fresh(f"STORE_{word}".upper()),
-            )  # fmt: skip
-        return self.narrow[word]
-
-    def loaded(self, base: str, at: c.Expr) -> c.Expr:
-        return c.Call(self.load if base == "float" else self.moves(base)[0], (at,))
-
-    def vector_of(self, base: str) -> str:
-        return self.vec if base == "float" else self.ivec
-
-    def helper(self, name: str) -> str:
-        """The vector form of a function of floats, made where it is first asked for."""
-        if name in self.helpers:
-            return self.helpers[name]
-        function = self.functions[name]
-        floats = all(p.type.base == "float" and not p.type.is_pointer for p in function.parameters)
-        if not floats or function.result.base != "float" or len(self.helpers) >= _MOST_HELPERS:
-            raise NoVector(f"{name} is no function of floats")
-        self.helpers[name] = fresh = self.names.fresh(f"{name}_of_vector")
-        vector = c.Type(self.vec)
-        parameters = tuple(c.Parameter(vector, p.name) for p in function.parameters)
-        inner = VectorBody(self, "", LanePlaces({}), {p.name: "float" for p in parameters})
-        stmts, _ = self.fast.statements(function.body, {p.name: p.type for p in function.parameters})
-        body = inner.block(stmts)
-        if sum(isinstance(stmt, c.Return) for stmt in body) != 1 or not isinstance(body[-1], c.Return):
-            raise NoVector(f"{name} returns in several places")
-        self.written.append(c.Function(fresh, parameters, body, vector))
-        return fresh
+    type: str = "int"
+    lanes: str = ""
 
 
 class VectorBody:
@@ -174,15 +102,51 @@ class VectorBody:
             case c.If(condition=condition) if self._is_uniform(condition):
                 then, otherwise = self.block(stmt.then), self.block(stmt.otherwise)
                 return [replace(stmt, then=then, otherwise=otherwise)]
-            case c.If(condition=condition, then=(c.Evaluate(expr=c.Assign(op="=") as only),), otherwise=()):
+            case c.If(
+                condition=condition, then=(c.Evaluate(expr=c.Assign(op="=") as only),), otherwise=()
+            ) if self._is_vector(only.target):
                 chosen = c.Ternary(condition, only.value, only.target)
                 return [c.Evaluate(self._assign(c.Assign("=", only.target, chosen)), stmt.line)]
+            case c.If(otherwise=()) if self._index and not self._in_branch:
+                return self._together_or_not(stmt)
             case c.For(init=init, condition=test, step=steps) if test is not None and self._index:
                 parts = [one.init if isinstance(one, c.Declare) else one.expr for one in init]
                 if not all(part is not None and self._is_uniform(part) for part in (*parts, test, *steps)):
                     raise NoVector("a loop inside counts otherwise in other lanes")
                 return [replace(stmt, body=self.block(stmt.body))]
         raise NoVector("it has a statement that is no declaration and no assignment")
+
+    def _is_vector(self, target: c.Expr) -> bool:
+        return target in self._places.packs or (isinstance(target, c.Name) and target.name in self._vectors)
+
+    def _together_or_not(self, branch: c.If) -> list[c.Stmt]:
+        """A branch that the lanes take together, on vectors; one by one where only some of them take it."""
+        own = substitute((branch,), self._made_of)[0]
+        outside = assigned_in(own) - set(declared_in(own))
+        used, places = names_in(own), [place_of(part) for part in expressions_in(own)]
+        if outside or used & (self._vectors.keys() | (self._of_index - {self._index})):
+            raise NoVector("a branch that some lanes take hands values on")
+        if not {place.array for place in places if place is not None} <= self._places.direct.keys():
+            raise NoVector("a branch that some lanes take touches what is moved in packs")
+        if any(call.function in self._lift.fast.all_names for call in calls_in(own)):
+            raise NoVector("a branch that some lanes take has fast forms, which are of vectors")
+        mask = self._mask(self._value(branch.condition))
+        if mask.kind != "mask":
+            raise NoVector("a branch asks for no comparison")
+        taken, lane = (c.Name(self._lift.names.fresh(word)) for word in ("taken", "one"))
+        then = self.block(branch.then)
+        index = c.Declare(
+            c.Type(self._places.type, const=True), self._index, c.Binary("+", self._places.here, lane)
+        )
+        start = c.Declare(c.Type("int"), lane.name, c.Number("0", 0))
+        test, step = c.Binary("<", lane, c.Name(self._places.lanes)), c.Unary("++", lane, postfix=True)
+        apart = c.For((start,), test, (step,), (index, own), line=branch.line)
+        some = c.If(self._lift.of_lanes("ANY", taken), (apart,), line=branch.line)
+        every = self._lift.of_lanes("ALL", taken)
+        return [
+            c.Declare(c.Type(self._lift.ivec, const=True), taken.name, mask.expr, line=branch.line),
+            c.If(every, then, (some,), line=branch.line, comments=branch.comments),
+        ]
 
     def _is_uniform(self, expr: c.Expr) -> bool:
         """Whether it is the same for all lanes."""
@@ -225,6 +189,8 @@ class VectorBody:
             target, base = found.expr, found.base
         elif isinstance(target, c.Name):
             base = self._vectors.get(target.name, "")
+        if not base and isinstance(target, c.Index):
+            return self._stored(assign, target)
         if not base or not isinstance(target, c.Name):
             raise NoVector("it assigns to something that is no vector")
         value = self._value(assign.value)
@@ -261,7 +227,7 @@ class VectorBody:
             raise NoVector("it joins integers with what has no type")
         if found.base == "float":
             return "floats"
-        if found.base == "bool" or found.base in _INTEGER_WORDS:
+        if found.base == "bool" or found.base in INTEGER_WORDS:
             return "ints"
         raise NoVector(f"it joins integers with a {found.base}")
 
@@ -269,9 +235,9 @@ class VectorBody:
         """As a variable of the type holds it."""
         if base == "float":
             return self._floats(value)
-        if base not in _INTEGER_WORDS:
+        if base not in INTEGER_WORDS:
             raise NoVector(f"a {base} has no vector form")
-        word = _INTEGER_WORDS[base]
+        word = INTEGER_WORDS[base]
         if value.kind == "one":
             return c.Cast(c.Type(self._lift.ivec), c.Cast(c.Type(base), value.expr))
         if value.kind == "mask":
@@ -340,19 +306,38 @@ class VectorBody:
 
     def _neighbours(self, access: c.Index) -> _LaneValue:
         """A load that all lanes make, each of the element beside the last one's."""
+        at, base, backwards = self._beside(access)
+        loaded = self._lift.loaded(base, at)
+        made = self._lift.of_lanes("REVERSED", loaded) if backwards else loaded
+        return _LaneValue(made, "floats" if base == "float" else "ints")
+
+    def _stored(self, assign: c.Assign, target: c.Index) -> c.Expr:
+        """A store that all lanes make, each to the element beside the last one's."""
+        at, base, backwards = self._beside(target)
+        value = self._value(assign.value)
+        if assign.op != "=":
+            value = self._binary(assign.op[:-1], self._neighbours(target), value)
+        held = self._held(value, base)
+        return self._lift.stored(base, self._lift.of_lanes("REVERSED", held) if backwards else held, at)
+
+    def _beside(self, access: c.Index) -> tuple[c.Expr, str, bool]:
+        """Where the lanes' elements begin, of which type they are, and whether they lie backwards."""
         written = substitute(access, self._made_of)
         place = place_of(written)
-        own = None if place is None else self._places.only_read.get(place.array)
+        own = None if place is None else self._places.direct.get(place.array)
         if place is None or own is None or self._in_branch or not self._index:
-            raise NoVector("it loads by a place of its own in every lane")
+            raise NoVector("it reaches a place of its own in every lane")
         used, base = names_in(written), element_type(place, own).base
         if used & (self._vectors.keys() | (self._of_index - {self._index})) or not has_vectors(base):
-            raise NoVector("it loads by a place of its own in every lane")
+            raise NoVector("it reaches a place of its own in every lane")
         moved = moved_by(place, self._index, own)
-        if moved is None or moved.step != 1 or moved.within:
-            raise NoVector("it loads what does not lie side by side")
-        at = c.Unary("&", substitute(written, {self._index: self._places.here}))
-        return _LaneValue(self._lift.loaded(base, at), "floats" if base == "float" else "ints")
+        if moved is None or moved.step not in (1, -1) or moved.within:
+            raise NoVector("it reaches what does not lie side by side")
+        first = self._places.here
+        if moved.step < 0:
+            last = c.Binary("-", c.Name(self._places.lanes), c.Number("1", 1))
+            first = c.Binary("+", first, last)
+        return c.Unary("&", substitute(written, {self._index: first})), base, moved.step < 0
 
     def _cast(self, type_: c.Type, value: _LaneValue) -> _LaneValue:
         if value.kind == "one":
@@ -408,7 +393,7 @@ class VectorBody:
         function = call.function
         if function in self._lift.functions:
             arguments = tuple(self._floats(v) for v in values)
-            return _LaneValue(c.Call(self._lift.helper(function), arguments), "floats")
+            return _LaneValue(c.Call(_helper(self._lift, function), arguments), "floats")
         if function in _TESTS and values[0].kind == "floats":
             return _LaneValue(c.Call(function, (values[0].expr,)), "mask")
         asked = _CONVERSION.fullmatch(function)
@@ -429,3 +414,23 @@ class VectorBody:
             return _LaneValue(made, "floats")
         made = self._lift.converted(word, value.expr, ending)
         return _LaneValue(made if word == "int" else self._lift.converted("int", made), "ints")
+
+
+def _helper(lift: Lift, name: str) -> str:
+    """The vector form of a function of floats, made where it is first asked for."""
+    if name in lift.helpers:
+        return lift.helpers[name]
+    function = lift.functions[name]
+    floats = all(p.type.base == "float" and not p.type.is_pointer for p in function.parameters)
+    if not floats or function.result.base != "float" or len(lift.helpers) >= _MOST_HELPERS:
+        raise NoVector(f"{name} is no function of floats")
+    lift.helpers[name] = fresh = lift.names.fresh(f"{name}_of_vector")
+    vector = c.Type(lift.vec)
+    parameters = tuple(c.Parameter(vector, p.name) for p in function.parameters)
+    inner = VectorBody(lift, "", LanePlaces({}), {p.name: "float" for p in parameters})
+    stmts, _ = lift.fast.statements(function.body, {p.name: p.type for p in function.parameters})
+    body = inner.block(stmts)
+    if sum(isinstance(stmt, c.Return) for stmt in body) != 1 or not isinstance(body[-1], c.Return):
+        raise NoVector(f"{name} returns in several places")
+    lift.written.append(c.Function(fresh, parameters, body, vector))
+    return fresh

@@ -16,14 +16,8 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model.kernel import Total
 from tunesmith.expert.writing.buffers import LoopPlan
 from tunesmith.expert.writing.comments import at_line
-from tunesmith.expert.writing.cpu_bodies import (
-    LaneElement,
-    LanePlaces,
-    Lift,
-    NoVector,
-    VectorBody,
-    has_vectors,
-)
+from tunesmith.expert.writing.cpu_bodies import LaneElement, LanePlaces, VectorBody
+from tunesmith.expert.writing.cpu_words import Lift, NoVector, has_vectors
 from tunesmith.expert.writing.fast_math import FastMath, known_types, used_functions
 from tunesmith.expert.writing.loops import ElementLoops, unrolled
 from tunesmith.expert.writing.naming import Unwritable
@@ -49,13 +43,14 @@ class CpuLoops(ElementLoops):
         functions = {function.name: function for function in used_functions(plan.kernel)}
         types = {name: type_ for name, type_ in known_types(plan.kernel).items() if type_ is not None}
         vec, ivec, load = plan.word("vec"), plan.word("ivec"), plan.word("LOAD")
-        self._lift = Lift(vec, ivec, load, plan.names, functions, fast, types)
+        self._lift = Lift(vec, ivec, load, plan.names, functions, fast, types, store=plan.word("STORE"))
         self._uses_vectors, self._folds = False, Folds(plan, self._lift.vec)
 
     def before(self) -> list[str]:
         if not self._uses_vectors:
             return []
-        return [vectors(self._plan, self._fast.fast, self._lift.conversions, self._lift.narrow)]
+        lift = self._lift
+        return [vectors(self._plan, self._fast.fast, lift.conversions, lift.narrow, lift.lane_words)]
 
     def functions(self) -> tuple[c.Function, ...]:
         return (*self._lift.written, *self._folds.functions())
@@ -103,15 +98,24 @@ class CpuLoops(ElementLoops):
         if any(total.type.base != "float" for total in loop.each.totals):
             return None
         totals = {total.name: total.type.base for total in loop.each.totals}
-        arrays, here = self._plan.arrays, self._index_of(loop, self._here)
-        only_read = {name: type_ for name, type_ in arrays.items() if name not in self._plan.written}
+        here = self._index_of(loop, self._here)
+        around = LanePlaces(places, self._direct(loop), here, loop.each.type, self._plan.word("VEC"))
         try:
-            made = VectorBody(self._lift, loop.each.index, LanePlaces(places, only_read, here), totals)
-            lifted = made.whole(body)
+            lifted = VectorBody(self._lift, loop.each.index, around, totals).whole(body)
         except NoVector:
             return None
         self._uses_vectors = True
         return lifted
+
+    def _direct(self, loop: LoopPlan) -> dict[str, c.Type]:
+        """Arrays that may be reached between packs: only read, or held by no pack, whatever it is called."""
+        plan, packed = self._plan, {pack.array for pack in loop.packs}
+        own = (parameter.name for parameter in plan.kernel.function.parameters)
+        names = dict(zip(plan.problem.launches[0].args, own, strict=False))
+        aliases = [(one.name, one.alias) for one in plan.problem.arguments if one.alias is not None]
+        packed |= {names.get(name, name) for pair in aliases for name in pair}
+        shut = packed & plan.written
+        return {name: type_ for name, type_ in plan.arrays.items() if name not in shut}
 
     def _base_of(self, pack: Pack) -> str:
         return (pack.element or self._plan.arrays[pack.array]).base
@@ -167,5 +171,4 @@ class CpuLoops(ElementLoops):
 
     def _store(self, pack: Pack, loop: LoopPlan) -> c.Stmt:
         base = self._base_of(pack)
-        store = self._plan.word("STORE") if base == "float" else self._lift.moves(base)[1]
-        return c.Evaluate(c.Call(store, (c.Name(loop.name(pack)), self._address(pack, loop))))
+        return c.Evaluate(self._lift.stored(base, c.Name(loop.name(pack)), self._address(pack, loop)))

@@ -52,6 +52,7 @@ def vectors(
     fast: str,
     conversions: Mapping[tuple[str, str], str],
     narrow: Mapping[str, tuple[str, str]],
+    lane_words: Mapping[str, str],
 ) -> str:
     """OpenCL's vectors by the number of their elements, and how they are moved; `fast`: a switch.
 
@@ -63,6 +64,10 @@ def vectors(
         kinds.append(part(_CPU, "kind", IF=test, KNOB=knob.name, NUMBER=str(value), DIGITS=digits))
         for (word, ending), name in conversions.items():
             kinds.append(f"#define {name} {word}{digits}{ending}\n")
+        backwards = "".join(f"{lane:x}" for lane in reversed(range(value)))
+        of_lanes = {"ALL": "all(x)", "ANY": "any(x)", "REVERSED": f"(x).s{backwards}"}
+        for word, name in lane_words.items():
+            kinds.append(f"#define {name}(x) {'(x)' if value == 1 else of_lanes[word]}\n")
         for word in narrow:
             kinds.append(part(_CPU, "narrow", WORD=word, DIGITS=digits) if word != "int" else "")
     moves = [part(_CPU, "moves")]
