@@ -107,6 +107,8 @@ def test_threads_go_on_by_the_blocks_extent_in_several_ways(body: str) -> None:
     [
         ("if (threadIdx.x < n) out[threadIdx.x] = x[threadIdx.x];", "min(n, 1024)"),  # one turn for all
         ("int warps = blockDim.x / 32;\n    if (threadIdx.x < n) out[threadIdx.x] = warps;", "min(n, 1024)"),
+        ("if (threadIdx.x < n) out[threadIdx.x] += x[blockDim.x - 1];", "min(n, 1024)"),
+        ("if (threadIdx.x < n) out[threadIdx.x] += blockDim.x / 32;", "min(n, 1024)"),
         (STEPS, "n"),
         (STEPS, "round_up(n, 32)"),
     ],
@@ -185,6 +187,13 @@ def test_a_grid_that_counts_elements_of_vectors_follows_the_block() -> None:
     assert launch_of(problem_of(body, "ceildiv(n, 2048)", "256"))[:2] == (
         "ceildiv(n, KNOB_BLOCK_X * 8)", "KNOB_BLOCK_X",
     )  # fmt: skip
+    assert launch_of(problem_of(body, "(n + 2047) // 2048", "256"))[0] == (
+        "(n + (KNOB_BLOCK_X * 8 - 1)) // (KNOB_BLOCK_X * 8)"
+    )
+    # Only what divides last: the other says how elements are packed.
+    assert launch_of(problem_of(body, "ceildiv(n // 512, 1024)", "128"))[0] == (
+        "ceildiv(n // 512, KNOB_BLOCK_X * 8)"
+    )
     assert "counted by the launch's block" in declined(problem_of(body, "ceildiv(n, 2000)", "256"))
 
 
@@ -329,15 +338,22 @@ __global__ void work(float *out, const float *x, int n)
 
 
 @needs_nvrtc
-def test_a_kernel_with_another_cap_builds_and_by_default_it_is_the_original() -> None:
+def test_a_kernel_with_another_cap_builds() -> None:
+    _, template = opened(SCALED)
+    legal = configs_of(SCALED, template, H200)
+    assert [config.as_dict()["KNOB_BLOCK_X"] for config in legal] == [256, 512, 768, 1024]
+    sizes = SCALED.workloads[0].as_dict()
+    assert build(unit_of(template.render(SCALED, legal[0], sizes)), H200).data
+
+
+@needs_nvrtc
+@pytest.mark.long
+def test_with_its_own_cap_it_is_the_original() -> None:
     _, template = opened(SCALED)
     sizes = SCALED.workloads[0].as_dict()
     variants = original(SCALED, sizes), template.render(SCALED, template.default, sizes)
     first, second = (build(unit_of(variant), H200).data for variant in variants)
     assert first == second
-    legal = configs_of(SCALED, template, H200)
-    assert [config.as_dict()["KNOB_BLOCK_X"] for config in legal] == [256, 512, 768, 1024]
-    assert build(unit_of(template.render(SCALED, legal[0], sizes)), H200).data
 
 
 @needs_emulator

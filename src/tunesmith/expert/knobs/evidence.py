@@ -15,6 +15,7 @@ from tunesmith.space.grammar import Node, Num, Variable
 
 _MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
 _NEAR = 12  # words before the first name of an expression
+_FAR = 60  # words in parentheses, or of a statement up to the block's extent
 _COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _LEVELS = (PLAIN, PLAIN + 1, PLAIN + 2)  # a sum, a product, a name
 _THREADS = word_set(
@@ -82,12 +83,12 @@ def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]
         if f"globalIdx.{axis}" in words:
             by_block[axis].add(Variable(f"blockDim.{axis}"))
             seen.setdefault(Variable(f"blockDim.{axis}"))
+    plain = {axis: tuple(nodes) for axis, nodes in by_block.items()}
     for axis, node in to_thread:  # (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS
-        for each in [
-            product_of((one, node)) for one in by_block[axis] if not used_names(node) & used_names(one)
-        ]:
-            by_block[axis].add(each)
-            seen.setdefault(each)
+        for one in plain[axis]:
+            if not used_names(node) & used_names(one):
+                by_block[axis].add(product_of((one, node)))
+                seen.setdefault(product_of((one, node)))
     found = {axis: frozenset(nodes) for axis, nodes in by_block.items()}
     return LaunchEvidence(
         tuple(seen), found, threads, frozenset(words), frozenset(to_thread), frozenset(by_extent)
@@ -184,8 +185,9 @@ def _scales(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
 
 
 def _matching(tokens: Sequence[Token], at: int, step: int) -> int:
-    depth = 0
-    while 0 <= at < len(tokens):
+    """The other parenthesis of a pair, where it is near; else -1."""
+    depth, first = 0, at
+    while 0 <= at < len(tokens) and abs(at - first) < _FAR:
         depth += (tokens[at].text == "(") - (tokens[at].text == ")")
         if depth == 0:
             return at
@@ -236,12 +238,13 @@ def _steps_by_extent(tokens: Sequence[Token], extent: str) -> bool:
         if token.text not in names:
             continue
         start = at
-        while start > 0 and tokens[start - 1].text not in (";", "{", "}"):
+        while start > max(at - _FAR, 0) and tokens[start - 1].text not in (";", "{", "}"):
             start -= 1
         before = [t.text for t in tokens[start:at]]
         after = [t.text for t in tokens[at + 1 : at + 3]]
         adds = before[-1:] == ["+"] and (after == ["-", "1"] or before[-4:-3] == before[-2:-1])
-        if "+=" in before or adds:
+        by = before[before.index("+=") :] if "+=" in before else ["["]
+        if adds or not ({"[", "/", "?"} & set(by) or after[:1] in (["/"], [">>"], ["-"])):
             return True
         if after[:1] in (["*"], [";"], [","]) and "=" in before[1:]:
             names.add(before[before.index("=") - 1])  # int step = blockDim.x * 4

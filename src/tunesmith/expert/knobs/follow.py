@@ -173,6 +173,7 @@ class _OneLaunch:
         if value is not None and value > 1 and self._told.goes_on(axis):
             return self._own(f"GRID_{axis.upper()}", value, node)
         changed = self._divisors(node, axis, {})
+        changed = self._by_multiple(node, axis) if changed == node else changed
         single = [n for n in counted if evaluated(n, self._values) == 1 and self._can_change(n)]
         if changed == node and value is not None and (quotient := self._quotient(value, axis)):
             return quotient
@@ -192,9 +193,12 @@ class _OneLaunch:
                 of = evaluated(node, known) or 0
                 if (value - 1) * each < of <= value * each and isinstance(node, Variable) and node != by:
                     found[FunctionCall("ceildiv", (self._opened(node), self._opened(by)))] = node.id
-        for key in self._work.open.intersection(found.values()):
-            self._work.dropped[key] = f"by the grid, {value} blocks along {axis}, it is a size"
-        return next(iter(found)) if len(found) == 1 else None
+        if len(found) != 1:
+            return None
+        ((quotient, size),) = found.items()
+        if size in self._work.open:
+            self._work.dropped[size] = f"by the grid, {value} blocks along {axis}, it is a size"
+        return quotient
 
     def _divisors(self, node: Node, axis: str, inside: Mapping[int, Node]) -> Node:
         """The tree with what it divides by replaced; `(n + 255) // 256` has the number twice."""
@@ -231,7 +235,22 @@ class _OneLaunch:
             return self._opened(chosen)
         if isinstance(node, Arithmetic) and node.op == "*":
             return Arithmetic("*", self._divisor(node.left, axis), self._divisor(node.right, axis))
-        return self._multiple(value, axis) or node
+        return node
+
+    def _by_multiple(self, node: Node, axis: str) -> Node:
+        """The outermost divisor replaced: one inside says how elements are packed."""
+        match node:
+            case FunctionCall("min" | "max", args):
+                return FunctionCall(node.function, tuple(self._by_multiple(arg, axis) for arg in args))
+            case Arithmetic("*", left, right):
+                return Arithmetic("*", self._by_multiple(left, axis), self._by_multiple(right, axis))
+            case FunctionCall("ceildiv", (left, right)) | Arithmetic("//", left, right):
+                value = evaluated(right, {})
+                multiple = self._multiple(value, axis) if value is not None else None
+                if value is not None and multiple is not None:
+                    less: Node = Arithmetic("-", multiple, Num(1))
+                    return substituted(node, {Num(value): multiple, Num(value - 1): less})
+        return node
 
     def _multiple(self, value: int, axis: str) -> Node | None:
         """What blocks are counted by, times what the text has no constant for: elements of a vector."""

@@ -33,6 +33,7 @@ _ATTRIBUTES = word_set(
 )
 _DEFINE = re.compile(r"(\w+)(\([^)]*\))?\s*(.*)", re.DOTALL)
 _KERNELS = frozenset({"__kernel", "kernel", "__global__"})
+_MOST_PARTS = 40  # words of a macro's call that is a name
 _INTRODUCING = word_set("= , ; [ { : (")
 
 
@@ -277,7 +278,7 @@ def _introduced(item: Sequence[Token]) -> frozenset[str]:
 def _is_put_together(item: Sequence[Token], place: int) -> int:
     """Where a call of a macro that is a function's name begins, the place of its last parenthesis; else 0."""
     depth = 0
-    for end in range(place + 1, len(item) - 1):
+    for end in range(place + 1, min(place + _MOST_PARTS, len(item) - 1)):
         depth += (item[end].text == "(") - (item[end].text == ")")
         if depth == 0:
             return end if item[end].text == ")" and item[end + 1].text == "(" else 0
