@@ -357,6 +357,7 @@ def test_with_its_own_cap_it_is_the_original() -> None:
 
 
 @needs_emulator
+@pytest.mark.long
 def test_another_cap_gives_the_same(emulated: Path) -> None:
     _, template = opened(SCALED)
     sizes, found = {"n": 700}, []
