@@ -1,10 +1,12 @@
 """Counts how many kernels of a folder the expert reads, vectorises and finds knobs in, and why not.
 
-    python -m benchmarks.reading FOLDER [--jobs N] [--within S] [--out FILE] [--templates DIR] [NAME…]
+    python -m benchmarks.reading FOLDER [--jobs N] [--within S] [--out FILE] [--templates DIR] [--build N]
+        [NAME…]
 
 FOLDER holds folders of problems (problem.toml and what it names); with NAME only these. Each problem is read
 in a process of its own, so that a crash of the reader, or one that takes more than S seconds, is counted like
-any other reason. Figures go to FILE (default: none), the expert's templates to DIR. Nothing is built or run.
+any other reason. Figures go to FILE (default: none), the expert's templates to DIR. With --build N, N
+configurations of each CUDA template are built, its default among them. Nothing is run.
 
 *Read*: the expert knows tasks and steps, and has written a template of its own. *Vectors*: that template has
 VEC above 1, or the kernel's accesses are 16 bytes wide already. *Knobs*: its own text has numbers to open.
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 import subprocess
 import sys
@@ -21,10 +24,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from tunesmith import backends
+from tunesmith.backends.cuda.compile import build, needs_host_headers
+from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import BuildFailed
 from tunesmith.csource.types import byte_size
 from tunesmith.errors import TunesmithError
 from tunesmith.expert.author import ExpertAuthor, read
@@ -33,6 +39,8 @@ from tunesmith.expert.writing.write import declared
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Variant, builds_of, configs_of
+from tunesmith.problem.template_file import parse_template
 from tunesmith.run.ports import Declined, Refactoring, Written
 from tunesmith.session import machine
 from tunesmith.session.problems import load_problem
@@ -57,6 +65,8 @@ class ReadingFound:
     why_no_knobs: str = ""
     moves: tuple[str, ...] = ()
     seconds: float = 0.0
+    builds: int = 0  # configurations that were built
+    unbuilt: str = ""  # why one of them does not build
     failed: str = ""  # the reader itself: a crash, a hang, or a problem file that is refused
 
     @property
@@ -71,7 +81,7 @@ def names(folder: Path) -> list[str]:
 # -- in the worker
 
 
-def examine(place: Path, templates: Path | None) -> ReadingFound:
+def examine(place: Path, templates: Path | None, builds: int = 0) -> ReadingFound:
     problem, _ = load_problem(place)
     device, author = _device(problem), ExpertAuthor()
     model = read(problem)
@@ -87,7 +97,41 @@ def examine(place: Path, templates: Path | None) -> ReadingFound:
     if templates is not None:
         (templates / f"{place.name}{Path(problem.kernel.path).suffix}").write_text(written.text)
     how, narrow = _vectors(written, max((byte_size(one.type.base) or 0 for one in model.accesses), default=0))
-    return ReadingFound(place.name, True, how, opened, "", narrow, no_knobs, written.moves)
+    built, unbuilt = _built(problem, written, device, builds)
+    return ReadingFound(
+        place.name, True, how, opened, "", narrow, no_knobs, written.moves, builds=built, unbuilt=unbuilt
+    )
+
+
+def _built(problem: Problem, written: Written, device: Device, count: int) -> tuple[int, str]:
+    """How many of `count` configurations build, and why the first of the others does not."""
+    if not count or problem.kernel.language != "cuda":
+        return 0, ""
+    try:
+        template = parse_template(written.text, path=problem.kernel.path, problem=problem)
+        every = configs_of(problem, template, device)
+        places = random.Random(1).sample(range(len(every)), min(count, len(every)))
+        chosen = list(dict.fromkeys([template.default, *(every[place] for place in places)]))[:count]
+    except TunesmithError as error:
+        return 0, " ".join(str(error).split())
+    for number, config in enumerate(chosen):
+        try:
+            for made in builds_of(problem, template, config, problem.workloads[:1]):
+                _compile(made.variant, device)
+        except (TunesmithError, BuildFailed) as error:
+            return number, f"{config}: {' '.join(str(error).split())}"
+    return len(chosen), ""
+
+
+def _compile(v: Variant, device: Device) -> None:
+    """By NVRTC, or by nvcc where NVRTC lacks something, as a run would."""
+    unit = Unit(v.path, v.source, v.language, v.flags, v.entries, v.headers, "nvrtc")
+    try:
+        build(unit, device)
+    except BuildFailed as error:
+        if not needs_host_headers(str(error)):
+            raise
+        build(replace(unit, compiler="nvcc"), device)
 
 
 def _vectors(written: Written, widest: int) -> tuple[str, str]:
@@ -110,10 +154,11 @@ def _device(problem: Problem) -> Device:
 # -- in the one that counts
 
 
-def examined(place: Path, within: float, templates: Path | None) -> ReadingFound:
+def examined(place: Path, within: float, templates: Path | None, builds: int) -> ReadingFound:
     """The same in a process of its own; never an exception."""
     words = [sys.executable, "-m", "benchmarks.reading", ALONE, str(place)]
     words += ["--templates", str(templates)] if templates is not None else []
+    words += ["--build", str(builds)]
     before = time.perf_counter()
     try:
         ended = subprocess.run(
@@ -150,6 +195,7 @@ def table(found: Sequence[ReadingFound]) -> list[str]:
         ("beyond", [one.why for one in found]),
         ("no vectors", [one.why_narrow for one in found]),
         ("no knobs", [one.why_no_knobs for one in found]),
+        ("does not build", [one.unbuilt for one in found]),
     ):
         counted = Counter(kind(reason) for reason in reasons if reason)
         lines += [f"\n{title}, by reason:"] if counted else []
@@ -165,7 +211,12 @@ def summary(found: Sequence[ReadingFound]) -> str:
         ("failed", sum(bool(one.failed) for one in found)),
     )
     told = (f"{count} {title} ({100 * count / max(len(found), 1):.0f} %)" for title, count in counts)
-    return f"{len(found)} kernels: {', '.join(told)}"
+    built = sum(one.builds for one in found)
+    stuck = sum(bool(one.unbuilt) for one in found)
+    more = (
+        f"; {built} configurations built, {stuck} templates have one that does not" if built + stuck else ""
+    )
+    return f"{len(found)} kernels: {', '.join(told)}{more}"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -176,11 +227,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--within", type=float, default=SECONDS)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--templates", type=Path)
+    parser.add_argument("--build", type=int, default=0)
     parser.add_argument(ALONE, action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(words)
     if args.alone:
         try:
-            print(json.dumps(asdict(examine(args.folder, args.templates))))
+            print(json.dumps(asdict(examine(args.folder, args.templates, args.build))))
         except TunesmithError as error:
             sys.exit(" ".join(str(error).split()))
         return 0
@@ -188,7 +240,7 @@ def main(words: Sequence[str] | None = None) -> int:
         args.templates.mkdir(parents=True, exist_ok=True)
     places = [args.folder / name for name in args.names or names(args.folder)]
     with ThreadPoolExecutor(args.jobs) as pool:
-        found = list(pool.map(lambda place: examined(place, args.within, args.templates), places))
+        found = list(pool.map(lambda place: examined(place, args.within, args.templates, args.build), places))
     print("\n".join(table(found)))
     if args.out is not None:
         figures = {"kernels": [{**asdict(one), "outcome": one.outcome} for one in found]}

@@ -1,43 +1,36 @@
 """Tunes plain kernels with nothing but the built-in expert and notes what came of it.
 
-    python -m benchmarks.cuda.expert --out DIR [--problems FOLDER] [--evals N] [--within S] [NAME…]
-    python -m benchmarks.cuda.expert --out DIR --runs FOLDER
+    python -m benchmarks.cuda.expert --out DIR [--problems FOLDER] [--jobs N] [OPTION…] [NAME…]
+    python -m benchmarks.cuda.expert --out DIR --runs FOLDER [--page FILE]
 
 Names are folders of problems in FOLDER, by default all that have a kernel.cu in examples/cuda. No template is
 given and no model is asked. A problem that a run fails at, or does not finish within S seconds, is noted with
-its words, and the next one is taken. Runs stay in DIR/expert-runs/NAME; with --runs, finished ones are read
-instead of made. Figures go to DIR/expert.json, those of earlier calls for other problems are kept.
+its words, and the next one is taken. Several runs at a time share the device: limit them by --evals. Finished
+runs in DIR/expert-runs/NAME are read instead of made; no run is begun after --for S seconds, a later call
+goes on. With --runs all runs are read. Figures go to DIR/expert.json, those of earlier calls for other
+problems are kept. --page writes the kernels that are no examples as a page.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda.asking import Failed, ask
+from benchmarks.cuda.render_expert import others_page
 from benchmarks.cuda.tuning import new_run
 from tunesmith.errors import TunesmithError
 from tunesmith.problem.plan import necessary_traffic
+from tunesmith.run.store import CERTIFICATE
 from tunesmith.session.problems import load_problem
-
-# What the examples were meant to reach, as geometric means over their workloads.
-TARGETS = {
-    "silu_and_mul": 9.0,
-    "silu_and_mul_vector": 1.2,
-    "rmsnorm": 2.6,
-    "per_token_group_quant_fp8": 2.0,
-    "rotary_embedding": 2.0,
-    "fused_add_rmsnorm": 1.15,
-    "merge_attn_states_lse": 1.04,
-}
-BOUNDS = ("ceiling", "bound", "distance", "tuned_bound", "tuned_distance")
-COPY_SHARE, RUN_S, BEHIND_HAND = 0.9, 180.0, 0.03
 
 Told = Mapping[str, Any]
 
@@ -84,8 +77,7 @@ def figures(report: Told, problem: Path, wall: float | None) -> dict[str, Any]:
     }
 
 
-def made(problem: Path, out: Path, evals: int | None, within: float | None) -> dict[str, Any]:
-    more = ["--evals", str(evals)] if evals else []
+def made(problem: Path, out: Path, more: Sequence[str], within: float | None) -> dict[str, Any]:
     words = ["tune", str(problem), "--seed", "1", "--no-prior", *more]
     before = time.perf_counter()
     try:
@@ -118,29 +110,47 @@ def main() -> int:
     options.add_argument("--problems", type=Path, default=evidence.EXAMPLES, help="where the problems are")
     options.add_argument("--runs", type=Path, help="finished runs, named after their problems")
     options.add_argument("--evals", type=int, help="configurations to try at most, of each")
+    options.add_argument("--rounds", type=int, help="refactorings at most, of each")
+    options.add_argument("--time", type=float, help="seconds to search, of each")
     options.add_argument("--within", type=float, help="seconds that a run may take")
-    arguments = options.parse_args()
-    there = names(arguments.problems)
-    unknown = set(arguments.names) - set(there)
+    options.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    options.add_argument("--for", dest="most", type=float, default=math.inf, help="seconds to begin runs in")
+    options.add_argument("--page", type=Path, help="file for the table, as Markdown")
+    given = options.parse_args()
+    there = names(given.problems)
+    unknown = set(given.names) - set(there)
     if unknown:
         options.error(f"there is no problem {', '.join(sorted(unknown))}; there are {', '.join(there)}")
-    key = "examples" if arguments.problems.resolve() == evidence.EXAMPLES.resolve() else "others"
-    known: dict[str, Any] = (evidence.read(arguments.out, "expert") or {}).get("expert", {})
-    for name in arguments.names or there:
-        problem = arguments.problems / name
-        if arguments.runs is not None and not (arguments.runs / name / "journal.jsonl").exists():
-            continue
+    key = "examples" if given.problems.resolve() == evidence.EXAMPLES.resolve() else "others"
+    known: dict[str, Any] = (evidence.read(given.out, "expert") or {}).get("expert", {})
+    limits = {"--time": given.time, "--evals": given.evals, "--rounds": given.rounds}
+    more = [str(word) for pair in limits.items() if pair[1] is not None for word in pair]
+    began = time.monotonic()
+
+    def one(name: str) -> dict[str, Any] | None:
+        """None where there is no run, and none was begun."""
+        run = (given.runs or given.out / "expert-runs") / name
         try:
-            if arguments.runs is None:
-                out = arguments.out / "expert-runs" / name
-                found = made(problem, out, arguments.evals, arguments.within)
-            else:
-                found = read(problem, arguments.runs / name)
+            if (run / CERTIFICATE).exists() or (given.runs and (run / "journal.jsonl").exists()):
+                return read(given.problems / name, run)
+            if given.runs is not None or time.monotonic() - began > given.most:
+                return None
+            return made(given.problems / name, run, more, given.within)
         except TunesmithError as error:
-            found = {"failed": str(error), "wall_s": None}
-        known.setdefault(key, {})[name] = found
-        show(name, found)
-        evidence.write(arguments.out, "expert", {"expert": known}, adds=True)
+            return {"failed": str(error), "wall_s": None}
+
+    chosen = given.names or there
+    with ThreadPoolExecutor(max(given.jobs, 1)) as pool:
+        for name, found in zip(chosen, pool.map(one, chosen), strict=True):
+            if found is None:
+                print(f"{name}: not begun")
+                continue
+            known.setdefault(key, {})[name] = found
+            show(name, found)
+            evidence.write(given.out, "expert", {"expert": known}, adds=True)
+    told = evidence.read(given.out, "expert")
+    if given.page and told is not None:
+        given.page.write_text("\n".join(others_page(told)) + "\n", encoding="utf-8")
     return 0
 
 

@@ -18,6 +18,8 @@ from tunesmith.run.events import (
     Measured,
     Pruned,
     Recorded,
+    Searched,
+    Served,
     Stopped,
     Surveyed,
     Verified,
@@ -64,8 +66,8 @@ def seconds_by_phase(records: Iterable[Recorded]) -> dict[str, float]:
     """The seconds before an event belong to the phase that the event is the work of.
 
     `original`: checked in full and timed. `search`: builds, smoke checks, short timings. `finalists`: full
-    checks and long timings. `verification`: fresh processes. What came before the first event, which is the
-    start of the program and the choice of device and compiler, is in none of them.
+    checks and long timings. `verification`: fresh processes, at other sizes too. What came before the first
+    event, which is the start of the program and the choice of device and compiler, is in none of them.
     """
     spent = dict.fromkeys(PHASES, 0.0)
     last = 0.0
@@ -85,9 +87,9 @@ def _phase(record: Recorded) -> str | None:
             return "finalists"
         case Measured(outcome) if outcome.trial.purpose == "finalist":
             return "finalists"
-        case Admitted() | Decided() | Asked() | Surveyed() | Pruned() | Measured():
+        case Admitted() | Decided() | Asked() | Surveyed() | Pruned() | Measured() | Searched():
             return "search"
-        case Verified() | Stopped():
+        case Verified() | Served() | Stopped():
             return "verification"
         case _:
             return None

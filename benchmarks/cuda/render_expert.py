@@ -7,7 +7,6 @@ from typing import Any
 
 from benchmarks.cuda import evidence
 from benchmarks.cuda import markdown as md
-from benchmarks.cuda.expert import BEHIND_HAND, COPY_SHARE, RUN_S, TARGETS
 from tunesmith.run.outcome import geometric_mean
 
 HOW = (
@@ -21,6 +20,23 @@ OTHERS = (
     "Kernels of other families and styles (`tests/fixtures/zoo`), written to try the expert on, with a small "
     "budget. 1.00× with no configuration means that the original stays."
 )
+OTHERS_HOW = (
+    "No template, no model. Each speed-up is the geometric mean over a kernel's workloads, verified on fresh "
+    "cases and timed in alternation with the original. *At the floors*: if every workload took just the time "
+    "of its floor (docs/profiling.md)."
+)
+
+# What the examples were meant to reach, as geometric means over their workloads.
+TARGETS = {
+    "silu_and_mul": 9.0,
+    "silu_and_mul_vector": 1.2,
+    "rmsnorm": 2.6,
+    "per_token_group_quant_fp8": 2.0,
+    "rotary_embedding": 2.0,
+    "fused_add_rmsnorm": 1.15,
+    "merge_attn_states_lse": 1.04,
+}
+COPY_SHARE, RUN_S, BEHIND_HAND = 0.9, 180.0, 0.03
 
 Told = Mapping[str, Any]
 
@@ -122,5 +138,19 @@ def _others(found: Mapping[str, Told]) -> list[str]:
     good = [f for f in found.values() if "failed" not in f]
     ahead = sum(f["geometric_mean"] > 1.01 for f in good)
     failed = len(found) - len(good)
-    words = f"- {ahead} of {len(found)} are faster, {failed} failed, the others stay as they are"
-    return [*md.table(head, rows), words, ""]
+    words = [f"- {ahead} of {len(found)} are faster, {failed} failed, the others stay as they are"]
+    if good:
+        means = [f["geometric_mean"] for f in good]
+        floors = [floor for f in good if (floor := at_floors(f["workloads"])) is not None]
+        words.append(
+            f"- geometric mean {md.times(geometric_mean(means))}, least {md.times(min(means))}, most "
+            f"{md.times(max(means))}; at the floors {md.times(geometric_mean(floors) if floors else None)}; "
+            f"{sum(f['seconds'] for f in good):.0f} s of runs"
+        )
+    return [*md.table(head, rows), *words, ""]
+
+
+def others_page(told: Told) -> list[str]:
+    """The kernels that are no examples, as a page of its own."""
+    found = told["expert"].get("others", {})
+    return ["# Kernels by the built-in expert alone", "", OTHERS_HOW, "", *_others(found), *md.source(told)]

@@ -72,6 +72,7 @@ def test_failures_and_kernels_that_stay_are_listed() -> None:
     assert "| rmsnorm | not finished |" in text
     assert "it \\| broke" in text
     says(text, "1 of 3 are faster", "1 failed", "others stay")
+    says(text, "geometric mean 1.22×", "least 1.00×", "most 1.50×", "floors 3.00×", "120 s of runs")
     assert f"| c | 1.00× | 1.00× | 1.00× |  | 60 s | {others['c']['reason']} |" in text
 
 
@@ -100,6 +101,6 @@ def test_finished_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_run_that_fails_is_noted_in_its_own_words(tmp_path: Path) -> None:
-    ended = expert.made(tmp_path / "nothing", tmp_path / "run", None, None)
+    ended = expert.made(tmp_path / "nothing", tmp_path / "run", [], None)
     assert ended["failed"].startswith("error: ")
     assert ended["wall_s"] > 0

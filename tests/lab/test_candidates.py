@@ -187,9 +187,9 @@ def test_garbage_from_an_operator_that_may_vary_is_wrong() -> None:
 class TestTooFast:
     """4096 bytes at 1 GB/s take 4.096 µs."""
 
-    def results(self, cache: str, time: str) -> list[Result]:
+    def results(self, cache: str, time: str, pins: float = 1e9) -> list[Result]:
         device = device_of("fake")
-        device = replace(device, limits=replace(device.limits, pin_bandwidth=1e9))
+        device = replace(device, limits=replace(device.limits, pin_bandwidth=pins))
         problem = scale_problem(("d = 32 }", f"d = 32{cache} }}"))
         with lab(problem, fault_template("0", time=time), device=device) as harness:
             verified = harness.lab.verify(harness.trial("long")).outcome.results[0]
@@ -202,6 +202,9 @@ class TestTooFast:
 
     def test_just_above_the_pins_is_not(self) -> None:
         assert [r.status for r in self.results("", "4200")] == [Status.OK] * 3
+
+    def test_where_the_original_is_too_fast_as_well_not_all_arrays_move(self) -> None:
+        assert [r.status for r in self.results("", "4000", pins=1e7)] == [Status.OK] * 3
 
     def test_a_warm_cache_has_no_pins(self) -> None:
         assert [r.status for r in self.results(', cache = "warm"', "4000")] == [Status.OK] * 3

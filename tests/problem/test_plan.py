@@ -15,7 +15,14 @@ from tests.samples import DEVICE, HOPPER, a_device, a_problem, a_template, confi
 from tests.wording import says
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device, Resources
-from tunesmith.problem.plan import CannotRun, Geometry, Plan, necessary_traffic, plan_launch
+from tunesmith.problem.plan import (
+    CannotRun,
+    Geometry,
+    Plan,
+    necessary_traffic,
+    overstated_traffic,
+    plan_launch,
+)
 from tunesmith.problem.problem import Argument, Launch, Problem, Role
 from tunesmith.problem.template import Variant, original
 from tunesmith.space.expr import parse
@@ -395,6 +402,16 @@ def test_inputs_move_once_and_what_is_changed_in_place_twice() -> None:
     assert traffic(array("x", "d"), array("out", "rows", role="output")) == 1024 + 64
     assert traffic(array("x", "d", role="inout")) == 2048
     assert necessary_traffic(PROBLEM, SIZES) == 2 * 16 * 256 * 4
+
+
+def test_an_original_that_is_faster_than_its_bytes_is_said() -> None:
+    name = PROBLEM.workloads[0].name
+    seconds = necessary_traffic(PROBLEM, PROBLEM.workloads[0].as_dict()) / 1e9
+    limits = a_device(pin_bandwidth=1e9).limits
+    (said,) = overstated_traffic(PROBLEM, limits, {name: 0.9 * seconds})
+    says(said, name, "faster", "`traffic`")
+    assert not overstated_traffic(PROBLEM, limits, {name: 1.1 * seconds})
+    assert not overstated_traffic(PROBLEM, a_device(pin_bandwidth=0).limits, {name: 0.9 * seconds})
 
 
 def test_what_need_not_move_does_not_count() -> None:

@@ -80,6 +80,14 @@ def test_the_header_says_everything_about_a_launch() -> None:
     assert "block (128), clusters of (4, 1), cooperative, programmatic dependent launch; arguments" in source
 
 
+def test_counts_of_unroll_pragmas_are_numbers() -> None:
+    """nvcc's host compiler leaves macros in a pragma as they are, and the device compiler knows none."""
+    loops = "#pragma unroll VEC\nfor (;;) {}\n# pragma unroll (BLOCK / VEC)\n#pragma unroll OTHER\n"
+    source = a_template(PROBLEM, TEMPLATE + loops).render(PROBLEM, config(128, 4)).source
+    wanted = "#pragma unroll 4\nfor (;;) {}\n# pragma unroll (128 / 4)\n#pragma unroll OTHER\n"
+    assert source.endswith(wanted)
+
+
 def test_every_configuration_is_another_variant() -> None:
     made = a_template(PROBLEM)
     digests = {made.render(PROBLEM, c).digest for c in (config(32), config(64), config(64, 2))}

@@ -92,6 +92,13 @@ def test_a_default_that_the_device_forbids_gives_way_to_its_neighbour() -> None:
     assert batches[0] == [Config((("A", 64), ("B", 0)))]
 
 
+def test_what_stands_first_is_kept() -> None:
+    params = {"LANES": [32, 64], "TASKS": [1, 2], "VEC": [1, 2]}
+    own = a_template(PROBLEM, a_draft(params, block="64 if LANES * TASKS >= 64 else 2048"))
+    _, batches = go(own)
+    assert batches[0] == [Config((("LANES", 32), ("TASKS", 2), ("VEC", 1)))]
+
+
 @pytest.mark.parametrize("status", [Status.WRONG, Status.BUILD_FAILED, Status.UNSTABLE, Status.SUSPECT])
 def test_a_default_that_fails_ends_it(status: Status) -> None:
     step, batches = go(template(), lambda values: status)

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tunesmith.problem.device import Device, Occupancy, Resources, Three, block_broken, grid_broken, occupancy
+from tunesmith.problem.device import (
+    Device,
+    Limits,
+    Occupancy,
+    Resources,
+    Three,
+    block_broken,
+    grid_broken,
+    occupancy,
+)
 from tunesmith.problem.problem import Argument, Compare, Distribution, Launch, Problem, Role, element_type
 from tunesmith.problem.template import Variant
 from tunesmith.space.expr import Expr, Undefined
@@ -283,6 +292,24 @@ def necessary_traffic(problem: Problem, sizes: Mapping[str, int]) -> int:
     if problem.traffic is not None:
         return problem.traffic.evaluate(sizes)
     return sum(moved for _, moved in traffic_by_argument(problem, sizes))
+
+
+def least_seconds(problem: Problem, sizes: Mapping[str, int], limits: Limits) -> float:
+    """What moving the bytes takes at the memory's pins; 0 where these are not known."""
+    return necessary_traffic(problem, sizes) / limits.pin_bandwidth if limits.pin_bandwidth else 0.0
+
+
+def overstated_traffic(problem: Problem, limits: Limits, original: Mapping[str, float]) -> tuple[str, ...]:
+    """A sentence on workloads where the original's seconds are less than moving its arrays takes, if any."""
+    cold = [w for w in problem.workloads if w.cache == "cold" and w.name in original]
+    names = [w.name for w in cold if original[w.name] < least_seconds(problem, w.as_dict(), limits)]
+    if not names:
+        return ()
+    where = ", ".join(names)
+    return (
+        f"at {where} the original is faster than the memory could move its arrays once, so not all of them "
+        "move: floors there are too high; say `traffic` of the arrays that are read or written in part",
+    )
 
 
 def traffic_by_argument(problem: Problem, sizes: Mapping[str, int]) -> Iterator[tuple[Argument, int]]:

@@ -15,6 +15,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import DEVICE_NAMES, Device, Limits
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.problem.template_source import WORD
 from tunesmith.space import vector
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.expr import Expr, Undefined, parse, unparse
@@ -23,6 +24,7 @@ from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
 from tunesmith.text import digest_of
 
+_UNROLL = re.compile(r"(?<=pragma unroll)[^\n]*")
 Combination = tuple[tuple[str, int], ...]  # values of some parameters
 
 
@@ -222,12 +224,13 @@ class Template:
         flags = (*problem.kernel.flags, *(inserted(flag, insert) for flag in self.flags))
         launches = made_launches(bind_launch(launch, values, insert) for launch in self.launches)
         # A macro that production sets may be a parameter here: it is defined once, with the value tried.
-        defines = _defines({**dict(problem.kernel.defines), **macros}.items())
+        defined = {**dict(problem.kernel.defines), **macros}
         # The line marker keeps the compiler speaking in the author's line numbers.
-        head = f'{_header(problem.name, config, launches, flags)}{defines}#line 1 "{plain_name(self.path)}"\n'
+        head = f"{_header(problem.name, config, launches, flags)}{_defines(defined.items())}"
+        head += f'#line 1 "{plain_name(self.path)}"\n'
         return Variant(
             path=self.path,
-            source=head + self.source,
+            source=head + _with_counts(self.source, defined),
             language=self.language,
             flags=flags,
             launches=launches,
@@ -288,6 +291,15 @@ def builds_of(
         before = found[variant.digest].workloads if variant.digest in found else ()
         found[variant.digest] = ToBuild(variant, (*before, workload))
     return tuple(found.values())
+
+
+def _with_counts(text: str, values: Mapping[str, object]) -> str:
+    """`#pragma unroll N` with the value of N: nvcc's host compiler expands no macro in a pragma."""
+
+    def counted(pragma: re.Match[str]) -> str:
+        return WORD.sub(lambda word: str(values.get(word[0], word[0])), pragma[0])
+
+    return _UNROLL.sub(counted, text)
 
 
 def _defines(macros: Iterable[tuple[str, object]]) -> str:

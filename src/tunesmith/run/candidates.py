@@ -309,6 +309,10 @@ class _FeasibleRows:
             met[row[i], row[j]] = False
 
     def _nearest(self, config: Config, among: NDArray[np.int64]) -> Config:
+        """With the fewest values that differ; of those the one that keeps what stands first: `LANES`, say,
+        which decides in what order sums are added up."""
         wanted = np.array([p.positions[config[p.name]] for p in self._params])
-        apart = (self._rows[among] != wanted).sum(axis=1)
-        return self._configs[int(self._numbers[among[int(np.argmin(apart))]])]
+        differs = self._rows[among] != wanted
+        first = differs @ np.arange(len(self._params), 0, -1)
+        nearest = np.lexsort((first, differs.sum(axis=1)))[0]
+        return self._configs[int(self._numbers[among[int(nearest)]])]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from tunesmith.problem.dispatch import Dispatch
-from tunesmith.problem.plan import Status
+from tunesmith.problem.plan import Status, overstated_traffic
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
@@ -262,7 +262,7 @@ def build_report(
         strategy=started.settings.strategy,
         chain=chain_end(problem, state),
         kernel=f"{problem.kernel.entry} in {problem.kernel.path}",
-        notes=notes_beside((*started.notes, *(held.sentence for held in protections(state))), watched),
+        notes=notes_beside((*started.notes, *_notes(problem, state)), watched),
         gated=beside_budget(state),
         winners=dispatch.winners if dispatch is not None else len(choice.configs()),
         left_out=dispatch.left_out if dispatch is not None else (),
@@ -315,6 +315,13 @@ def _template(state: State, config: Config | None) -> str:
     several = sum(c.drafted is not None for c in state.candidates) > 1
     several = several or any(c.id and c.drafted is None for c in state.candidates)  # several were given
     return config.candidate if several and config is not None else ""
+
+
+def _notes(problem: Problem, state: State) -> tuple[str, ...]:
+    timed = state.baseline.outcome.results if state.baseline is not None else ()
+    seconds = {result.workload: result.timing.seconds for result in timed if result.timing is not None}
+    overstated = overstated_traffic(problem, state.device.limits, seconds)
+    return (*overstated, *(held.sentence for held in protections(state)))
 
 
 def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundReport, ...]:

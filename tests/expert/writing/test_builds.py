@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.cuda_here import needs_nvrtc
 from tests.expert.writing import models
-from tests.expert.writing.building import build_all, built, configurations, read, variant
+from tests.expert.writing.building import DEVICE, build_all, built, configurations, read, variant
 from tests.expert.writing.models import MAP, ROWS, Model
+from tests.running import EXAMPLES
 from tunesmith.backends.cuda.disassembly import disassemble
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.sass import read_sass
+from tunesmith.expert.author import ExpertAuthor
 from tunesmith.expert.model.kernel import Schedule, TemplateDraft
 from tunesmith.expert.writing import write
+from tunesmith.expert.writing.naming import words_of
 from tunesmith.profiles.facts import Instructions
+from tunesmith.run.ports import Refactoring, Written
+from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 
 CASES = {
@@ -38,6 +45,21 @@ def test_configurations_compile(name: str) -> None:
         configs, build_all([variant(template, problem, c) for c in configs]), strict=True
     ):
         assert not isinstance(result, Exception), f"{config}: {result}"
+
+
+@needs_nvrtc
+def test_macros_of_the_problem_meet_no_name_of_ours() -> None:
+    problem, _ = load_problem(EXAMPLES / "cuda" / "rmsnorm")
+    macros = ("W", "N", "ALIGN", "from", "word", "k", "base", "task", "here", "tasks", "BYTES", "WIDTH")
+    own = words_of([problem.kernel.text])
+    kernel = replace(problem.kernel, defines=tuple((name, "81") for name in macros if name not in own))
+    problem = replace(problem, kernel=kernel)
+    moves = Refactoring(("lanes", "tasks", "vector", "items", "keep", "hints"))
+    written = ExpertAuthor().write(moves, problem, DEVICE)
+    assert isinstance(written, Written)
+    template = read(written.text, problem)
+    results = build_all([variant(template, problem, one) for one in configurations(template, problem)[:6]])
+    assert not [result for result in results if isinstance(result, Exception)]
 
 
 def instructions(model: Model, schedule: Schedule, **values: int) -> Instructions:

@@ -20,6 +20,7 @@ NO_HOST = "NVRTC compiles device code alone, without the host's headers"
 _HEADER = re.compile(r'(?:could not|cannot) open source file "([^"]+)"')
 _HOST_ONLY = (
     (_HEADER, 'the header "{0}" is neither CUDA\'s own nor in a folder of `include`'),
+    (re.compile(r"is not supported when compiling with NVRTC"), "a header wants a host compiler"),
     (re.compile(r"not allowed in JIT mode"), "the source has host functions"),
     (re.compile(r"requires --extended-lambda"), "the source has lambdas marked __device__"),
     (re.compile(r'identifier "(u?int\w*_t)" is undefined'), "{0} needs <cstdint>"),

@@ -26,7 +26,7 @@ from tunesmith.expert.model.kernel import (
     map_steps,
     own_parts,
 )
-from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, wording, words_of
+from tunesmith.expert.writing.naming import Knobs, Names, Unwritable, macro_names, wording, words_of
 from tunesmith.expert.writing.sites import Independence, Sites, gathered
 from tunesmith.expert.writing.sizes import Sizes
 from tunesmith.problem.problem import Problem
@@ -56,7 +56,7 @@ class Given:
         _refuse_launch_words(kernel)
         texts = [problem.kernel.text, kernel.function.text, *(text for _, text in problem.kernel.headers)]
         taken = [choice.name for choice in draft.schedule.choices]
-        names = Names(texts, [*taken, *problem.size_names, *_model_names(kernel)])
+        names = Names(texts, [*taken, *problem.size_names, *macro_names(problem), *_model_names(kernel)])
         knobs = Knobs.of(kernel, draft.schedule, names)
         arrays = {p.name: p.type for p in kernel.function.parameters if p.type.is_pointer}
         return cls(
@@ -83,7 +83,7 @@ class Given:
         own = [f.name for f in source.functions] + [declare.name for declare in source.shared]
         own += [name for name, _ in (*source.constants, *source.aliases)]
         given = [choice.name for choice in self.draft.schedule.choices]
-        return words_of(texts) | {*own, *given, *self.problem.size_names}
+        return words_of(texts) | macro_names(self.problem) | {*own, *given, *self.problem.size_names}
 
     def word(self, word: str) -> str:
         """What a word of the snippets is called in this kernel."""

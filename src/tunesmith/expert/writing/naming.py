@@ -11,6 +11,7 @@ from tunesmith.csource.nodes import Number
 from tunesmith.csource.snippets import Wording
 from tunesmith.csource.walk import fresh_name, numbered
 from tunesmith.expert.model.kernel import KernelModel, Schedule
+from tunesmith.problem.problem import Problem
 
 
 class Unwritable(Exception):
@@ -30,6 +31,7 @@ def wide(language: str) -> str:
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 Pairs = Iterable[tuple[str, str]]
 
 
@@ -45,6 +47,12 @@ class Names:
 
 def words_of(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(word for text in texts for word in _WORD.findall(without_comments(text)))
+
+
+def macro_names(problem: Problem) -> frozenset[str]:
+    """Those that a build of the template still has: of the problem's defines, and of headers."""
+    headers = "\n".join(text for _, text in problem.kernel.headers)
+    return frozenset((*(name for name, _ in problem.kernel.defines), *_DEFINE.findall(headers)))
 
 
 def grouped(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tunesmith.expert.writing.naming import PACK_WORDS, VECTOR_WORDS
+from tunesmith.expert.writing.naming import PACK_WORDS, VECTOR_WORDS, macro_names, words_of
 from tunesmith.expert.writing.parts import part
 from tunesmith.expert.writing.plan import WritingPlan
 
@@ -58,8 +58,11 @@ def vectors(plan: WritingPlan, fast: str) -> str:
 
 
 def _named(text: str, words: Sequence[str], plan: WritingPlan) -> str:
-    """With what its words are called in this kernel."""
-    return re.sub(rf"\b({'|'.join(words)})\b", lambda found: plan.word(found.group()), text)
+    """With what its words are called in this kernel; none is a macro of the problem."""
+    macros = macro_names(plan.problem) & words_of([text])
+    called = {word: plan.word(word) for word in words}
+    called.update((word, plan.names.fresh(word)) for word in sorted(macros - called.keys()))
+    return re.sub(rf"\b({'|'.join(called)})\b", lambda found: called[found.group()], text)
 
 
 def _method(name: str, arguments: str, statement: str) -> str:
