@@ -135,6 +135,13 @@ def test_a_grid_that_does_not_show_the_cap_keeps_it() -> None:
     assert "counted by the launch's block" in declined(problem_of(EACH, "ceildiv(n, 512)", "min(n, 1024)"))
 
 
+def test_a_grid_that_is_cut_short_keeps_the_block_unless_blocks_go_on() -> None:
+    assert "counted by the launch's block" in declined(problem_of(EACH, "min(ceildiv(n, 256), 512)", "256"))
+    onward = EACH.replace("    if (i < n)", "    for (; i < n; i += blockDim.x * gridDim.x)")
+    problem = problem_of(onward, "min(ceildiv(n, 256), 512)", "256")
+    assert launch_of(problem)[:2] == ("min(ceildiv(n, KNOB_BLOCK_X), 512)", "KNOB_BLOCK_X")
+
+
 def test_a_cap_has_the_values_that_workloads_come_to() -> None:
     key, nodes = Variable("K"), [parse("min(d, K)").tree]
     assert cap_values(key, 1024, nodes, [{"d": 4096}], Bounds(1024, 32, warp=32)) == (256, 512, 768, 1024)

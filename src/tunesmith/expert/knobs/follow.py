@@ -12,7 +12,7 @@ from tunesmith.expert.knobs.constant import evaluated, product_of, text_of, used
 from tunesmith.expert.knobs.evidence import LaunchEvidence, fits_name
 from tunesmith.expert.knobs.find import ConstantTable
 from tunesmith.expert.knobs.text import AXES
-from tunesmith.space.grammar import Arithmetic, FunctionCall, Node, Num, Variable
+from tunesmith.space.grammar import Arithmetic, FunctionCall, Node, Num, Variable, children
 from tunesmith.space.settled import substituted
 
 _SPEAKS = 2  # a constant whose name is one for threads, or something that the text does with one
@@ -165,6 +165,18 @@ class _OneLaunch:
     # -- the grid -------------------------------------------------------------------------------------
 
     def _grid(self, axis: str, node: Node) -> Node:
+        """A grid that a number cuts short decides which elements there are, unless blocks go on."""
+        found = self._followed_grid(axis, node)
+        return node if self._is_cut(found) and not self._told.goes_on(axis) else found
+
+    def _is_cut(self, node: Node) -> bool:
+        if isinstance(node, FunctionCall) and node.function == "min":
+            moving = {*self._work.open, *self._work.own} & used_names(node)
+            if moving and any(isinstance(arg, Num) for arg in node.args):
+                return True
+        return any(self._is_cut(child) for child in children(node))
+
+    def _followed_grid(self, axis: str, node: Node) -> Node:
         counted = self._told.by_block[axis]
         node = substituted(node, self._caps)
         for name in self._numbers.keys() & {name for n in counted for name in used_names(n)}:
