@@ -216,7 +216,11 @@ def test_numbers_of_the_text_that_stay_in_the_template_are_offered_by_themselves
     (offer,) = [one for one in catalogue(problem, GPU).offers if one.name == "knobs"]
     assert "Only by itself" in offer.about
     assert offer.parameters[0].startswith("KNOB_kThreads = ")
-    for name, reason in (("softmax", "other moves set it"), ("cuda/rmsnorm", "no number of the text")):
+    for name, reason in (
+        ("softmax", "other moves set it"),
+        ("cuda/rmsnorm", "other moves set it"),
+        ("rope_interleaved", "no number of the text"),
+    ):
         available, refused = ExpertAuthor().available(problem_of(name), GPU)
         assert "knobs" not in available
         assert reason in dict(refused)["knobs"]

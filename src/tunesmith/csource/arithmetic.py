@@ -1,10 +1,15 @@
-"""C's operators on numbers without a width."""
+"""C's operators: how they bind, and what they are on numbers without a width."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
 
+# How strongly two-sided operators bind, the strongest last.
+LEVELS: Mapping[str, int] = {
+    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
+    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
+}  # fmt: skip
 COMPARISONS: Mapping[str, Callable[[int | float, int | float], bool]] = {
     "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge, "==": operator.eq,
     "!=": operator.ne, "&&": lambda a, b: bool(a) and bool(b), "||": lambda a, b: bool(a) or bool(b),

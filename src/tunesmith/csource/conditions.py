@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.csource.arithmetic import binary, unary
+from tunesmith.csource.arithmetic import LEVELS, binary, unary
 from tunesmith.csource.lex import Token, read_number
 from tunesmith.csource.nodes import Unreadable
 
-_LEVELS = {
-    "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
-    "<<": 8, ">>": 8, "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
-}  # fmt: skip
 _MAX_DEPTH = 100
 
 
@@ -52,9 +48,9 @@ class ConditionReader:
 
     def _binary(self, least: int, depth: int) -> int:
         left = self._unary(depth + 1)
-        while _LEVELS.get(self._peek(), 0) >= least:
+        while LEVELS.get(self._peek(), 0) >= least:
             op = self._next().text
-            right = self._binary(_LEVELS[op] + 1, depth + 1)
+            right = self._binary(LEVELS[op] + 1, depth + 1)
             value = binary(op, left, right)
             if value is None:
                 raise Unreadable("it divides by zero" if op in ("/", "%") else f"it shifts by {right}")

@@ -146,11 +146,13 @@ def _local(task: Refactoring, context: Context, why: str = "") -> Written | Decl
     refused += not_here(task, [move.name for move in LOCAL_MOVES], f"the kernel keeps its own text: {why}")
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
     unseen = [(one.entry, one.site) for one in kernels if isinstance(one.site, str)]
-    if not draft.choices and unseen:
-        return Declined(f"{notes[0]}; and {by_kernel(unseen)}")
     if not draft.choices:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in refused)
-        return Declined(f"{notes[0]}, and none applies ({reasons})")
+        # Of a kernel whose text is not seen, moves on the whole file alone have reasons of their own.
+        hidden = by_kernel(unseen) if unseen else ""
+        own = [(name, reason) for name, reason in refused if reason != hidden]
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in own)
+        none = f", and none applies ({reasons})" if reasons else ""
+        return Declined(f"{notes[0]}{none}{f'; {hidden}' if hidden else ''}")
     return Written(template_text(draft, context), draft.moves, listed(refused), (*notes, *draft.notes))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from tunesmith.csource.arithmetic import LEVELS
 from tunesmith.csource.lex import Token, read_number
 from tunesmith.csource.types import byte_size
 from tunesmith.space.expr import Expr, Undefined
@@ -26,11 +27,7 @@ from tunesmith.space.settled import substituted
 
 Resolve = Callable[[str], Node | None]  # what a word stands for; None: no constant
 
-_LEVELS = {
-    "||": 1, "&&": 2, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7, "<<": 8, ">>": 8,
-    "+": 9, "-": 9, "*": 10, "/": 10, "%": 10,
-}  # fmt: skip
-PLAIN = 9  # the level from which there is arithmetic alone
+PLAIN = LEVELS["+"]  # the level from which there is arithmetic alone
 _MOST_DEEP = 40
 _MOST_WORDS = 48  # of an expression: longer ones are no constants here
 
@@ -50,7 +47,7 @@ def read_prefix(
     while found is not None and found[1] < end:
         left, at = found
         op = tokens[at].text
-        level = _LEVELS.get(op, 0)
+        level = LEVELS.get(op, 0)
         if level == 0 or level < least:
             if op == "?" and least <= 0:
                 return _choice(tokens, found, resolve, depth)

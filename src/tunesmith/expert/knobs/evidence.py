@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tunesmith.csource.lex import Token
-from tunesmith.expert.knobs.constant import PLAIN, evaluated, read_prefix, used_names
+from tunesmith.expert.knobs.constant import PLAIN, evaluated, product_of, read_prefix, used_names
 from tunesmith.expert.knobs.find import ConstantTable
 from tunesmith.expert.knobs.text import AXES, KnobText, word_set
 from tunesmith.expert.knobs.uses import words_of
@@ -15,6 +15,7 @@ from tunesmith.space.grammar import Node, Num, Variable
 
 _MOST_NAMES = 3000  # of constants in one function: what comes behind them is not looked at
 _NEAR = 12  # words before the first name of an expression
+_FAR = 60  # words in parentheses, or of a statement up to the block's extent
 _COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _LEVELS = (PLAIN, PLAIN + 1, PLAIN + 2)  # a sum, a product, a name
 _THREADS = word_set(
@@ -35,10 +36,18 @@ class LaunchEvidence:
     by_block: Mapping[str, frozenset[Node]]  # axis -> what blockIdx is multiplied with
     threads: Mapping[tuple[str, Node], int]  # how much says that an axis of the block is this
     words: frozenset[str]
+    to_thread: frozenset[tuple[str, Node]]  # axis and what a thread's number among all is multiplied with
+    by_extent: frozenset[str]  # axes along which threads go on by the block's extent
 
     def asks_for_block(self, axis: str) -> bool:
         """Whether the text looks at the block's extent."""
         return f"blockDim.{axis}" in self.words or f"globalIdx.{axis}" in self.words
+
+    def goes_on_by_block(self, axis: str) -> bool:
+        """Whether threads come to everything with blocks of any extent: they step by it, or number blocks."""
+        return axis in self.by_extent or any(
+            f"blockDim.{axis}" in used_names(node) for nodes in self.by_block.values() for node in nodes
+        )
 
     def goes_on(self, axis: str) -> bool:
         """Whether blocks step over the grid, so that any number of them will do."""
@@ -53,14 +62,19 @@ def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]
     by_block: dict[str, set[Node]] = {axis: set() for axis in AXES}
     threads: dict[tuple[str, Node], int] = {}
     words: set[str] = set()
+    to_thread: dict[tuple[str, Node], None] = {}
+    by_extent: set[str] = set()
     for place in reached:
         tokens = text.items[place].tokens
+        by_extent.update(axis for axis in AXES if _steps_by_extent(tokens, f"blockDim.{axis}"))
         words.update(token.text for token in tokens)
         for start, end, node in _expressions(tokens, constants, place):
             seen.setdefault(node)
             for axis in AXES:
                 if _multiplies(tokens, start, end, f"blockIdx.{axis}"):
                     by_block[axis].add(node)
+                if _multiplies(tokens, start, end, f"globalIdx.{axis}") or _scales(tokens, start, end, axis):
+                    to_thread[axis, node] = None
                 if told := _told(tokens, start, end, axis):
                     threads[axis, node] = threads.get((axis, node), 0) + told
         for axis, node in _indexed(tokens, constants, place):
@@ -69,8 +83,16 @@ def evidence_of(constants: ConstantTable, text: KnobText, reached: Sequence[int]
         if f"globalIdx.{axis}" in words:
             by_block[axis].add(Variable(f"blockDim.{axis}"))
             seen.setdefault(Variable(f"blockDim.{axis}"))
+    plain = {axis: tuple(nodes) for axis, nodes in by_block.items()}
+    for axis, node in to_thread:  # (blockIdx.x * blockDim.x + threadIdx.x) * ITEMS
+        for one in plain[axis]:
+            if not used_names(node) & used_names(one):
+                by_block[axis].add(product_of((one, node)))
+                seen.setdefault(product_of((one, node)))
     found = {axis: frozenset(nodes) for axis, nodes in by_block.items()}
-    return LaunchEvidence(tuple(seen), found, threads, frozenset(words))
+    return LaunchEvidence(
+        tuple(seen), found, threads, frozenset(words), frozenset(to_thread), frozenset(by_extent)
+    )
 
 
 def _expressions(
@@ -149,6 +171,30 @@ def _multiplies(tokens: Sequence[Token], start: int, end: int, word: str) -> boo
     return before or after
 
 
+def _scales(tokens: Sequence[Token], start: int, end: int, axis: str) -> bool:
+    """Whether it multiplies a sum in parentheses that has the block's number in it."""
+    if _text(tokens, start - 1) == "*" and _text(tokens, start - 2) == ")":
+        opened, closed = _matching(tokens, start - 2, -1), start - 2
+    elif _text(tokens, end) == "*" and _text(tokens, end + 1) == "(":
+        opened, closed = end + 1, _matching(tokens, end + 1, 1)
+    else:
+        return False
+    if opened < 1 or closed < 0 or tokens[opened - 1].kind == "word":
+        return False  # arguments of a call, or no group
+    return any(token.text == f"blockIdx.{axis}" for token in tokens[opened:closed])
+
+
+def _matching(tokens: Sequence[Token], at: int, step: int) -> int:
+    """The other parenthesis of a pair, where it is near; else -1."""
+    depth, first = 0, at
+    while 0 <= at < len(tokens) and abs(at - first) < _FAR:
+        depth += (tokens[at].text == "(") - (tokens[at].text == ")")
+        if depth == 0:
+            return at
+        at += step
+    return -1
+
+
 def _told(tokens: Sequence[Token], start: int, end: int, axis: str) -> int:
     """How much a place in the text says that the block has this extent along the axis."""
     thread, found = f"threadIdx.{axis}", 0
@@ -181,6 +227,29 @@ def _steps_from(tokens: Sequence[Token], at: int, thread: str) -> bool:
             return True
         if text in ("{", "}"):
             return False
+    return False
+
+
+def _steps_by_extent(tokens: Sequence[Token], extent: str) -> bool:
+    """`i += blockDim.x`, or by a name for a multiple of it; or a helper that is told thread and block."""
+    thread = extent.replace("blockDim", "threadIdx")
+    names = {extent}
+    for at, token in enumerate(tokens):
+        if token.text not in names:
+            continue
+        start = at
+        while start > max(at - _FAR, 0) and tokens[start - 1].text not in (";", "{", "}"):
+            start -= 1
+        before = [t.text for t in tokens[start:at]]
+        after = [t.text for t in tokens[at + 1 : at + 3]]
+        adds = before[-1:] == ["+"] and (after == ["-", "1"] or before[-4:-3] == before[-2:-1])
+        by = before[before.index("+=") :] if "+=" in before else ["["]
+        if adds or not ({"[", "/", "?"} & set(by) or after[:1] in (["/"], [">>"], ["-"])):
+            return True
+        if after[:1] in (["*"], [";"], [","]) and "=" in before[1:]:
+            names.add(before[before.index("=") - 1])  # int step = blockDim.x * 4
+        if before[-1:] == [","] and after[:1] in ([","], [")"]) and thread in before:
+            return True
     return False
 
 

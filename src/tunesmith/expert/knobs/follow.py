@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import prod
 
+from tunesmith.expert.knobs.caps import cap_of
 from tunesmith.expert.knobs.constant import evaluated, product_of, text_of, used_names, with_names
 from tunesmith.expert.knobs.evidence import LaunchEvidence, fits_name
 from tunesmith.expert.knobs.find import ConstantTable
 from tunesmith.expert.knobs.text import AXES
-from tunesmith.space.grammar import Arithmetic, FunctionCall, Node, Num, Variable
+from tunesmith.space.grammar import Arithmetic, FunctionCall, Node, Num, Variable, children
+from tunesmith.space.settled import substituted
 
 _SPEAKS = 2  # a constant whose name is one for threads, or something that the text does with one
 ELEMENTS = (1, 2, 4, 8, 16)  # bytes
@@ -70,6 +72,8 @@ class _OneLaunch:
         self._values = work.constants.values()
         self._closed = {key: Num(value) for key, value in self._values.items() if key not in work.open}
         self._block: dict[str, Node] = {}
+        self._caps: dict[Node, Node] = {}  # what sides are as the launch has them -> with another cap
+        self._numbers: dict[str, dict[Node, Node]] = {}  # the same of the cap alone, by the block's extent
 
     def followed(self) -> LaunchTrees:
         launch = self._launch
@@ -88,10 +92,21 @@ class _OneLaunch:
     # -- the block ------------------------------------------------------------------------------------
 
     def _side(self, axis: str, node: Node, value: int | None) -> Node:
-        if value is None or value < 2:
-            return node
+        if value is None and (cap := cap_of(node)) and self._told.goes_on_by_block(axis):
+            number: Node = Num(cap[1])
+            meaning = self._stands_for(axis, number, cap[1])
+            if meaning != number:
+                self._caps[cap[0]] = substituted(cap[0], {number: meaning})
+                self._numbers[f"blockDim.{axis}"] = {number: meaning}
+            return substituted(node, self._caps)
+        return node if value is None or value < 2 else self._stands_for(axis, node, value)
+
+    def _stands_for(self, axis: str, node: Node, value: int) -> Node:
+        """The constant that a number of the block is, a knob of the launch, or the number."""
         asks = self._told.asks_for_block(axis)
-        found = self._candidates(value, lambda n: not _asks_for_block(n))
+        found = self._candidates(
+            value, lambda n: not _asks_for_block(n) and (axis, n) not in self._told.to_thread
+        )
         told = self._told.threads
         scored = [(told.get((axis, n), 0) + fits_name(n, axis, self._work.constants), n) for n in found]
         if asks:  # the text goes along with any block, unless it, or a name, says otherwise
@@ -150,15 +165,52 @@ class _OneLaunch:
     # -- the grid -------------------------------------------------------------------------------------
 
     def _grid(self, axis: str, node: Node) -> Node:
+        """A grid that a number cuts short decides which elements there are, unless blocks go on."""
+        found = self._followed_grid(axis, node)
+        return node if self._is_cut(found) and not self._told.goes_on(axis) else found
+
+    def _is_cut(self, node: Node) -> bool:
+        if isinstance(node, FunctionCall) and node.function == "min":
+            moving = {*self._work.open, *self._work.own} & used_names(node)
+            if moving and any(isinstance(arg, Num) for arg in node.args):
+                return True
+        return any(self._is_cut(child) for child in children(node))
+
+    def _followed_grid(self, axis: str, node: Node) -> Node:
         counted = self._told.by_block[axis]
+        node = substituted(node, self._caps)
+        for name in self._numbers.keys() & {name for n in counted for name in used_names(n)}:
+            node = substituted(node, self._numbers[name])
         value = evaluated(node, {})
         if value is not None and value > 1 and self._told.goes_on(axis):
             return self._own(f"GRID_{axis.upper()}", value, node)
         changed = self._divisors(node, axis, {})
+        changed = self._by_multiple(node, axis) if changed == node else changed
         single = [n for n in counted if evaluated(n, self._values) == 1 and self._can_change(n)]
+        if changed == node and value is not None and (quotient := self._quotient(value, axis)):
+            return quotient
         if changed == node and len(single) == 1:  # one to a block today: nothing in the grid shows it
             return FunctionCall("ceildiv", (node, self._opened(single[0])))
         return changed
+
+    def _quotient(self, value: int, axis: str) -> Node | None:
+        """A number of blocks that is a constant of the text by what blocks are counted by, rounded up."""
+        known = self._work.constants.values()
+        found: dict[Node, str] = {}
+        for by in self._told.by_block[axis]:
+            each = evaluated(by, self._values) or 0
+            if each < 2 or value < 2 or not self._can_change(by):
+                continue
+            for node in self._told.seen:
+                of = evaluated(node, known) or 0
+                if (value - 1) * each < of <= value * each and isinstance(node, Variable) and node != by:
+                    found[FunctionCall("ceildiv", (self._opened(node), self._opened(by)))] = node.id
+        if len(found) != 1:
+            return None
+        ((quotient, size),) = found.items()
+        if size in self._work.open:
+            self._work.dropped[size] = f"by the grid, {value} blocks along {axis}, it is a size"
+        return quotient
 
     def _divisors(self, node: Node, axis: str, inside: Mapping[int, Node]) -> Node:
         """The tree with what it divides by replaced; `(n + 255) // 256` has the number twice."""
@@ -186,6 +238,8 @@ class _OneLaunch:
             return node
         found = self._candidates(value, lambda _: True)
         counted = self._told.by_block[axis]
+        whole = [used_names(n) for n in found if n in counted]
+        found = [n for n in found if not any(used_names(n) < names for names in whole)]
         scored = [(5 * (n in counted) + fits_name(n, axis, self._work.constants), n) for n in found]
         if counted and not any(n in counted for n in found):
             scored = []  # blocks are counted by something else
@@ -195,9 +249,35 @@ class _OneLaunch:
             return Arithmetic("*", self._divisor(node.left, axis), self._divisor(node.right, axis))
         return node
 
+    def _by_multiple(self, node: Node, axis: str) -> Node:
+        """The outermost divisor replaced: one inside says how elements are packed."""
+        match node:
+            case FunctionCall("min" | "max", args):
+                return FunctionCall(node.function, tuple(self._by_multiple(arg, axis) for arg in args))
+            case Arithmetic("*", left, right):
+                return Arithmetic("*", self._by_multiple(left, axis), self._by_multiple(right, axis))
+            case FunctionCall("ceildiv", (left, right)) | Arithmetic("//", left, right):
+                value = evaluated(right, {})
+                multiple = self._multiple(value, axis) if value is not None else None
+                if value is not None and multiple is not None:
+                    less: Node = Arithmetic("-", multiple, Num(1))
+                    return substituted(node, {Num(value): multiple, Num(value - 1): less})
+        return node
+
+    def _multiple(self, value: int, axis: str) -> Node | None:
+        """What blocks are counted by, times what the text has no constant for: elements of a vector."""
+        known = {n: v for n in self._told.by_block[axis] if (v := evaluated(n, self._values))}
+        fits = [n for n, v in known.items() if 1 < v < value and value % v == 0 and self._can_change(n)]
+        if not fits:
+            return None
+        top = max(known[n] for n in fits)
+        (*_, first) = (n for n in self._told.seen if n in fits and known[n] == top)
+        return product_of((self._opened(first), Num(value // top)))
+
     # -- shared memory --------------------------------------------------------------------------------
 
     def _shared(self, node: Node) -> Node:
+        node = substituted(node, self._caps)
         value = evaluated(node, {})
         if value is not None and value > 1:
             for size in ELEMENTS[2:] + ELEMENTS[:2]:
@@ -237,17 +317,23 @@ class _OneLaunch:
             names = used_names(tree)
             for node in self._told.by_block[axis]:
                 opened = self._opened(node)
-                for key in used_names(opened):
-                    if key in names or self._told.goes_on(axis):
+                for key in used_names(opened) & {*self._work.open, *self._work.own}:
+                    if key in names or self._told.goes_on(axis) or self._steps_over(tree, node, key):
                         continue
-                    if key.startswith("blockDim.") and key not in self._block:
-                        continue  # an axis that the launch does not have: it is 1
                     known = self._work.constants.every
                     name = known[key].name if key in known else "the launch's block"
                     self._work.dropped[key] = (
                         f"blocks along {axis} are counted by {name}, and the grid, "
                         f"{text_of(self._launch.grid[AXES.index(axis)])!r}, does not show how it follows"
                     )
+
+    def _steps_over(self, tree: Node, by: Node, key: str) -> bool:
+        """Whether the text has all that the grid's blocks come to at once as a constant, made of the key."""
+        blocks, each = evaluated(tree, {}), evaluated(by, self._values)
+        if blocks is None or each is None or blocks < 2:
+            return False
+        found = self._told.with_value(blocks * each, self._values)
+        return any(key in used_names(self._opened(node)) and node != by for node in found)
 
 
 def _asks_for_block(node: Node) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from tunesmith.expert.knobs import rules
+from tunesmith.expert.knobs.caps import cap_values, is_cap, without_cap
 from tunesmith.expert.knobs.constant import evaluated, product_of, text_of, used_names, with_names
 from tunesmith.expert.knobs.domains import ABOUT, Bounds, Role, values_of
 from tunesmith.expert.knobs.evidence import LaunchEvidence, evidence_of
@@ -37,11 +38,12 @@ class Dial:
     values: tuple[int, ...]
     shared: bool  # an extent of an array in shared memory
     lines: tuple[int, ...]
+    is_cap: bool = False  # blocks are shorter where rows are
 
     @property
     def about(self) -> str:
         where = f", line {', '.join(map(str, self.lines))}" if self.lines else ", of the launch"
-        return f"{ABOUT[self.role]}{where}"
+        return f"{ABOUT[self.role]}{', at most' if self.is_cap else ''}{where}"
 
 
 @dataclass(frozen=True)
@@ -70,10 +72,20 @@ class KnobPlan:
     def threads(self, number: int) -> Node:
         return product_of(self.followed.launches[number].block)
 
+    def most_threads(self, number: int) -> Node:
+        """Of a block at any size."""
+        node = self.threads(number)
+        for dial in self.dials:
+            for key in dial.keys:
+                node = without_cap(node, Variable(key))
+        return node
+
 
 def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device) -> KnobPlan:
     text = read_text(problem.kernel)
-    reached = tuple(text.reached([entry_parts(launch.entry)[0]]) for launch in problem.launches)
+    entries = [entry_parts(launch.entry)[0] for launch in problem.launches]
+    reached = tuple(text.reached(entry) for entry in entries)
+    naming = frozenset(word for entry in entries for word in text.naming(entry))
     every = tuple(sorted({place for places in reached for place in places}))
     text, numbers, unnamed = name_numbers(problem, text, every, [launch.block for launch in launches])
     constants = find_constants(problem, text, every, numbers)
@@ -83,6 +95,8 @@ def plan_knobs(problem: Problem, launches: Sequence[LaunchTrees], device: Device
     for key, one in constants.every.items():
         if one.is_literal and (reason := why_not(one, uses[key], problem)):
             left[key] = reason
+        elif one.name in naming:
+            left[key] = "an #if chooses the kernel's name by it"
     literals = [key for key, one in constants.every.items() if one.is_literal]
     shares = [key for key in literals if "geometry" in uses[key].kinds]
     while True:
@@ -130,7 +144,8 @@ def _narrowed(plan: KnobPlan, conditions: Sequence[tuple[str, Node]]) -> tuple[K
         )
         found.append(replace(dial, values=values))
         if len(values) < 2:
-            single |= dict.fromkeys(dial.keys, "what the code asks for leaves it one value")
+            why = "what the code asks for" if own else "what blocks come to at the workloads"
+            single |= dict.fromkeys(dial.keys, f"{why} leaves it one value")
     return replace(plan, dials=tuple(found)), single
 
 
@@ -156,6 +171,17 @@ class _Room:
         most = today if fixed else self.device.limits.max_threads
         return Bounds(most, 1 if wide else min(today, self.warp), self.halving, self.warp)
 
+    def of_cap(self, key: str, today: int, followed: Followed, bounds: Bounds) -> tuple[int, ...]:
+        """Of a number that blocks are cut off at; none where it is no such number."""
+        own, nodes = Variable(key), list[Node]()
+        for launch in followed.launches:
+            if is_cap(own, launch.block):
+                nodes += launch.block
+                if launch.shared is not None and key not in used_names(launch.shared):
+                    bounds = replace(bounds, most=min(bounds.most, today))  # memory for more may not be there
+        workloads = [workload.as_dict() for workload in self.problem.workloads]
+        return cap_values(own, today, nodes, workloads, bounds) if nodes else ()
+
 
 def _sentence(constants: ConstantTable, key: str, reason: str) -> str:
     if key not in constants.every:
@@ -171,7 +197,6 @@ def _dials(
     followed: Followed,
     room: _Room,
 ) -> Iterator[Dial]:
-    sides = [node for launch in followed.launches for node in launch.block]
     wide = any(sum(node != Num(1) for node in launch.block) > 1 for launch in followed.launches)
     for keys in _groups(list(open_keys), followed.tied):
         ones = [constants.every[key] for key in keys]
@@ -180,14 +205,21 @@ def _dials(
         today = ones[0].value
         assert today is not None, "a literal has a value"
         bounds = Bounds(powers_only=room.halving)
-        if role == "threads" and any(Variable(key) in sides for key in keys):
+        if role == "threads" and any(Variable(key) in _sides(followed, key) for key in keys):
             bounds = room.threads(today, wide=wide, is_launch=False)
         lines = tuple(one.line for one in ones if one.line)
         yield Dial(keys, ones[0].name, role, today, values_of(role, today, bounds), "shared" in kinds, lines)
     for key, today in followed.own.items():
         role = "threads" if key.startswith(".BLOCK") else "blocks"
         bounds = room.threads(today, wide=wide, is_launch=True) if role == "threads" else Bounds()
-        yield Dial((key,), key.lstrip("."), role, today, values_of(role, today, bounds), False, ())
+        capped = room.of_cap(key, today, followed, bounds)
+        values = capped or values_of(role, today, bounds)
+        yield Dial((key,), key.lstrip("."), role, today, values, False, (), bool(capped))
+
+
+def _sides(followed: Followed, key: str) -> list[Node]:
+    """Extents of blocks, at most."""
+    return [without_cap(node, Variable(key)) for launch in followed.launches for node in launch.block]
 
 
 def _written_out(text: KnobText, reached: Sequence[int], number: int) -> bool:
@@ -202,14 +234,13 @@ def _role(keys: Sequence[str], kinds: frozenset[str], followed: Followed, is_swi
     own = frozenset(keys)
     if is_switch:
         return "switch"
-    sides = [node for launch in followed.launches for node in launch.block]
-    if any(Variable(key) in sides for key in keys):
+    if any(Variable(key) in _sides(followed, key) for key in keys):
         return "threads"
     if words_of(name) & {"pad", "padding"} and "shared" in kinds:
         return "pad"
     if any(own & used_names(node) for launch in followed.launches for node in launch.grid):
         return "tile"
-    if any(_grows(node, own) for node in sides):
+    if any(_grows(node, own) for key in keys for node in _sides(followed, key)):
         return "threads"
     return "unroll" if kinds == {"unroll"} else "depth"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -32,6 +32,8 @@ _ATTRIBUTES = word_set(
     "__launch_bounds__ __attribute__ __align__ alignas __declspec decltype sizeof operator"
 )
 _DEFINE = re.compile(r"(\w+)(\([^)]*\))?\s*(.*)", re.DOTALL)
+_KERNELS = frozenset({"__kernel", "kernel", "__global__"})
+_MOST_PARTS = 40  # words of a macro's call that is a name
 _INTRODUCING = word_set("= , ; [ { : (")
 
 
@@ -43,6 +45,7 @@ class SourceItem:
     introduces: frozenset[str]
     header: str = ""  # the file it stands in, where that is not the kernel's own
     macro: str = ""  # its name, where it is one
+    parts: frozenset[str] = frozenset()  # words that a macro makes the name of a kernel of
 
     @property
     def is_function(self) -> bool:
@@ -77,17 +80,37 @@ class KnobText:
     refused: tuple[tuple[Token, ...], ...]  # conditions under which an #error stands
     conditional: tuple[tuple[int, int], ...]  # what stands under an #if in the kernel's own file
     asked: frozenset[str]  # words of #if, #ifdef and their like
+    compared: frozenset[str]  # those that one number is asked of: `#if WIDTH == 4`
 
     def is_conditional(self, offset: int) -> bool:
         return any(start <= offset < end for start, end in self.conditional)
 
-    def reached(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The items that these names lead to, in the order of the text."""
+    def entries(self, name: str) -> tuple[int, ...]:
+        """The items that a kernel is: by its name, or by a macro that stands for it or puts it together.
+
+        Of the last, `kernel void NAME(sum, T)(...)`, those that have a part of the name among the words.
+        """
+        names = {name, *(macro.name for macro in self.macros if macro.body == name)}
+        found = [place for place, item in enumerate(self.items) if names & item.introduces]
+        if not any(self.items[place].is_function for place in found):
+            found += [p for p, item in enumerate(self.items) if any(w in name for w in item.parts)]
+        return tuple(found)
+
+    def naming(self, name: str) -> frozenset[str]:
+        """Words that an #if may choose a kernel's name by."""
+        chosen = any(macro.body == name and macro.conditional for macro in self.macros)
+        return self.compared if chosen else frozenset()
+
+    def reached(self, entry: str) -> tuple[int, ...]:
+        """The items that a kernel leads to, in the order of the text."""
         by_name: dict[str, list[int]] = {}
         for place, item in enumerate(self.items):
             for name in item.introduces:
                 by_name.setdefault(name, []).append(place)
-        waiting, known, found = list(names), set[str](), set[int]()
+        known, found = set[str](), set(self.entries(entry))
+        waiting = [
+            token.text for place in found for token in self.items[place].tokens if token.kind == "word"
+        ]
         while waiting:
             name = waiting.pop()
             if name in known:
@@ -106,21 +129,30 @@ def read_text(kernel: Kernel) -> KnobText:
     refused: list[tuple[Token, ...]] = []
     own: tuple[_Directives, str] | None = None
     asked: set[str] = set()
+    compared: set[str] = set()
     for header, text in (("", kernel.text), *kernel.headers):
         found = _read_directives(text, header)
         own = own or (found, text)
         macros += found.macros
         refused += found.refused
         asked |= found.asked
+        compared |= found.compared
         items += found.items
         plain = blank_source(text, cast("Language", kernel.language)).plain
         items += [
-            SourceItem(tuple(spelled(tokens)), _introduced(tokens), header) for tokens in _items(lex(plain))
+            SourceItem(tuple(spelled(tokens)), _introduced(tokens), header, parts=_put_together(tokens))
+            for tokens in _items(lex(plain))
         ]
     assert own is not None
     pragmas = tuple(d for d in own[0].pragmas)
     return KnobText(
-        tuple(items), tuple(macros), pragmas, tuple(refused), tuple(own[0].spans), frozenset(asked)
+        tuple(items),
+        tuple(macros),
+        pragmas,
+        tuple(refused),
+        tuple(own[0].spans),
+        frozenset(asked),
+        frozenset(compared),
     )
 
 
@@ -141,6 +173,11 @@ class _Directives:
         self.refused: list[tuple[Token, ...]] = []
         self.spans: list[tuple[int, int]] = []
         self.asked: set[str] = set()
+        self.compared: set[str] = set()
+
+    def ask(self, condition: str) -> None:
+        self.asked.update(re.findall(r"[^\W\d]\w*", condition))
+        self.compared.update(re.findall(r"\b([^\W\d]\w*)\s*==\s*\d", condition))
 
 
 def _read_directives(text: str, header: str) -> _Directives:
@@ -150,10 +187,10 @@ def _read_directives(text: str, header: str) -> _Directives:
         after = every[place + 1] if place + 1 < len(every) else None
         if line.word in ("if", "ifdef", "ifndef"):
             frames.append(_opened(line, after))
-            found.asked.update(re.findall(r"[^\W\d]\w*", line.rest))
+            found.ask(line.rest)
         elif line.word in ("else", "elif") and frames:
             frame = frames[-1]
-            found.asked.update(re.findall(r"[^\W\d]\w*", line.rest))
+            found.ask(line.rest)
             if frame.condition in ("0", "1"):
                 frame.off = frame.condition == "1"
             frame.condition = ""
@@ -230,12 +267,37 @@ def _introduced(item: Sequence[Token]) -> frozenset[str]:
             and (depth == 0 or enum)
             and after in _INTRODUCING | ({"}"} if enum else set())
         ):
-            if token.text not in _ATTRIBUTES:
+            if token.text not in _ATTRIBUTES and not _is_put_together(item, place):
                 found.add(token.text)
         elif token.kind == "word" and depth == 0 and after == "<":  # a specialisation
             found.add(token.text)
         depth += (token.text in ("{", "(", "[")) - (token.text in ("}", ")", "]"))
     return frozenset(found - INTEGERS - QUALIFIERS)
+
+
+def _is_put_together(item: Sequence[Token], place: int) -> int:
+    """Where a call of a macro that is a function's name begins, the place of its last parenthesis; else 0."""
+    depth = 0
+    for end in range(place + 1, min(place + _MOST_PARTS, len(item) - 1)):
+        depth += (item[end].text == "(") - (item[end].text == ")")
+        if depth == 0:
+            return end if item[end].text == ")" and item[end + 1].text == "(" else 0
+    return 0
+
+
+def _put_together(item: Sequence[Token]) -> frozenset[str]:
+    """The words in the macro's call that is a kernel's name."""
+    depth, is_kernel = 0, False
+    for place, token in enumerate(item[:-1]):
+        if token.text == "{":
+            break
+        is_kernel |= token.text in _KERNELS
+        if is_kernel and depth == 0 and token.kind == "word" and item[place + 1].text == "(":
+            end = _is_put_together(item, place) if token.text not in _ATTRIBUTES else 0
+            if end:
+                return frozenset(t.text for t in item[place + 2 : end] if t.kind == "word")
+        depth += (token.text == "(") - (token.text == ")")
+    return frozenset()
 
 
 # -- one spelling for the places of threads and blocks, whatever the language ------------------------
@@ -249,6 +311,12 @@ _CALLS = {
     "get_num_groups": "gridDim",
     "get_global_id": "globalIdx",
     "get_global_size": "globalDim",
+}
+_OF_GROUPS = {  # methods of a thread_block of cooperative groups, `block.thread_index().x`
+    "thread_index": "threadIdx",
+    "group_index": "blockIdx",
+    "group_dim": "blockDim",
+    "dim_threads": "blockDim",
 }
 _HIP = {
     f"hip{word}_{axis}": f"{plain}.{axis}"
@@ -272,6 +340,9 @@ def spelled(tokens: Sequence[Token]) -> list[Token]:
         elif token.text in _CALLS and len(rest) == 3 and rest[1] in ("0", "1", "2"):
             done.append(replace(token, text=f"{_CALLS[token.text]}.{AXES[int(rest[1])]}"))
             at += 4
+        elif (method := _of_group(tokens, at)) is not None:
+            done.append(replace(token, text=method))
+            at += 7
         elif token.text in _HIP:
             done.append(replace(token, text=_HIP[token.text]))
             at += 1
@@ -281,6 +352,13 @@ def spelled(tokens: Sequence[Token]) -> list[Token]:
             done.append(token)
             at += 1
     return _without_names(done)
+
+
+def _of_group(tokens: Sequence[Token], at: int) -> str | None:
+    words = [token.text for token in tokens[at + 1 : at + 7]]
+    if len(words) == 6 and words[1] in _OF_GROUPS and [words[0], *words[2:5]] == [".", "(", ")", "."]:
+        return f"{_OF_GROUPS[words[1]]}.{words[5]}" if words[5] in AXES else None
+    return None
 
 
 def _cast(tokens: Sequence[Token], at: int) -> int:

@@ -24,7 +24,7 @@ _LANES = re.compile(r"__shfl\w*|__ballot\w*|__reduce\w*|__match\w*|__activemask|
 _COMPUTED = word_set(
     "kernel stride dilation radius taps order degree iters iterations channels classes heads head bins "
     "buckets neighbours neighbors epsilon eps version magic mask seed prime vocab experts inf dims ndim nan "
-    "halo filter levels bits log2 lg"
+    "halo filter levels bits log2 lg channel cn scn dcn lcn radiusx radiusy conv"
 )
 _OF_A_WARP = word_set("warp warpsize lane lanes wave wavefront simd")
 _TUNING = word_set(

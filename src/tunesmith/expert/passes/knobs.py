@@ -38,7 +38,7 @@ _ANSWERS = (
 )
 def knobs(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str:
     """The kernel's own numbers opened: constants, `#define`s, template arguments, unroll counts, launch
-    bounds and the launch's block; grid, block and shared memory follow them.
+    bounds and the launch's block, or what it is cut short at; grid, block and shared memory follow them.
 
     Only definitions change, and at the default nothing does. Whether other values are right the code says as
     far as it can be read (assertions, quotients, whole warps, shared memory); the rest the gate decides.
@@ -149,9 +149,9 @@ class _Opened:
         """`__launch_bounds__` and OpenCL's and HIP's like: numbers that are the block's follow it."""
         for number, launch in enumerate(self.draft.launches):
             entry = entry_parts(launch.launch.entry)[0]
-            for place in self.plan.reached[number]:
+            for place in self.plan.text.entries(entry):
                 item = self.plan.text.items[place]
-                if entry in item.introduces and not item.header and not item.macro:
+                if not item.header and not item.macro:
                     self._header(number, item.tokens, place, name)
 
     def _header(self, number: int, tokens: Sequence[Token], place: int, name: str) -> None:
@@ -171,7 +171,7 @@ class _Opened:
                     self._is(argument, self.plan.threads(number))
 
     def _launch_bounds(self, number: int, arguments: list[list[Token]], place: int, name: str) -> None:
-        threads = self.plan.threads(number)
+        threads = self.plan.most_threads(number)
         if not arguments or not self._is(arguments[0], threads):
             most = read_constant(arguments[0], self.plan.constants.resolve(place)) if arguments else None
             value = (
