@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -95,7 +96,23 @@ def page_of(draft: TemplateDraft, problem: Problem) -> KernelPage:
         *("\n".join(defaults(plan, baked)), defines, *loops.before()),
         *(*macros, *helpers, *functions, body),
     )
-    return KernelPage(plan, header(plan, baked, ()), tuple(preamble(plan.kernel.source)), code)
+    above = announced(preamble(plan.kernel.source), helpers)
+    return KernelPage(plan, header(plan, baked, ()), tuple(above), code)
+
+
+def announced(lines: Sequence[str], helpers: Iterable[str]) -> list[str]:
+    """What stands above all else, with a declaration of each helper that a type there calls."""
+    done = list(lines)
+    for helper in helpers:
+        head = helper.partition("{")[0].strip()
+        name = re.search(r"(\w+)\s*\(", head)
+        if name is None or "#" in head or "=" in head:
+            continue
+        calls = re.compile(rf"\b{name[1]}\s*\(")
+        at = next((at for at, line in enumerate(done) if calls.search(line)), None)
+        if at is not None:
+            done.insert(at, f"{head};")
+    return done
 
 
 def _write(draft: TemplateDraft, problem: Problem) -> str:

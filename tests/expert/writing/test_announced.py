@@ -1,0 +1,18 @@
+"""Helpers that a type of the source calls are declared above it."""
+
+from __future__ import annotations
+
+from tunesmith.expert.writing.write import announced
+
+TYPE = "struct Byte { uint8_t x; Byte(float v) : x(to_byte(v)) {} };"
+
+
+def test_a_helper_is_declared_above_the_type_that_calls_it() -> None:
+    helpers = ["inline uint8_t to_byte(float v) { return v; }", "inline float twice(float v) { return 2 * v; }"]
+    lines = announced(["#include <cstdint>", TYPE], helpers)
+    assert lines == ["#include <cstdint>", "inline uint8_t to_byte(float v);", TYPE]
+
+
+def test_what_nobody_calls_there_or_has_default_arguments_is_not() -> None:
+    assert announced([TYPE], ["uint8_t to_byte(float v, int how = 1) { return v; }"]) == [TYPE]
+    assert announced([TYPE], ["uint8_t to_bytes(float v) { return v; }"]) == [TYPE]
