@@ -8,7 +8,7 @@ TYPE = "struct Byte { uint8_t x; Byte(float v) : x(to_byte(v)) {} };"
 
 
 def test_a_helper_is_declared_above_the_type_that_calls_it() -> None:
-    helpers = ["inline uint8_t to_byte(float v) { return v; }", "inline float twice(float v) { return 2 * v; }"]
+    helpers = ["inline uint8_t to_byte(float v) { return v; }", "float twice(float v) { return 2 * v; }"]
     lines = announced(["#include <cstdint>", TYPE], helpers)
     assert lines == ["#include <cstdint>", "inline uint8_t to_byte(float v);", TYPE]
 
