@@ -397,6 +397,19 @@ def test_constants_of_one_name_in_several_namespaces():
     )
 
 
+def test_a_copy_that_is_handed_on_by_reference_is_a_copy():
+    helper = """__device__ void twice(float &a) { a = a * 2.0f; }
+    __device__ float of(float a) { twice(a); return a; }"""
+
+    assert _text(helper, "float v = q[0]; p[0] = of(v) + v;") == (
+        "float v = q[0];\nfloat a = v;\na = a * 2.0f;\np[0] = a + v;\n"
+    )
+    assert _text(helper, "p[0] = of(q[0]);") == "float a = q[0];\na = a * 2.0f;\np[0] = a;\n"
+    assert _text(helper, "float v = q[0]; v = of(v); p[0] = v;") == (
+        "float v = q[0];\nv = v * 2.0f;\np[0] = v;\n"
+    )
+
+
 def test_a_value_nobody_takes_is_left_out():
     helper = "__device__ int f(float *to) { to[0] = 1; return 0; }"
 

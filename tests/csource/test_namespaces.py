@@ -243,3 +243,23 @@ def test_an_overload_of_the_library_for_own_records():
 
     assert [function.name for function in source_of(text).functions] == ["__ldg", "k"]
     assert "__ldg(p + 1)" in _body(text)
+
+
+@pytest.mark.parametrize("how", ["using namespace own;", "using own::max;"])
+def test_a_namespace_beside_the_library(how: str):
+    text = "namespace own { __device__ float max(float a, float b) { return a; } }\n"
+    kernel = _kernel("p[0] = max(n, 3);")
+
+    assert "`max` may be max or own::max" in read_source_tree(text + how + kernel, "cuda").unread[0]
+
+
+def test_a_name_that_only_opencl_has():
+    text = "namespace own { __device__ float clamp(float a) { return a; } }\nusing namespace own;\n"
+
+    assert _body(text + _kernel("p[0] = clamp(p[1]);")) == "p[0] = own_clamp(p[1]);\n"
+
+
+def test_a_using_in_a_block_hides_the_library():
+    text = "namespace own { __device__ float max(float a, float b) { return a; } }\n"
+
+    assert _body(text + _kernel("using own::max; p[0] = max(n, 3);")) == "p[0] = own_max(n, 3);\n"

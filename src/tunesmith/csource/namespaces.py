@@ -21,6 +21,13 @@ from tunesmith.csource.types import size_of
 _LIBRARIES = frozenset({
     "cub", "hipcub", "std", "cuda", "cooperative_groups", "thrust", "nvcuda", "rocprim", "hip",
 })  # fmt: skip
+# Names that `is_function` knows for OpenCL's sake: CUDA and HIP have no such functions.
+_OPENCL = frozenset({
+    "clamp", "mix", "step", "smoothstep", "sign", "select", "shuffle", "shuffle2", "cross", "dot", "distance",
+    "length", "normalize", "degrees", "radians", "rotate", "upsample", "mad", "mad24", "mul24", "mul_hi",
+    "hadd", "rhadd", "bitselect", "divide", "recip", "powr", "pown", "rootn", "any", "all", "prefetch",
+    "fract", "barrier",
+})  # fmt: skip
 _BEFORE_NAMES = frozenset({
     "return", "case", "else", "do", "throw", "const", "constexpr", "volatile", "static", "inline", "typename",
     "struct", "class", "enum", "sizeof", "new", "and", "or", "not", "using",
@@ -248,14 +255,20 @@ class _Lookup:
             led |= {(_common(here.path, path), path) for since, path in here.directives if since < at}
             if name in here.members and name != here.name:
                 return None
-            if brought := [path for since, path in here.brought.get(name, ()) if since < at]:
-                return frozenset(brought)
+            if brought := {path for since, path in here.brought.get(name, ()) if since < at}:
+                return frozenset(brought | (self._beside(name) if here.outer is None else set()))
             for path in _added(here):
                 homes = {path, *(to for seen, to in led if seen == path)}
                 if homes := {home for home in homes if home in declared and declared[home].at < at}:
-                    return frozenset(homes)
+                    is_seen_beside = not path and () not in homes
+                    return frozenset(homes | (self._beside(name) if is_seen_beside else set()))
             here = here.outer
         return frozenset({()}) if _is_library(name) else frozenset()
+
+    def _beside(self, name: str) -> set[Path]:
+        """The file's scope, where the library has overloads of the name that C++ would weigh as well."""
+        weighed = is_function(name) and name not in _OPENCL and not self._extends_library(name)
+        return {()} if weighed else set()
 
     def directive(self, text: str, at: int, spelled: dict[tuple[Path, str], str]) -> str:
         """`#pragma unroll N`, with the spelling of N."""

@@ -248,7 +248,7 @@ class Placer:
         """
         self._check(function)
         body = self._shared_apart(function)
-        changed = walk.assigned_in(body)
+        changed = walk.assigned_in(body) | self._handed_on(body)
         own = {name: self.fresh(name) for name in walk.declared_in(body)}
         body = rename(body, own)
         before: list[c.Stmt] = []
@@ -271,6 +271,15 @@ class Placer:
         body, value = self._with_result(body, function, line)
         self._types.update(declared_types(alone, body))
         return Placed((*before, *body), value)
+
+    def _handed_on(self, body: tuple[c.Stmt, ...]) -> frozenset[str]:
+        """Variables that calls in it are given by reference, and may change."""
+        found: set[str | None] = set()
+        for call in walk.calls_in(body):
+            for function in (f for f in self._source.functions if f.name == call.function):
+                pairs = zip(function.parameters, call.args, strict=False)
+                found |= {walk.root(a)[0] for p, a in pairs if p.type.reference and not p.type.const}
+        return frozenset(name for name in found if name)
 
     def take(self, name: str) -> None:
         self._taken.add(name)

@@ -83,6 +83,11 @@ _REFERENCES: Mapping[str, Trap] = {
         "float v = x[i];\nout[i] = f(v) + v;",
         "__device__ float f(float a) { a *= 2.0f; return a; }",
     ),
+    "a copy that is handed on by reference": flat_trap(
+        "float v = x[i];\nout[i] = of(v) + v * 10.0f;",
+        "__device__ void twice(float &a) { a = a * 2.0f; }\n"
+        "__device__ float of(float a) { twice(a); return a; }",
+    ),
     "a constant reference of what changes": flat_trap(
         "float v = x[i];\nout[i] = f(v, v);",
         "__device__ float f(float &a, const float &b) { a += 1.0f; return b; }",

@@ -166,12 +166,12 @@ class Elements:
     def statements(self, scope: Scope, count: int) -> list[str]:
         lines: list[str] = []
         for _ in range(count):
-            made = self.rng.choice(
-                [self._plain, self._plain, self._branch, self._taps, self._array, self._while, self._struct,
-                 self._short_circuit, self._compound, self._block]
-            )  # fmt: skip
-            lines += made(scope)
+            lines += self.rng.choice(self.kinds())(scope)
         return lines
+
+    def kinds(self) -> list[Callable[[Scope], list[str]]]:
+        return [self._plain, self._plain, self._branch, self._taps, self._array, self._while, self._struct,
+                self._short_circuit, self._compound, self._block]  # fmt: skip
 
     def _plain(self, scope: Scope) -> list[str]:
         kind = self.rng.choice(("float", "float", "int"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tests.expert.random_kernels import quirks, vectors
 from tests.expert.random_kernels.arrays import ELEMENT_TYPES, Reached, Reaching, declared, drawn, stored
+from tests.expert.random_kernels.cpp_elements import CPP_HELPERS, CppElements, call_of
 from tests.expert.random_kernels.elements import Elements, Scope, Value
 from tests.expert.random_kernels.opencl import translated
 from tests.expert.random_kernels.program import Operand, Program
@@ -75,7 +76,7 @@ def generate(seed: int) -> Program:
         return generate_tile(seed)
     rng = random.Random(f"kernel {seed}")
     language = language_of(seed)
-    elements = Elements(rng, language)
+    elements = CppElements(rng, language)
     promise = rng.choice(("any", "any", "multiple", "few"))
     aligned = rng.random() < 0.8
     width = rng.choice((1, 1, 1, 2, 4)) if aligned and promise != "any" else 1
@@ -102,9 +103,10 @@ def generate(seed: int) -> Program:
     for _ in range(rng.choice((0, 0, 1, 2))):
         name = elements.name("g")
         inline = rng.choice(("__forceinline__ ", "", "static "))
-        helpers = _HELPERS if language == "cuda" else [h for h in _HELPERS if "template" not in h]
-        drawing.top.append(rng.choice(helpers).format(name=name, inline=inline))
-        drawing.helpers.append(name)
+        plain = [h for h in _HELPERS if "template" not in h]
+        text = rng.choice((*_HELPERS, *CPP_HELPERS) if language == "cuda" else plain)
+        drawing.top.append(text.format(name=name, inline=inline))
+        drawing.helpers.append(call_of(text, name))
     extra: list[Operand] = []
     body = _flat_body(drawing, extra) if team.is_flat else _row_body(drawing, extra)
     return _program(seed, drawing, body, extra, promise)
