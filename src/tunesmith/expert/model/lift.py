@@ -12,6 +12,7 @@ from tunesmith.csource.binding import bind
 from tunesmith.csource.effects import Program
 from tunesmith.csource.fold import fold_statements, int_value
 from tunesmith.csource.inline import inline
+from tunesmith.csource.outlined import with_helpers
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.predefined import Predefined
 from tunesmith.csource.preprocess import Toolkit
@@ -167,6 +168,7 @@ def _read_under(problem: Problem, source: c.Source, state: Predefined) -> Kernel
 
 
 def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
+    source = with_helpers(source)
     bound = bind(source, problem.launches[0].entry or problem.kernel.entry)
     if isinstance(bound, str):
         return NotReadable(source, None, bound)
