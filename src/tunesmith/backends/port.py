@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from tunesmith.backends.messages import Draw, Unit
+from tunesmith.csource.predefined import Predefined
 from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.languages import SourceLanguage
 from tunesmith.problem.plan import Plan
+from tunesmith.problem.problem import Kernel
 from tunesmith.profiles.facts import Counters, Instructions
 from tunesmith.run.ports import OwnAuthor
 from tunesmith.run.sanitized import SanitizerFinding
@@ -145,7 +147,6 @@ class Inspector(Protocol):
     def fill(self, to: Pointer, pattern: bytes) -> None: ...
     def disturb(self, first: Pointer, stride: int, slots: int, places: int, seed: int) -> None:
         """Change a few bytes of every slot, at that many places drawn at random."""
-        ...
 
     def spread(
         self, to: Pointer, block: Pointer, itemsize: int, roll: int, negate: bool, first: int = 0
@@ -156,11 +157,9 @@ class Inspector(Protocol):
 
     def copy_late(self, to: Pointer, source: Pointer) -> None:
         """Copy by a kernel that lets the next one begin, where that may, before it does so."""
-        ...
 
     def are_like(self, pairs: Sequence[tuple[Pointer, Pointer | bytes]]) -> bool:
         """Whether each is like the other, or like the pattern, byte by byte."""
-        ...
 
     def differing(self, a: Pointer, b: Pointer) -> Difference: ...
     def unlike(self, a: Pointer, pattern: bytes) -> Difference: ...
@@ -204,7 +203,6 @@ class Session(Protocol):
 
     def queue(self, calls: Sequence[LaunchCall], slots: Sequence[Slots] = HERE) -> Recording:
         """The same, with every launch handed to the driver by itself each time."""
-        ...
 
     def throttled(self) -> bool | None:
         """Whether the clock is being held down right now; None where the device does not say."""
@@ -409,6 +407,8 @@ class BackendKind:
     absent_device: Callable[[str | None], Device | None] = lambda _wanted: None
     is_architecture: Callable[[Device, str], bool] = lambda _device, _wanted: False
     toolchain: Toolchain | None = None  # None: there is no choice
+    # Of names in a source, what the compilers that may build it for a device define; None: none tells.
+    macros: Callable[[Kernel, Device, Sequence[str]], tuple[Predefined, ...]] | None = None
     flags: TuningFlags = TuningFlags()
     # The command that compiles kernels with the host's part in one file; None: they are delivered without.
     host_command: Callable[[Sequence[str], Device], str] | None = None

@@ -56,10 +56,7 @@ def is_assembly(text: str) -> bool:
 
 def read_assembly(text: str) -> Assembly:
     """Raises NotAssembly."""
-    head = _HEAD.match(text)
-    if head is None:
-        raise NotAssembly("it has another form")
-    sections = _sections(text[head.end() :])
+    head, sections = _HEAD.match(text), sections_of(text)
     template = sections[0]
     if _STRING.sub("", template).strip():
         raise NotAssembly("its template is no plain string")
@@ -70,7 +67,16 @@ def read_assembly(text: str) -> Assembly:
     in_memory = any(set("mo") & set(word) for word in constraints)
     memory = "memory" in clobbers or in_memory
     outputs = sections[1].strip() if extended else ""
-    return Assembly(_instructions(code, extended), "volatile" in head[1], memory, outputs, in_memory)
+    volatile = head is not None and "volatile" in head[1]
+    return Assembly(_instructions(code, extended), volatile, memory, outputs, in_memory)
+
+
+def sections_of(text: str) -> list[str]:
+    """Its template, outputs, inputs and clobbers as they are written. Raises NotAssembly."""
+    head = _HEAD.match(text)
+    if head is None:
+        raise NotAssembly("it has another form")
+    return _sections(text[head.end() :])
 
 
 def instruction_lines(text: str) -> list[str]:
@@ -81,9 +87,7 @@ def instruction_lines(text: str) -> list[str]:
     read = read_assembly(text)
     if read.clobbers_memory and not read.only_stores:
         raise NotAssembly("it orders memory")
-    head = _HEAD.match(text)
-    assert head is not None, "it was read"
-    code = _unescaped("".join(_STRING.findall(_sections(text[head.end() :])[0])))
+    code = _unescaped("".join(_STRING.findall(sections_of(text)[0])))
     return _lines(re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.DOTALL))
 
 

@@ -372,6 +372,7 @@ class Source:
     of_records: frozenset[str] = frozenset()  # parts of the preamble: records, their methods, operators
     spellings: tuple[tuple[str, str], ...] = ()  # "a::f" -> what it is called here, without namespaces
     unread: tuple[str, ...] = ()  # why parts of the file were not understood, in words with line numbers
+    decided: tuple[str, ...] = ()  # conditions on what the compiler defines, and how each came out
     asks_toolkit: bool = False  # it was not read, since a condition asks for the toolkit's version
 
 

@@ -18,6 +18,7 @@ from tunesmith.csource.namespaces import flattened
 from tunesmith.csource.parse_lambdas import LambdaReader
 from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
 from tunesmith.csource.parse_statements import KERNEL_WORDS
+from tunesmith.csource.predefined import Predefined
 from tunesmith.csource.preprocess import HeaderAsked, Toolkit, preprocess
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.syntax import syntax_nodes, syntax_tree
@@ -35,14 +36,15 @@ def read_source_tree(
     defines: Iterable[tuple[str, str]] = (),
     headers: Sequence[tuple[str, str]] = (),
     toolkit: Toolkit = "unknown",
+    predefined: Predefined | None = None,
 ) -> c.Source:
     """`defines`: macros given to the compiler, as name and text; `headers`: the user's own, as included ->
-    text, which become part of the source; `toolkit`: whether its headers tell their version. Never raises for
-    what the text holds."""
+    text, which become part of the source; `toolkit`: whether its headers tell their version;
+    `predefined`: the compiler's own macros, None: assumed ones. Never raises for what the text holds."""
     if len(text) + sum(len(header) for _, header in headers) > MAX_TEXT:
         return c.Source(language, (), unread=(f"the file is longer than {MAX_TEXT:,} characters",))
     try:
-        prepared = preprocess(text, language, defines, headers, toolkit)
+        prepared = preprocess(text, language, defines, headers, toolkit, predefined)
     except c.Unreadable as trouble:
         reason = f"line {trouble.line}: {trouble.reason}" if trouble.line else trouble.reason
         return c.Source(language, (), unread=(reason,), asks_toolkit=isinstance(trouble, HeaderAsked))
@@ -78,6 +80,7 @@ def read_source_tree(
         of_records=frozenset(found.of_records),
         spellings=flat.spellings,
         unread=(*prepared.problems, *found.unread),
+        decided=prepared.decided,
     )
 
 

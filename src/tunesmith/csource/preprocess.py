@@ -11,26 +11,10 @@ from tunesmith.csource.conditions import ConditionReader
 from tunesmith.csource.lex import Token, first_word, lex
 from tunesmith.csource.macros import MOST_NESTING, MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
+from tunesmith.csource.predefined import NOTHING, OF_HEADERS, TELL_VERSION, Predefined, assumed
 from tunesmith.csource.types import BY_HEADER
 
-_PREDEFINED: dict[str, tuple[tuple[str, str], ...]] = {
-    "cuda": (
-        ("__CUDACC__", "1"), ("__CUDACC_RTC__", "1"), ("__CUDA_ARCH__", "900"), ("__cplusplus", "201703L"),
-        ("__CUDACC_VER_MAJOR__", "13"), ("__CUDACC_VER_MINOR__", "0"), ("__CUDACC_VER_BUILD__", "0"),
-    ),
-    "hip": (
-        ("__HIPCC__", "1"), ("__HIP__", "1"), ("__HIP_DEVICE_COMPILE__", "1"), ("__HIP_PLATFORM_AMD__", "1"),
-        ("__cplusplus", "201703L"),
-    ),
-    "opencl": (
-        ("__OPENCL_VERSION__", "120"), ("__OPENCL_C_VERSION__", "120"), ("__ENDIAN_LITTLE__", "1"),
-        ("CL_VERSION_1_0", "100"), ("CL_VERSION_1_1", "110"), ("CL_VERSION_1_2", "120"),
-    ),
-}  # fmt: skip
-
-
 # Any of these may compile what is read here: a condition must mean the same to all of them.
-_OF_HEADERS = frozenset({"CUDART_VERSION", "CUDA_VERSION"})  # which of the toolkit's headers have, not all
 _VERSIONS = ((12, 0), (12, 4), (12, 8), (12, 9), (13, 0), (13, 1), (13, 4), (14, 0))
 
 
@@ -48,6 +32,7 @@ class Preprocessed:
     tokens: tuple[Token, ...]
     includes: tuple[str, ...]
     problems: tuple[str, ...]  # what could not be followed, in words with line numbers
+    decided: tuple[str, ...] = ()  # conditions on what the compiler defines, and how each came out, in words
 
 
 def preprocess(
@@ -56,14 +41,14 @@ def preprocess(
     defines: Iterable[tuple[str, str]] = (),
     headers: Iterable[tuple[str, str]] = (),
     toolkit: Toolkit = "unknown",
+    predefined: Predefined | None = None,
 ) -> Preprocessed:
     """Unknown identifiers in an #if count as 0, as the language says. `headers`: the user's own, as included
     -> text; they are put in place, on the line that includes them. `toolkit`: whether its headers are there
-    to tell their version; where nobody knows, a condition on it is refused."""
-    work = _Preprocessor(language != "opencl", dict(headers), toolkit)  # OpenCL includes nothing of it
-    for name, value in _PREDEFINED.get(language, ()):
-        work.define(f"{name} {value}", 0)
-    work.note_versions()
+    to tell their version; where nobody knows, a condition on it is refused. `predefined`: what the compiler
+    defines; None: what is assumed of the language."""
+    own = predefined if predefined is not None else assumed(language)
+    work = _Preprocessor(language != "opencl", dict(headers), toolkit, own)  # OpenCL includes nothing of it
     for name, value in defines:
         work.define(f"{name} {value}", 0)
     for token in lex(text):
@@ -71,7 +56,8 @@ def preprocess(
     work.flush()
     if work.open_conditions:
         work.problems.append(f"line {work.open_conditions[-1].line}: this #if has no #endif")
-    return Preprocessed(tuple(work.done), tuple(dict.fromkeys(work.includes)), tuple(work.problems))
+    found = (tuple(work.done), tuple(dict.fromkeys(work.includes)), tuple(work.problems))
+    return Preprocessed(*found, tuple(dict.fromkeys(work.decided)))
 
 
 @dataclass
@@ -83,7 +69,11 @@ class _ConditionalPart:
 
 class _Preprocessor:
     def __init__(
-        self, knows_headers: bool, headers: Mapping[str, str] | None = None, toolkit: Toolkit = "unknown"
+        self,
+        knows_headers: bool,
+        headers: Mapping[str, str] | None = None,
+        toolkit: Toolkit = "unknown",
+        predefined: Predefined = NOTHING,
     ) -> None:
         self._knows_headers, self._toolkit = knows_headers, toolkit
         self._headers = headers or {}
@@ -94,12 +84,15 @@ class _Preprocessor:
         self.problems: list[str] = []
         self.open_conditions: list[_ConditionalPart] = []
         self._macros: dict[str, Macro] = {}
-        self._own_versions: dict[str, Macro] = {}  # macros that tell the compiler's version
         self._waiting: list[Token] = []  # not yet expanded: a macro's arguments may go over lines
-
-    def note_versions(self) -> None:
-        self._own_versions = {
-            name: macro for name, macro in self._macros.items() if name.startswith("__CUDACC_VER_")
+        self.decided: list[str] = []
+        self._predefined = predefined
+        for name, value in predefined.macros:
+            self.define(f"{name} {value}", 0)
+        self._others = set(predefined.others)  # macros of the compiler's whose text is not known
+        self._given = dict(self._macros)  # as the compiler defines them
+        self._own_versions = {  # macros that tell the compiler's version
+            name: macro for name, macro in self._macros.items() if name in TELL_VERSION
         }
 
     def take(self, token: Token) -> None:
@@ -126,6 +119,7 @@ class _Preprocessor:
             self.define(rest, token.line)
         elif word == "undef":
             self._macros.pop(rest, None)
+            self._others.discard(rest)
         elif word == "include":
             if (own := rest.strip('<>" \t')) in self._headers:
                 self._include(own, token.line)
@@ -181,14 +175,45 @@ class _Preprocessor:
             condition.on = condition.taken = word == "else" or self._holds("if", rest, line)
 
     def _holds(self, word: str, rest: str, line: int) -> bool:
+        holds = self._decision(word, rest, line)
+        if said := self._on_compiler(rest):
+            where = f"line {line}, in {self._inside[-1]}" if self._inside else f"line {line}"
+            came = "holds" if holds else "does not hold"
+            self.decided.append(f"{where}: #{word} {' '.join(rest.split())[:80]} {came}: {', '.join(said)}")
+        return holds
+
+    def _on_compiler(self, rest: str) -> list[str]:
+        """What a condition asks of the compiler, by itself or by macros in it, with the answers."""
+        pending, known = [t.text for t in lex(rest) if t.kind == "word"], dict[str, None]()
+        while pending:
+            name = pending.pop(0)
+            macro = self._macros.get(name)
+            if name in known:
+                continue
+            known[name] = None
+            if macro is not None and self._given.get(name) is not macro:
+                pending += [t.text for t in macro.body if t.kind == "word"]
+        return [
+            f"{name} is {' '.join(map(str, self._given[name].body)) or 'defined'}"
+            if name in self._given
+            else f"{name} is {'defined' if name in self._others else 'not defined'}"
+            for name in known
+            if self._predefined.knows(name) and self._macros.get(name) is self._given.get(name)
+        ]
+
+    def _decision(self, word: str, rest: str, line: int) -> bool:
         if self._own_versions and self._toolkit == "unknown":
             for token in lex(rest, line):
-                if token.text in _OF_HEADERS and token.text not in self._macros:
+                if token.text in OF_HEADERS and token.text not in self._macros:
                     raise HeaderAsked(f"#{word} {rest[:60]} depends on what a header defines", line)
-        there = _OF_HEADERS if self._own_versions and self._toolkit == "there" else frozenset[str]()
+        there = OF_HEADERS if self._own_versions and self._toolkit == "there" else frozenset[str]()
+        there |= self._others
         if word != "if":
             return (first_word(rest)[0] in {*self._macros, *there}) == (word == "ifdef")
         tokens = _decided_defined(lex(rest, line), {*self._macros, *there})
+        for token in tokens:
+            if token.kind == "word" and token.text in self._others and token.text not in self._macros:
+                raise Unreadable(f"#if {rest[:60]} asks for {token.text}, which a header defines", line)
         try:
             found = {self._value(tokens, macros) for macros in self._versions()}
         except Unreadable as trouble:
@@ -206,18 +231,24 @@ class _Preprocessor:
         if not self._own_versions or any(self._macros.get(n) is not m for n, m in self._own_versions.items()):
             yield self._macros
             return
-        for major, minor in _VERSIONS:
-            named = zip(self._own_versions, (major, minor, 0), strict=True)
-            found = {name: read_macro(f"{name} {value}") for name, value in named}
+        for major, minor in dict.fromkeys((*_VERSIONS, *self._asked_version())):
+            numbers = dict(zip(TELL_VERSION, (major, minor, 0), strict=True))
+            found = {name: read_macro(f"{name} {numbers[name]}") for name in self._own_versions}
             if self._toolkit == "there":
-                version = {name: read_macro(f"{name} {major * 1000 + minor * 10}") for name in _OF_HEADERS}
+                version = {name: read_macro(f"{name} {major * 1000 + minor * 10}") for name in OF_HEADERS}
                 found = {**version, **found}
             known = {name: m for name, m in found.items() if isinstance(m, Macro)}
             yield {
-                **{name: m for name, m in known.items() if name in _OF_HEADERS},
+                **{name: m for name, m in known.items() if name in OF_HEADERS},
                 **self._macros,
-                **{name: m for name, m in known.items() if name not in _OF_HEADERS},
+                **{name: m for name, m in known.items() if name not in OF_HEADERS},
             }
+
+    def _asked_version(self) -> Iterator[tuple[int, int]]:
+        found = [self._own_versions.get(name) for name in TELL_VERSION[:2]]
+        texts = ["".join(map(str, macro.body)) if macro else "0" for macro in found]
+        if all(text.isdigit() for text in texts):
+            yield int(texts[0]), int(texts[1])
 
 
 def _pragmas(tokens: list[Token]) -> list[Token]:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.parse import read_source_tree
+from tunesmith.csource.predefined import NOTHING
 
 Hole: TypeAlias = str | c.Expr | c.Type | Sequence[c.Stmt]
 _FILE = "typedef int T;\ntypedef int U;\n__device__ void snippet()\n{{\n{}\n}}\n"
@@ -97,7 +98,7 @@ def _filled(type_: c.Type, types: Mapping[str, c.Type]) -> c.Type:
 
 @cache
 def _read(text: str) -> tuple[c.Stmt, ...]:
-    source = read_source_tree(_FILE.format(text), "cuda")
+    source = read_source_tree(_FILE.format(text), "cuda", predefined=NOTHING)  # conditions stay as they are
     body = source.functions[0].body if len(source.functions) == 1 and not source.unread else ()
     if not body or any(_is_unread(node) for node in walk.nodes_in(body)):
         raise ValueError(f"not understood as statements: {text}")

@@ -6,8 +6,8 @@ that cannot be read as tasks and steps keeps its own text and gets the local mov
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ from tunesmith.csource.lex import without_comments
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.expert.calls import Reading, write_call
 from tunesmith.expert.drafting import at_line, best_page, left_out, listed, not_here
-from tunesmith.expert.model.call import handed_on, parts_of, passed_twice
+from tunesmith.expert.model.call import handed_on, parts_of, passed_twice, with_handed
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.kernel import KernelModel, NotReadable, TemplateDraft
 from tunesmith.expert.model.lift import lift
@@ -38,8 +38,18 @@ _Any = TypeVar("_Any", bound=Noted)
 _Reasons = tuple[tuple[str, str], ...]
 
 
+def as_it_is(problem: Problem, device: Device) -> Problem:
+    del device
+    return problem
+
+
+@dataclass(frozen=True)
 class ExpertAuthor:
+    # Puts into the problem what the device's compilers define, for conditions in the source that ask for it.
+    as_compiled: Callable[[Problem, Device], Problem] = as_it_is
+
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        problem = self.as_compiled(problem, device)
         context = Context(problem, device)
         if not languages.named(problem.kernel.language).is_c_family:
             read_ones = ", ".join(one.name for one in languages.known() if one.is_c_family)
@@ -50,7 +60,7 @@ class ExpertAuthor:
         if task.moves == OWN_TEXT:
             return _local(task, context)
         if len(problem.launches) == 1:
-            written = _template(task, Context(with_entry_sizes(problem), device), reading[0][1])
+            written = _template(task, Context(with_handed(with_entry_sizes(problem)), device), reading[0][1])
         else:
             written = write_call(task, context, reading)
         return _local(task, context, written) if isinstance(written, str) else written
@@ -71,6 +81,7 @@ class ExpertAuthor:
 
     def own_text(self, written: Written, problem: Problem, device: Device) -> Written | str:
         """Of a kernel that is written anew, the template of its own text; or why there is none."""
+        problem = self.as_compiled(problem, device)
         is_read = any(isinstance(kernel, KernelModel) for _, kernel in read_call(problem))
         if any(name in OWN_TEXT for name in written.moves) or not is_read:
             return ""

@@ -9,7 +9,7 @@ from typing import Any
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
 from tunesmith.expert.drafting import Refusals, best_page, left_out, listed
-from tunesmith.expert.model.call import CallPart, launches_of, with_own_roles
+from tunesmith.expert.model.call import CallPart, launches_of, with_handed, with_own_roles
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.fills import without_fills
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice
@@ -139,7 +139,7 @@ def _of_call(
     task: Refactoring, part: CallPart, kernel: KernelModel, context: Context, handed: Collection[str] = ()
 ) -> _MadePart | str:
     """`handed`: arrays that a launch which may still be under way writes."""
-    alone = with_own_roles(part.problem, kernel, handed)
+    alone = with_handed(with_own_roles(part.problem, kernel, handed))
     found = best_page(task, Context(with_entry_sizes(alone), context.device, part.number), kernel)
     if isinstance(found, str):
         return found

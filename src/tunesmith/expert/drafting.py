@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
+from tunesmith.expert.model.dependents import handed_to
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice, TemplateDraft
 from tunesmith.expert.passes import MOVES, PARAMETERS, Context
 from tunesmith.expert.writing import Unwritable, write
@@ -71,7 +72,8 @@ def _culprit(task: Refactoring, context: Context, kernel: KernelModel, wanted: l
 
 
 def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[TemplateDraft, Refusals]:
-    draft, refused = TemplateDraft(kernel, number=context.number), list[tuple[str, str]]()
+    order = handed_to(kernel.function, context.problem.launches[0].pdl)
+    draft, refused = TemplateDraft(kernel, number=context.number, order=order), list[tuple[str, str]]()
     for move in MOVES:
         if move.name not in wanted and move.name not in BASE:
             continue

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.csource.predefined import Predefined
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import Expr
 from tunesmith.space.real import RealExpr
@@ -142,6 +143,8 @@ class Kernel:
     defines: tuple[tuple[str, str], ...] = ()
     headers: tuple[tuple[str, str], ...] = ()  # the user's own: as included -> text
     compiler: str = ""  # nvrtc | nvcc; empty: the first that takes the source
+    # What the compilers that may build it define, once they were asked. It says nothing of the problem.
+    predefined: tuple[Predefined, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

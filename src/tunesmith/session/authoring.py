@@ -130,7 +130,7 @@ def check(
 def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     device = device_for(problem.kernel.language, config)
     moves = casting.catalogue_of(problem, device)
-    lines, notes = casting.reading_of(problem), casting.launch_notes(problem, device)
+    lines, notes = casting.reading_of(problem, device), casting.launch_notes(problem, device)
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
     said = (moves.available, moves.refused, notes, about, moves.skipped)
     return ExplainedKernel(problem.name, device.name, lines, *said)

@@ -80,28 +80,31 @@ def _own_author(problem: Problem) -> OwnAuthor | None:
 
 def move_author(problem: Problem) -> MoveAuthor:
     """Who writes templates by moves for a kernel's language."""
+    from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.author import ExpertAuthor
 
-    return _own_author(problem) or ExpertAuthor()
+    return _own_author(problem) or ExpertAuthor(as_compiled)
 
 
-def reading_of(problem: Problem) -> tuple[str, ...]:
+def reading_of(problem: Problem, device: Device) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words, and what that rests on."""
     if (own := _own_author(problem)) is not None:
         return own.reading
+    from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.author import reading_of_call
 
-    return reading_of_call(problem, facts=True)
+    return reading_of_call(as_compiled(problem, device), facts=True)
 
 
 def launch_notes(problem: Problem, device: Device) -> tuple[str, ...]:
     """What users should know of their launch before they trust a speed-up."""
     if not languages.named(problem.kernel.language).is_c_family:
         return ()
+    from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.excess_blocks import excess_block_notes
 
     try:
-        return excess_block_notes(problem, device)
+        return excess_block_notes(as_compiled(problem, device), device)
     except Exception as error:  # whatever a kernel does to the expert, it can be checked and run without
         return (f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",)
 
@@ -111,9 +114,10 @@ def catalogue_of(problem: Problem, device: Device) -> Catalogue:
     if (own := _own_author(problem)) is not None:
         available, refused = own.available(problem, device)
         return Catalogue(own.reading, tuple(map(Offer, available)), refused)
+    from tunesmith.backends.as_compiled import as_compiled
     from tunesmith.expert.author import catalogue
 
-    return catalogue(problem, device)
+    return catalogue(as_compiled(problem, device), device)
 
 
 def signature_fault(problem: Problem, template: Template) -> str | None:

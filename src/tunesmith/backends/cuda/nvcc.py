@@ -72,6 +72,16 @@ def compile_unit(unit: Unit, flags: Flags) -> Compiled:
         return Compiled((folder / "unit.cubin").read_bytes(), symbols, log)
 
 
+def macros(flags: Flags, folder: Path) -> str:
+    """All that are defined before a source's first line, as #define directives."""
+    program = find_nvcc()
+    if program is None:
+        raise Unsupported("nvcc is not here")
+    (folder / "macros.cu").write_text("")
+    options = [*flags.nvcc, "-Wno-deprecated-gpu-targets", "-E", "-Xcompiler", "-dM"]
+    return _run(program, [*options, "macros.cu"], folder)
+
+
 def _table_of(unit: Unit) -> str:
     """One entry a line, so that the line of a fault names the entry."""
     lines = "".join(f"(const void*)({entry}),\n" for entry in unit.entries)

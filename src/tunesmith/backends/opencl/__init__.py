@@ -16,7 +16,7 @@ from typing import Any
 
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
-from tunesmith.backends.opencl import sanitizer
+from tunesmith.backends.opencl import macros, sanitizer
 from tunesmith.backends.opencl.pocl_binary import pocl_objects
 from tunesmith.backends.opencl.processor import processor_clocks
 from tunesmith.errors import TunesmithError
@@ -365,6 +365,7 @@ KIND = port.BackendKind(
     environment=_environment,
     inherits=("OCL_*", "OPENCL_*", "POCL_*", "PYOPENCL_*", "CUDA_*", "NVIDIA_*"),
     devices=("/dev/dri", "/dev/kfd", "/dev/nvidia*"),
+    macros=macros.predefined,
     no_counters="OpenCL has no counters that are the same on every device",
     sanitizer=sanitizer.SANITIZER,
     ceilings=port.CeilingKernels("ceilings.cl", "ceilings_fp16.cl", {"fp32": 64, "fp16": 64}, (1, 4, 256)),

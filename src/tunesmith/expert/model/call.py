@@ -93,6 +93,14 @@ def passed_twice(launch: Launch, problem: Problem) -> str | None:
     return next((name for name in arrays if arrays.count(name) > 1), None)
 
 
+def with_handed(problem: Problem) -> Problem:
+    """Of a single launch that overlaps: a launch ahead of the call may still be writing any array."""
+    if not problem.launches[0].pdl:
+        return problem
+    changed = tuple(replace(a, role="inout") if a.is_array else a for a in problem.arguments)
+    return replace(problem, arguments=changed)
+
+
 def with_own_roles(problem: Problem, kernel: KernelModel, handed: Collection[str] = ()) -> Problem:
     """With every array that this launch leaves alone as its input, whatever other launches do to it.
 

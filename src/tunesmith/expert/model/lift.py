@@ -12,7 +12,9 @@ from tunesmith.csource.binding import bind
 from tunesmith.csource.effects import Program
 from tunesmith.csource.fold import fold_statements, int_value
 from tunesmith.csource.inline import inline
+from tunesmith.csource.outlined import with_helpers
 from tunesmith.csource.parse import read_source_tree
+from tunesmith.csource.predefined import Predefined
 from tunesmith.csource.preprocess import Toolkit
 from tunesmith.csource.references import without_references
 from tunesmith.csource.substitution import substitute
@@ -22,6 +24,7 @@ from tunesmith.expert.model.affine import BUILTINS
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
 from tunesmith.expert.model.byte_pointers import in_elements
+from tunesmith.expert.model.compilers import language_of, one_kernel
 from tunesmith.expert.model.congruences import with_promised
 from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
@@ -136,11 +139,16 @@ def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -
 
 
 def lift(problem: Problem) -> KernelModel | NotReadable:
-    """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so."""
+    """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so.
+
+    Where several compilers may build it, it has to be one kernel to all of them."""
     problem = with_entry_sizes(problem)
+    return one_kernel(problem.kernel, lambda source, state: _read_under(problem, source, state))
+
+
+def _read_under(problem: Problem, source: c.Source, state: Predefined) -> KernelModel | NotReadable:
     kernel = problem.kernel
     given = (kernel.text, language_of(kernel.language), kernel.defines, kernel.headers)
-    source = read_source_tree(*given)
     if len(problem.launches) != 1:
         return NotReadable(
             source, None, f"the operator runs {len(problem.launches)} kernels, one after the other"
@@ -153,13 +161,14 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
         r"\bCUDA_VERSION\b", "".join((given[0], *dict(given[3]).values()))
     ):
         ways = ("there",)
-    first, *others = (_lifted(problem, read_source_tree(*given, toolkit=way)) for way in ways)
+    first, *others = (_lifted(problem, read_source_tree(*given, way, state)) for way in ways)
     if isinstance(first, NotReadable) or all(is_same(first, other) for other in others):
         return first
     return NotReadable(source, None, source.unread[0])
 
 
 def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
+    source = with_helpers(source)
     bound = bind(source, problem.launches[0].entry or problem.kernel.entry)
     if isinstance(bound, str):
         return NotReadable(source, None, bound)
@@ -172,14 +181,14 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         function, also = with_decided(function, fixed, arrays)
         function, once = without_single_turns(function, fixed)
         function, promised = with_promised(function, source, problem)
-        function, waits = without_waits(function, problem.launches[0].pdl)
+        function, waits, left_out = without_waits(function, problem.launches[0].pdl)
         function = with_one_dynamic_array(without_references(function))
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)
         check_references(function.body)
         model = _with_or_without_tests(_Lifting(problem, source, function, bound.arguments))
         facts = (*facts_of_fixed(tuple(dict.fromkeys((*said, *also, *once))), fixed), *promised)
-        return replace(model, waits=waits, facts=model.facts + facts)
+        return replace(model, waits=waits, facts=model.facts + facts, notes=(*model.notes, *left_out))
     except c.Unreadable as stop:
         others = other_obstacles(bound.function, bound.source, stop.reason)
         return NotReadable(source, function, stop.reason, stop.line, others)
@@ -225,10 +234,6 @@ def _in_whole_turns(step: Step, multiples: Mapping[str, int]) -> Step:
                 if up + 1 == by and multiples.get(name, 1) % by == 0:
                     return replace(step, stop=c.Binary("/", size, step.stop.right))
     return step
-
-
-def language_of(word: str) -> c.Language:
-    return "opencl" if word == "opencl" else "hip" if word == "hip" else "cuda"
 
 
 class _Lifting:

@@ -10,11 +10,11 @@ from tunesmith.expert.model.kernel import KernelModel, NotReadable
 
 
 def is_same(one: KernelModel, other: KernelModel | NotReadable) -> bool:
-    """Whether two readings are of the same kernel, with what it calls."""
+    """Whether two readings are of the same kernel, with what it calls, whatever is noted of them."""
     if isinstance(other, NotReadable):
         return False
     called = [_called(model.function, model.source) for model in (one, other)]
-    plain = replace(other, source=one.source, function=one.function)
+    plain = replace(other, source=one.source, function=one.function, notes=one.notes)
     return called[0] == called[1] and plain == one
 
 

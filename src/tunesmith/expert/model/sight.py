@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.assembly import is_assembly
 from tunesmith.csource.effect_words import Effects, function_effects, is_function, variable_effects
 from tunesmith.csource.effects import Program, of_assembly, of_text
 from tunesmith.csource.inline import Inlined, side_effect
@@ -32,6 +33,7 @@ _STRUCTURE = re.compile(r"\b(?:struct|class|union)\s+(?:__\w+__\s*(?:\([^)]*\))?
 _PLAIN_TYPE = re.compile(
     r"(unsigned|signed|u?int|u?char|u?short|u?long|float|double|half|bool|size_t|dim)\d*(_t)?"
 )
+_NOT_ONE_VALUE = "contains assembly that is not one value computed from numbers in registers"
 _NO_TEXT = "whose text is not in the file"
 
 
@@ -195,6 +197,9 @@ class _Look:
     def of_text(self, text: str) -> str:
         shown = " ".join(text.split())
         shown = f"'{shown if len(shown) <= 60 else shown[:57] + '...'}' is not understood, and"
+        if is_assembly(text):
+            does = next((cause.what for cause in of_assembly(text)), _NOT_ONE_VALUE)
+            return f"{shown} it {does}"
         touching = self._touching(text)
         if touching:
             return f"{shown} it {touching}"

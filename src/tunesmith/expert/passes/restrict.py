@@ -29,6 +29,8 @@ def restrict(draft: LocalDraft, context: Context, name: str) -> LocalDraft | str
     args = draft.launches[0].launch.args
     if len(draft.launches) > 1:
         return "the kernel is launched more than once, perhaps with other arrays each time"
+    if draft.launches[0].launch.pdl:
+        return "the launch overlaps (pdl): a compiler might move loads before the wait for the one ahead"
     arrays = [word for word in args if problem.argument(word).is_array]
     if len(arrays) != len(draft.site.pointers):
         return f"not every pointer of {draft.site.name} is written as one in its header"

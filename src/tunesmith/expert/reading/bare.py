@@ -137,9 +137,12 @@ def not_said(bare: BareKernel) -> list[str]:
     """What the text leaves open, without which it cannot be read."""
     found = []
     if FILL in bare.entry:
-        sites = [site for site in launches_of(bare.kernel, bare.source) if site.template_args]
-        said = f"{bare.kernel.qualified_name}<{sites[0].template_args}>" if sites else bare.entry
-        told = f"; line {sites[0].line} launches it so" if sites else ""
+        sites = [(s.template_args, s.line, "launches") for s in launches_of(bare.kernel, bare.source)]
+        own = (one for one in bare.source.instantiations if one.kernel == bare.kernel.name)
+        sites += [(one.template_args, one.line, "instantiates") for one in own]
+        arguments, line, how = next((site for site in sites if site[0]), ("", 0, ""))
+        said = f"{bare.kernel.qualified_name}<{arguments}>" if how else bare.entry
+        told = f"; line {line} {how} it so" if how else ""
         found.append(f"its template arguments are not known: say them, as in --entry '{said}'{told}")
     for argument in bare.arguments:
         parameter = argument.parameter

@@ -14,9 +14,10 @@ from tunesmith.errors import BadInput, bug_text
 from tunesmith.expert.reading.arguments import DraftArgument, DraftRole, draft_arguments, possible_name
 from tunesmith.expert.reading.bare import BareFailure, BareKernel, BareReading, read_bare
 from tunesmith.expert.reading.headers import elements_of, words
+from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.launches import FILL, draft_launch, launches_of
 from tunesmith.expert.reading.shapes import ArrayShape
-from tunesmith.expert.reading.source import KernelSignature, SourceModel, read_source
+from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem import TYPES
 from tunesmith.problem.problem_text import toml_string
@@ -106,7 +107,7 @@ def bare_kernels(
     headers: Pairs = (),
 ) -> tuple[BareKernel, ...]:
     """All kernels of a file, or the one that `entry` names."""
-    model = read_source(text, language, where=file_name, defines=defines)
+    model = read_with_headers(text, language, file_name, defines, headers)
     found = []
     for kernel in model.kernels if entry is None else (_named(model.kernels, entry, file_name),):
         chosen = _template_arguments(entry) or _launched_arguments(kernel, model)
@@ -121,8 +122,10 @@ def bare_kernels(
 
 
 def _launched_arguments(kernel: KernelSignature, model: SourceModel) -> tuple[str, ...]:
-    """Template arguments of the only way in which the file launches it, where they are types and numbers."""
+    """Template arguments of the only way in which the file launches it, or instantiates it where it does not
+    launch it, where they are types and numbers."""
     ways = {site.template_args for site in launches_of(kernel, model)}
+    ways = ways or {one.template_args for one in model.instantiations if one.kernel == kernel.name}
     if len(ways) != 1 or not kernel.template_params or not (said := ways.pop()):
         return ()
     chosen = _template_arguments(f"<{said}>")

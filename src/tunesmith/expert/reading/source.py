@@ -61,10 +61,20 @@ class KernelSignature:
 
 
 @dataclass(frozen=True)
+class Instantiation:
+    """`template __global__ void name<float>(…);`"""
+
+    kernel: str  # without namespaces
+    template_args: str
+    line: int
+
+
+@dataclass(frozen=True)
 class SourceModel:
     kernels: tuple[KernelSignature, ...]
     launches: tuple[LaunchSite, ...]
     constants: tuple[tuple[str, str], ...]  # file-level constants and simple macros, as C expressions
+    instantiations: tuple[Instantiation, ...] = ()
 
 
 MAX_NESTED = 1000  # levels of syntax: nobody writes as many
@@ -73,6 +83,10 @@ TYPE_WORDS = PRIMITIVE | {"half"}
 
 _TYPEDEF = re.compile(r"\btypedef\s+([\w:][\w:\s]*?)\s+([^\W\d]\w*)\s*;")
 _USING = re.compile(r"\busing\s+([^\W\d]\w*)\s*=\s*([\w:][\w:\s]*?)\s*;")
+_INSTANTIATED = re.compile(
+    r"(?<!extern )\btemplate\s+(?:__\w+__(?:\s*\([^()]*\))?\s+)*void\s+(?:__\w+__(?:\s*\([^()]*\))?\s+)*"
+    r"(?:\w+\s*::\s*)*(\w+)\s*<([^;(){}]*)>\s*\("
+)
 _TYPE_PARAMETER = re.compile(r"\b(?:typename|class)\s+([^\W\d]\w*)")
 
 
@@ -120,7 +134,15 @@ def read_source(
     ]
     constants = unambiguous([*read_constants(root), *source.plain_macros().items()])
     launches = () if language == "opencl" else tuple(read_launches(root, source.code))
-    return SourceModel(tuple(kernels), launches, tuple(constants.items()))
+    return SourceModel(
+        tuple(kernels), launches, tuple(constants.items()), tuple(_instantiations(source.plain))
+    )
+
+
+def _instantiations(plain: str) -> Iterator[Instantiation]:
+    for found in _INSTANTIATED.finditer(plain):
+        line = plain.count("\n", 0, found.start()) + 1
+        yield Instantiation(found[1], " ".join(found[2].split()), line)
 
 
 def _signature(

@@ -1,0 +1,69 @@
+"""What a compiler defines of its own accord decides conditions, and every decision is told."""
+
+from __future__ import annotations
+
+from tunesmith.csource.predefined import Predefined, asked_names, assumed, opencl, sorted_out
+from tunesmith.csource.preprocess import preprocess
+
+TEXT = """
+#if __CUDA_ARCH__ >= 900
+hopper
+#elif __CUDA_ARCH__ >= 800
+ampere
+#endif
+#ifdef __CUDACC_RTC__
+rtc
+#endif
+"""
+
+
+def words(text: str, state: Predefined | None) -> list[str]:
+    return [str(token) for token in preprocess(text, "cuda", predefined=state).tokens]
+
+
+def test_the_state_decides_and_not_a_table() -> None:
+    assert words(TEXT, None) == ["hopper", "rtc"]
+    assert words(TEXT, assumed("cuda", 80)) == ["ampere", "rtc"]
+    assert words(TEXT, Predefined((("__CUDA_ARCH__", "800"),), "nvcc")) == ["ampere"]
+    assert words("__CUDA_ARCH__", Predefined((("__CUDA_ARCH__", "750"),), "nvcc")) == ["750"]
+
+
+def test_every_condition_on_the_compiler_is_told_with_its_line_and_value() -> None:
+    said = preprocess(TEXT, "cuda", predefined=Predefined((("__CUDA_ARCH__", "800"),), "nvcc")).decided
+    assert said == (
+        "line 2: #if __CUDA_ARCH__ >= 900 does not hold: __CUDA_ARCH__ is 800",
+        "line 4: #if __CUDA_ARCH__ >= 800 holds: __CUDA_ARCH__ is 800",
+        "line 7: #ifdef __CUDACC_RTC__ does not hold: __CUDACC_RTC__ is not defined",
+    )
+
+
+def test_conditions_on_own_macros_are_told_where_the_compiler_is_in_them() -> None:
+    text = "#define NEW (__CUDA_ARCH__ > 800)\n#define OLD 3\n#if NEW\n#endif\n#if OLD\n#endif\n"
+    assert preprocess(text, "cuda").decided == ("line 3: #if NEW holds: __CUDA_ARCH__ is 900",)
+
+
+def test_what_the_user_defines_is_the_users() -> None:
+    found = preprocess(TEXT, "cuda", [("__CUDA_ARCH__", "700"), ("__CUDACC_RTC__", "1")])
+    assert found.decided == ()
+    assert [str(t) for t in found.tokens] == ["rtc"]
+
+
+def test_macros_that_are_no_numbers_are_only_defined() -> None:
+    state = sorted_out((("__forceinline__", "__inline__ x"), ("M_PI", "3.14"), ("F(a)", "a")), "nvcc")
+    assert state == Predefined((("M_PI", "3.14"),), "nvcc", ("__forceinline__", "F"))
+    text = "#ifndef __forceinline__\n#define __forceinline__ inline\n#endif\n__forceinline__ M_PI F(1)"
+    assert words(text, state) == ["__forceinline__", "3.14", "F", "(", "1", ")"]
+
+
+def test_names_that_a_compiler_may_have_defined() -> None:
+    guard = "#ifndef MY_H\n#define MY_H\nint __CUDA_ARCH__x = __CUDA_ARCH__;\n#if OWN > 2\n#endif\n#endif\n"
+    assert asked_names((guard,)) == ("OWN", "__CUDA_ARCH__", "__CUDA_ARCH__x")
+    assert asked_names(("#define TILE 4\n__global__ void k() {}\n",)) == ()
+
+
+def test_opencl_by_its_version() -> None:
+    macros = dict(opencl(300, ("cl_khr_fp16",), "PoCL").macros)
+    assert macros["CL_VERSION_3_0"] == "300"
+    assert macros["__OPENCL_C_VERSION__"] == "120"
+    assert macros["cl_khr_fp16"] == "1"
+    assert "CL_VERSION_3_0" not in dict(opencl(120, (), "old").macros)
