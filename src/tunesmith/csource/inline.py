@@ -47,6 +47,8 @@ def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, st
     if work.objects.active and not work.notes and not obstacles:
         result = work.objects.lowered(result)
         result = replace(result, body=simplified(result.body))
+    elif work.notes and obstacles is None and work.objects.used_whole(result):
+        raise c.Unreadable(work.notes[0])  # a call that stays takes an object, which is no variable by now
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     result = replace(result, body=_with_integers_written(result))
     result = replace(result, body=_one_by_one(result.body))

@@ -162,8 +162,9 @@ def _with_sizes(function: c.Function, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt,
 def _local_aliases(body: tuple[c.Stmt, ...], language: str) -> dict[str, c.Type]:
     found: dict[str, c.Type] = {}
     for node in walk.nodes_in(body):
-        match_ = _LOCAL_ALIAS.fullmatch(node.text.strip()) if isinstance(node, c.Verbatim) else None
-        if match_ is not None:
+        if not isinstance(node, c.Verbatim):
+            continue
+        if (match_ := _LOCAL_ALIAS.fullmatch(node.text.strip())) is not None:
             name, text = match_["new"] or match_["name"], match_["of"] or match_["old"]
             type_ = plain_type(" ".join(text.split()), language)
             if found.setdefault(name, type_) != type_:

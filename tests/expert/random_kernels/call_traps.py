@@ -66,6 +66,9 @@ _COPIES: Mapping[str, Trap] = {
         "struct C { int n; __device__ float operator()(float v) { n++; return v + n; } };\n"
         "template <typename F> __device__ float ap(F f, float v) { return f(v) + f(v) * 10; }",
     ),
+    "a copied object in a lambda": flat_trap(
+        _OF_S + "auto f = [](S p) { p.a += 5; return p.a; }; float r = f(s); out[i] = s.a * 10 + r;", _S
+    ),
     "an array in a copied object": flat_trap(
         "A v; v.e[0] = x[i]; v.e[1] = 2; float s = f(v); out[i] = v.e[0] * 10 + s + v.e[1];",
         _A + "__device__ float f(A v) { for (int k = 0; k < 2; k++) v.e[k] += 5; return v.e[0] + v.e[1]; }",
