@@ -20,7 +20,7 @@ _NUMBERS = frozenset({*INTEGERS, "float", "double"})
 
 @dataclass(frozen=True)
 class Handed:
-    """One call. `updated`: the variable its result is assigned to."""
+    """One call. `updated`: the variable its result is assigned to; `aliased`: those with other names."""
 
     function: c.Function
     args: tuple[c.Expr, ...]
@@ -28,6 +28,7 @@ class Handed:
     types: Types
     type_of: Callable[[c.Expr], c.Type | None]
     updated: str
+    aliased: frozenset[str] = frozenset()
 
     @cached_property
     def _changed(self) -> Changed:
@@ -41,6 +42,8 @@ class Handed:
     def _touched(self) -> frozenset[str]:
         """Variables of the caller that may change while the function runs."""
         found = set(walk.assigned_in(c.Braces(self.args)))
+        if self._stores:
+            found |= self.aliased
         found |= self._changed.whole - {parameter.name for parameter in self.function.parameters}
         for parameter, arg in self._pairs:
             if parameter.type.reference and not parameter.type.const:
@@ -86,6 +89,8 @@ class Handed:
     def _is_its_own_copy(self, parameter: c.Parameter, arg: c.Expr) -> bool:
         """`v = f(v)`, where f changes its copy of v and gives that back."""
         own = self.types.get(arg.name) if isinstance(arg, c.Name) else None
+        if self.updated in self.aliased and self._stores:
+            return False
         if own is None or arg != c.Name(self.updated) or not _gives_back(self.function, parameter.name):
             return False
         if (own.base, own.pointers) != (parameter.type.base, parameter.type.pointers):
@@ -119,7 +124,7 @@ class Handed:
             if type_ is not None
             and not type_.is_pointer
             and type_.base in _NUMBERS
-            and not _among({variable}, named)
+            and not _among({variable}, named | self.aliased)
         )
 
     def moves(self, parameter: c.Parameter, arg: c.Expr) -> bool:

@@ -99,6 +99,15 @@ class Changes:
                     return True
         return any(effects_of(node) & _OTHERS for node in walk.nodes_in(body) if isinstance(node, c.Verbatim))
 
+    def addressed(self, part: walk.Part) -> frozenset[str]:
+        """Variables that have another name somewhere: a pointer to them, or a reference."""
+        nodes = list(walk.nodes_in(part))
+        found = {name for name, through in self._addressed(nodes) if not through}
+        for node in nodes:
+            if isinstance(node, c.Declare) and node.type.reference and node.init is not None:
+                found |= {name for name, through in self._places(node.init, False) if not through}
+        return frozenset(found)
+
     # -- what is written --------------------------------------------------------------------------------
 
     def _targets(self, node: c.Expr | c.Stmt) -> Iterator[c.Expr]:

@@ -134,6 +134,7 @@ class _Inliner:
         self.objects = Objects(source, self._types, self.placer.fresh)
         self._file = self._source = self.objects.source
         self.function = self._with_elements(function) if self.objects.active else function
+        self.placer.note_addresses(self.function.body)
         self._calls = 0
         self.obstacles: list[tuple[int, str]] | None = None
         self._wanted: dict[str, bool] = {}

@@ -185,6 +185,7 @@ class Placer:
         self._types = types  # of the kernel's variables; those of placed bodies are added
         self._source = source
         self._changes = Changes(source)
+        self._aliased: frozenset[str] = frozenset()
 
     def as_expression(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
         """The call as one expression, where the function is no more than `return expression;`."""
@@ -252,7 +253,7 @@ class Placer:
         """
         self._check(function)
         body = self._shared_apart(function)
-        handed = Handed(function, args, self._changes, self._types, self._type, updated)
+        handed = Handed(function, args, self._changes, self._types, self._type, updated, self._aliased)
         own = {name: self.fresh(name) for name in walk.declared_in(body)}
         body = rename(body, own)
         before: list[c.Stmt] = []
@@ -274,6 +275,7 @@ class Placer:
         alone = replace(function, parameters=())
         body = substitute(body, values)
         self._types.update(declared_types(alone, body))
+        self.note_addresses(body)
         body, value = self._with_result(body, function, line)
         self._types.update(declared_types(alone, body))
         return Placed((*before, *body), value)
@@ -292,6 +294,10 @@ class Placer:
 
     def _type(self, value: c.Expr) -> c.Type | None:
         return type_of(value, self._types, self._source.functions, self._source.language)
+
+    def note_addresses(self, body: tuple[c.Stmt, ...]) -> None:
+        """Of the variables in a body, which have other names as well."""
+        self._aliased |= self._changes.addressed(body)
 
     def take(self, name: str) -> None:
         self._taken.add(name)

@@ -82,6 +82,13 @@ _COPIES: Mapping[str, Trap] = {
         _A + "__device__ void put(float *p) { p[0] += 3; }\n"
         "__device__ float f(A v) { put(v.e); return v.e[0]; }",
     ),
+    "a copy and a pointer to what it is of": flat_trap(
+        "float s = x[i]; float *p = &s; out[i] = f(s, p);",
+        "__device__ float f(float s, float *p) { p[0] = 7; return s + p[0] * 10; }",
+    ),
+    "a lambda's copy": flat_trap(
+        "float v = x[i]; auto f = [=](float k) { return v + k; }; inc(v); out[i] = f(1) + v * 100;", _INC
+    ),
     "a field of the object whose method it is": flat_trap(
         "H h{x[i]}; float r = h.f(h.k); out[i] = r * 100 + h.k;",
         "struct H { float k; float l; __device__ float f(float v) { k = 3; l = v; return v + k; } };",
@@ -107,6 +114,10 @@ _REFERENCES: Mapping[str, Trap] = {
     "a const reference into an array": flat_trap(
         "float b[2] = {x[i], 2}; f(b, b[0]); out[i] = b[0] * 10 + b[1];",
         "__device__ void f(float (&b)[2], const float &k) { b[0] += k; b[1] += k; }",
+    ),
+    "a const reference through a pointer to a variable": flat_trap(
+        "float s = x[i]; float *p = &s; f(s, p[0]); out[i] = s;",
+        "__device__ void f(float &s, const float &v) { s += v; s += v; }",
     ),
     "a reference whose index changes": flat_trap(
         "float b[3] = {x[i], 2, 5}; int k = 0; f(k, b[k]); out[i] = b[0] * 10 + b[1] * 100 + k;",
