@@ -93,7 +93,8 @@ def test_a_default_that_the_device_forbids_gives_way_to_its_neighbour() -> None:
 
 
 def test_what_stands_first_is_kept() -> None:
-    own = template({"LANES": [32, 64], "TASKS": [1, 2], "VEC": [1, 2]}, "LANES * TASKS >= 64")
+    params = {"LANES": [32, 64], "TASKS": [1, 2], "VEC": [1, 2]}
+    own = a_template(PROBLEM, a_draft(params, block="64 if LANES * TASKS >= 64 else 2048"))
     _, batches = go(own)
     assert batches[0] == [Config((("LANES", 32), ("TASKS", 2), ("VEC", 1)))]
 

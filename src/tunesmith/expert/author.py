@@ -216,10 +216,9 @@ def _about_call(problem: Problem, reading: Reading) -> str:
         for launch in problem.launches
     ]
     read_ones = sum(isinstance(kernel, KernelModel) for _, kernel in reading)
-    every = "each is read" if read_ones == len(reading) else f"{read_ones} of {len(reading)} kernels are read"
-    return (
-        f"A call is {len(names)} launches, one after the other: {', then '.join(names)}; {every} by itself."
-    )
+    every = f"{read_ones} of {len(reading)} kernels are read, each by itself"
+    every = "each is read by itself" if read_ones == len(reading) else every
+    return f"A call is {len(names)} launches, one after the other: {', then '.join(names)}; {every}."
 
 
 def reading_lines(problem: Problem, kernel: KernelModel | str) -> tuple[str, ...]:

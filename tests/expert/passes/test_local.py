@@ -201,6 +201,8 @@ def test_the_block_stays_where_the_grid_does_not_follow_from_it() -> None:
     assert "does not say how" in refusal(
         problem(text=PROBLEM.replace("ceildiv(n, 128)", "(n + 127) // 128")), "block"
     )
+    capped = PROBLEM.replace("ceildiv(n, 128)", "min(ceildiv(n, 128), 3)")
+    assert "does not say how" in refusal(problem(text=capped), "block")
     assert "depends on sizes" in refusal(problem(text=PROBLEM.replace('["128"]', '["min(n, 128)"]')), "block")
 
 

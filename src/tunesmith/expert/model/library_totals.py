@@ -31,7 +31,6 @@ LIBRARY_TOTALS: Mapping[str, tuple[str, Operator]] = {
 @dataclass(frozen=True)
 class LibraryTotal:
     memory: BlockMemory
-    name: str
     operator: Operator
     span: int  # threads that make one total
     active: tv.Threads
@@ -41,7 +40,7 @@ class LibraryTotal:
         """What each thread has of it."""
         if self.for_all:
             return total
-        nothing = tv.Poison(f"only the first thread has what {self.name} gives", self.memory.line)
+        nothing = tv.Poison("only the first thread has what the library's total gives", self.memory.line)
         return self.memory.vector(self.active, lambda t: nothing if t % self.span else total.at(t))
 
 
@@ -54,7 +53,7 @@ def library_total(
     known = [number.value for number in numbers if isinstance(number, tv.Int)]
     threads = memory.threads
     if not known or len(known) != len(sizes) or (of == "block" and len(active) != threads):
-        raise memory.refusal(f"{name} is not called by all threads, or with sizes that are not known")
+        raise memory.refusal("the library's total is not called by all threads, or with sizes not known")
     told, valid = known[0], known[-1]
     span = threads if of == "block" else told
     everybody = valid == threads or (told == threads and valid > told)  # a full block asks for no more
@@ -64,5 +63,5 @@ def library_total(
         raise memory.refusal("a total over a part of a warp that is not understood")
     firsts = {thread - thread % span for thread in active}
     if of != "block" and any(t not in active for f in firsts for t in range(f, min(f + span, threads))):
-        raise memory.refusal(f"{name} is not called by all threads of a group")
-    return LibraryTotal(memory, name, operator, span, active, for_all=of == "tile")
+        raise memory.refusal("the library's total is not called by all threads of a group")
+    return LibraryTotal(memory, operator, span, active, for_all=of == "tile")

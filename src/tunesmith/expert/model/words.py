@@ -49,9 +49,8 @@ def explain_lines(reading: KernelModel) -> list[str]:
     ]
     lines += _about_arrays(reading) + _again_read(reading)
     if reading.barriers:
-        lines.append(
-            f"Its threads meet at {reading.barriers} barriers for a task; only totals are exchanged there."
-        )
+        barriers = "1 barrier" if reading.barriers == 1 else f"{reading.barriers} barriers"
+        lines.append(f"Its threads meet at {barriers} for a task; only totals are exchanged there.")
     parts = [part for step in all_steps(reading.steps) for part in own_parts(step)]
     calls = sorted({call.function for part in parts for call in calls_in(part)})
     if calls:

@@ -12,7 +12,8 @@ from tunesmith.expert.passes.local_draft import LaunchText, LocalDraft, add
 from tunesmith.expert.passes.port import Context, move
 from tunesmith.expert.writing.naming import distinct
 from tunesmith.problem.template import Remedy
-from tunesmith.space.expr import Undefined
+from tunesmith.space.expr import Undefined, parse
+from tunesmith.space.grammar import FunctionCall
 
 SIZES = (32, 64, 128, 192, 256, 384, 512, 768, 1024)
 ON_CPU = (1, 4, 16, 64, 256)
@@ -105,8 +106,14 @@ def _dependence(code: str) -> str | None:
 
 
 def _grid(text: str, own: int, name: str, code: str) -> str | None:
-    """The grid for another block: `ceildiv(n, 128)` counts threads, a count without the block counts rows."""
-    if _WHOLE.search(code):
-        changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {name})", text)
-        return changed if count == 1 else None
-    return text if not re.search(rf"\b{own}\b", text) else None
+    """The grid for another block: `ceildiv(n, 128)` counts threads, a count without the block counts rows.
+
+    Where no loop goes over the whole grid, a grid that is more than that one quotient decides which elements
+    there are: `min(ceildiv(n, 128), 3)`.
+    """
+    if not _WHOLE.search(code):
+        return text if not re.search(rf"\b{own}\b", text) else None
+    changed, count = re.subn(rf"\bceildiv\((.*),\s*{own}\s*\)", rf"ceildiv(\1, {name})", text)
+    tree = parse(text).tree
+    is_alone = isinstance(tree, FunctionCall) and tree.function == "ceildiv"
+    return changed if count == 1 and (is_alone or _STRIDE.search(code)) else None
