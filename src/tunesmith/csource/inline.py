@@ -47,6 +47,8 @@ def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, st
     if work.objects.active and not work.notes and not obstacles:
         result = work.objects.lowered(result)
         result = replace(result, body=simplified(result.body))
+    elif work.notes and obstacles is None and work.objects.used_whole(result):
+        raise c.Unreadable(work.notes[0])  # a call that stays takes an object, which is no variable by now
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     result = replace(result, body=_with_integers_written(result))
     result = replace(result, body=_one_by_one(result.body))
@@ -132,6 +134,7 @@ class _Inliner:
         self.objects = Objects(source, self._types, self.placer.fresh)
         self._file = self._source = self.objects.source
         self.function = self._with_elements(function) if self.objects.active else function
+        self.placer.note_addresses(self.function.body)
         self._calls = 0
         self.obstacles: list[tuple[int, str]] | None = None
         self._wanted: dict[str, bool] = {}

@@ -375,6 +375,14 @@ class Objects:
         parameters = tuple(replace(p, type=self._as_field(p.type)) for p in function.parameters)
         return replace(function, parameters=parameters, body=walk.map_nodes(body, _shorter))
 
+    def used_whole(self, function: c.Function) -> bool:
+        """Whether something is left that takes an object, and not its fields."""
+        try:
+            self._check(function)
+        except c.Unreadable:
+            return True
+        return False
+
     def _check(self, function: c.Function) -> None:
         objects = {
             name

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.effects import is_function
 from tunesmith.csource.fold import fold
 from tunesmith.csource.parse_records import EXPLICIT, THIS
@@ -132,12 +133,27 @@ class Overloads:
             return names[0]
         most = max((score for score, _ in scored), default=None)
         best = [name for score, name in scored if score == most]
-        if len(best) > 1:  # of two for the same types: the one for objects that may be changed
-            open_ = [n for n in best if not self.made[n].parameters[0].type.const]
-            best = open_ or best
+        if len(best) > 1:
+            best = self._for_either(best, what, line)
         if len(best) != 1:
             raise c.Unreadable(f"which {what} is called cannot be told from its arguments", line)
         return best[0]
+
+    def _for_either(self, names: list[str], what: str, line: int) -> list[str]:
+        """Of two for the same types, the one for objects that may be changed.
+
+        Which objects may not is no longer told once calls are put in place; so both must do the same.
+        """
+        open_ = [n for n in names if not self.made[n].parameters[0].type.const]
+        if len(open_) != 1:
+            return open_ or names
+        bodies = [
+            walk.map_types(self.made[name].body, lambda type_: replace(type_, const=False)) for name in names
+        ]
+        if any(body != bodies[0] for body in bodies):
+            reason = f"{what} does one thing to an object that is const and another to one that is not"
+            raise c.Unreadable(reason, line)
+        return open_
 
     def _scores(self, name: str, types: list[c.Type | None]) -> list[int]:
         function = self.made[name]
@@ -191,8 +207,7 @@ class Overloads:
         most = max(score for score, _ in scored)
         best = [name for score, name in scored if score == most]
         if len(best) > 1:
-            const = types[0] is not None and types[0].const
-            best = [n for n in best if self.made[n].parameters[0].type.const == const] or best
+            best = self._for_either(best, f"operator{op}", 0)
         if len(best) != 1:
             raise c.Unreadable(f"which operator{op} is meant cannot be told from its operands")
         return best[0]

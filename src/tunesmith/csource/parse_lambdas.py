@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.effects import is_function
 from tunesmith.csource.parse_statements import FunctionReader, parts_of
 
 if TYPE_CHECKING:
@@ -26,6 +27,17 @@ class Lambda:
     captured: tuple[str, ...]
     template_args: tuple[str, ...]
     by_value: frozenset[str]  # captured variables that must not change
+
+
+def _handed_over(function: c.Function) -> frozenset[str]:
+    """Variables that are arguments of functions which no table knows: these may take a reference."""
+    constant = {n.name for n in walk.nodes_in(function.body) if isinstance(n, c.Declare) and n.type.const}
+    handed: set[str] = set()
+    for call in walk.calls_in(function.body):
+        if call.of is None and (is_function(call.function) or call.function.startswith("lambda_")):
+            continue
+        handed |= {name for arg in call.args if (name := walk.root(arg)[0])}
+    return frozenset(handed - constant)
 
 
 class LambdaReader(FunctionReader):
@@ -52,7 +64,7 @@ class LambdaReader(FunctionReader):
         if done is not None and self._lambdas:
             done = replace(done, body=walk.map_nodes(done.body, self._handed_on))
         if done is not None and self._all:
-            changed = walk.assigned_in(done.body)
+            changed = walk.assigned_in(done.body) | _handed_over(done)
             for name in sorted({name for each in self._all for name in each.by_value} & changed):
                 raise c.Unreadable(f"a lambda keeps an earlier value of {name}", self.place.line(node))
         return done

@@ -138,7 +138,9 @@ def specialise(function: c.Function, meaning: Meaning) -> c.Function:
     own = {parameter.name for parameter in function.parameters}
     local = _local_aliases(function.body, meaning.language)
     for name, type_ in local.items():  # each may name those before it, never itself
-        meaning = meaning.with_template({name: meaning.type(type_)}, {})
+        if meaning.types.get(name, resolved := meaning.type(type_)) != resolved:
+            raise c.Unreadable(f"'{name}' is one type in the function and another outside of it")
+        meaning = meaning.with_template({name: resolved}, {})
     values = {name: value for name, value in meaning.values.items() if name not in own}
     body = walk.map_types(function.body, meaning.type)
     body = walk.map_nodes(body, lambda node: _texts(node, meaning))
@@ -160,10 +162,13 @@ def _with_sizes(function: c.Function, body: tuple[c.Stmt, ...]) -> tuple[c.Stmt,
 def _local_aliases(body: tuple[c.Stmt, ...], language: str) -> dict[str, c.Type]:
     found: dict[str, c.Type] = {}
     for node in walk.nodes_in(body):
-        match_ = _LOCAL_ALIAS.fullmatch(node.text.strip()) if isinstance(node, c.Verbatim) else None
-        if match_ is not None:
+        if not isinstance(node, c.Verbatim):
+            continue
+        if (match_ := _LOCAL_ALIAS.fullmatch(node.text.strip())) is not None:
             name, text = match_["new"] or match_["name"], match_["of"] or match_["old"]
-            found[name] = plain_type(" ".join(text.split()), language)
+            type_ = plain_type(" ".join(text.split()), language)
+            if found.setdefault(name, type_) != type_:
+                raise c.Unreadable(f"'{name}' is one type here and another in another block", node.line)
     return found
 
 

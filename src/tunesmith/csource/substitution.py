@@ -13,9 +13,11 @@ from typing import overload
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.arguments import Handed, is_plain_place
+from tunesmith.csource.changes import Changes
 from tunesmith.csource.effects import effects_of, is_pure
 from tunesmith.csource.printing import print_expr
-from tunesmith.csource.types import INTEGERS, Types, declared_types, type_of
+from tunesmith.csource.types import INTEGERS, declared_types, type_of
 
 _WORD = re.compile(r"(?<![\w.])[^\W\d]\w*(?:\.[xyz]\b)?")
 
@@ -182,6 +184,8 @@ class Placer:
         self._taken = taken
         self._types = types  # of the kernel's variables; those of placed bodies are added
         self._source = source
+        self._changes = Changes(source)
+        self._aliased: frozenset[str] = frozenset()
 
     def as_expression(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
         """The call as one expression, where the function is no more than `return expression;`."""
@@ -195,9 +199,10 @@ class Placer:
             isinstance(node, c.Ternary) or (isinstance(node, c.Binary) and node.op in ("&&", "||"))
             for node in walk.nodes_in(last.value)
         )
+        changed = self._changes.of(last.value)
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
-            if (uses > 1 and not _is_cheap(arg)) or parameter.name in walk.assigned_in(last.value):
+            if (uses > 1 and not _is_cheap(arg)) or changed.parameter(parameter):
                 return None
             if uses == 0 and not is_pure(arg):
                 return None
@@ -210,12 +215,12 @@ class Placer:
     def as_place(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
         """The call as the place that it names, where the function is no more than `return place;`."""
         last = function.body[0] if len(function.body) == 1 else None
-        if not isinstance(last, c.Return) or last.value is None or not _is_plain_place(last.value):
+        if not isinstance(last, c.Return) or last.value is None or not is_plain_place(last.value):
             return None
         values: dict[str, c.Expr] = {}
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
-            if not _is_plain_place(arg) or (uses != 1 and not is_pure(arg)):
+            if not is_plain_place(arg) or (uses != 1 and not is_pure(arg)):
                 return None
             by_value = not parameter.type.reference
             values[parameter.name] = self._as_index(arg, parameter.type) if by_value else arg
@@ -225,7 +230,7 @@ class Placer:
         """An index that fits either type is written without a cast."""
         if isinstance(value, c.Number) and isinstance(value.value, int) and value.value >= 0:
             return value
-        own = type_of(value, self._types, self._source.functions, self._source.language)
+        own = self._type(value)
         integers = own is not None and own.base in INTEGERS and type_.base in INTEGERS
         if own is not None and integers and not own.pointers:
             size, signed = INTEGERS[own.base]
@@ -235,7 +240,7 @@ class Placer:
         return self._as_type(value, type_)
 
     def _as_type(self, value: c.Expr, type_: c.Type) -> c.Expr:
-        own = type_of(value, self._types, self._source.functions, self._source.language)
+        own = self._type(value)
         if type_.is_pointer or (own is not None and (own.base, own.pointers) == (type_.base, 0)):
             return value
         return c.Cast(c.Type(type_.base), value)
@@ -248,7 +253,7 @@ class Placer:
         """
         self._check(function)
         body = self._shared_apart(function)
-        changed = walk.assigned_in(body) | self._handed_on(body)
+        handed = Handed(function, args, self._changes, self._types, self._type, updated, self._aliased)
         own = {name: self.fresh(name) for name in walk.declared_in(body)}
         body = rename(body, own)
         before: list[c.Stmt] = []
@@ -256,30 +261,43 @@ class Placer:
         for parameter, arg in zip(function.parameters, args, strict=True):
             if not parameter.name:
                 continue
-            if _goes_in_directly(parameter, arg, function, args, changed, self._types, updated):
-                values[parameter.name] = arg
+            if handed.goes_in_directly(parameter, arg):
+                values[parameter.name] = (
+                    self._fixed(arg, line, before) if handed.moves(parameter, arg) else arg
+                )
                 continue
             fresh = self.fresh("object" if parameter.name == "this" else parameter.name)
             values[parameter.name] = c.Name(fresh)
-            const = parameter.type.const if parameter.type.is_pointer else parameter.name not in changed
+            const = parameter.type.const if parameter.type.is_pointer else not handed.changes(parameter)
             type_ = replace(parameter.type, const=const, reference=False, restrict=False)
             before.append(c.Declare(type_, fresh, arg, line=line))
             self._types[fresh] = type_
         alone = replace(function, parameters=())
         body = substitute(body, values)
         self._types.update(declared_types(alone, body))
+        self.note_addresses(body)
         body, value = self._with_result(body, function, line)
         self._types.update(declared_types(alone, body))
         return Placed((*before, *body), value)
 
-    def _handed_on(self, body: tuple[c.Stmt, ...]) -> frozenset[str]:
-        """Variables that calls in it are given by reference, and may change."""
-        found: set[str | None] = set()
-        for call in walk.calls_in(body):
-            for function in (f for f in self._source.functions if f.name == call.function):
-                pairs = zip(function.parameters, call.args, strict=False)
-                found |= {walk.root(a)[0] for p, a in pairs if p.type.reference and not p.type.const}
-        return frozenset(name for name in found if name)
+    def _fixed(self, place: c.Expr, line: int, before: list[c.Stmt]) -> c.Expr:
+        """The place of a reference, with the index that it had when the reference was made."""
+        if isinstance(place, c.Member) and not place.arrow:
+            return replace(place, base=self._fixed(place.base, line, before))
+        type_ = self._type(place.index) if isinstance(place, c.Index) else None
+        if not isinstance(place, c.Index) or type_ is None or type_.is_pointer:
+            raise c.Unreadable("which element its argument names is not followed")
+        fresh = self.fresh("index")
+        self._types[fresh] = c.Type(type_.base, const=True)
+        before.append(c.Declare(self._types[fresh], fresh, place.index, line=line))
+        return replace(place, index=c.Name(fresh))
+
+    def _type(self, value: c.Expr) -> c.Type | None:
+        return type_of(value, self._types, self._source.functions, self._source.language)
+
+    def note_addresses(self, body: tuple[c.Stmt, ...]) -> None:
+        """Of the variables in a body, which have other names as well."""
+        self._aliased |= self._changes.addressed(body)
 
     def take(self, name: str) -> None:
         self._taken.add(name)
@@ -349,7 +367,7 @@ class Placer:
         value = last.value
         if value is None:
             return body, None
-        if function.result.reference and _is_plain_place(value):
+        if function.result.reference and is_plain_place(value):
             return body, value
         result = replace(function.result, const=False, reference=False, restrict=False)
         if isinstance(value, c.Name):
@@ -370,69 +388,6 @@ def _word(name: str) -> str:
     """The last word of a function's name: `vec<float, 4>::operator+#1` has none but operator."""
     plain = name.partition("#")[0].rpartition("::")[2]
     return re.sub(r"\W+", "", plain) or "value"
-
-
-def _goes_in_directly(
-    parameter: c.Parameter,
-    arg: c.Expr,
-    function: c.Function,
-    args: tuple[c.Expr, ...],
-    changed: frozenset[str],
-    types: Types,
-    updated: str,
-) -> bool:
-    if parameter.type.reference and not parameter.type.const:
-        if not _is_plain_place(arg):
-            raise c.Unreadable(f"its argument {parameter.name} is changed through a place that is computed")
-        return True
-    if parameter.name in changed:
-        own = types.get(arg.name) if isinstance(arg, c.Name) else None
-        return (
-            isinstance(arg, c.Name)
-            and arg.name == updated
-            and own is not None
-            and (own.base, own.pointers) == (parameter.type.base, parameter.type.pointers)
-            and _gives_back(function, parameter.name)
-        )
-    if isinstance(arg, c.Number):
-        return _same_kind(arg, parameter.type)
-    if not isinstance(arg, c.Name):
-        return False
-    if arg.name.partition(".")[0] in c.INDICES:
-        return parameter.type.base in ("int", "unsigned int")
-    known = types.get(arg.name)
-    if known is None or (known.base, known.pointers) != (parameter.type.base, parameter.type.pointers):
-        return False
-    pairs = list(zip(function.parameters, args, strict=True))
-    in_place = any(p.name in changed and not p.type.reference and a == arg for p, a in pairs)
-    if parameter.type.reference:
-        return not in_place  # another name for the variable: it sees what becomes of it
-    # A name goes in only if nothing the function does can change what it stands for.
-    through_reference = any(
-        p.type.reference and not p.type.const and walk.root(a)[0] in (None, arg.name) for p, a in pairs
-    )
-    return not through_reference and not in_place and arg.name not in walk.assigned_in(c.Braces(args))
-
-
-def _same_kind(number: c.Number, type_: c.Type) -> bool:
-    if isinstance(number.value, int):
-        return type_.base in ("int", "bool") and not type_.pointers and number.text.lstrip("-").isdigit()
-    return type_.base == "float" and number.text[-1:] in "fF" and not type_.pointers
-
-
-def _is_plain_place(arg: c.Expr) -> bool:
-    """A variable, or an element of one, whose place does not change while the function runs."""
-    return all(
-        isinstance(node, c.Name | c.Number | c.Index | c.Member | c.Cast | c.Binary)
-        or (isinstance(node, c.Unary) and node.op in ("&", "-"))
-        for node in walk.nodes_in(arg)
-    )
-
-
-def _gives_back(function: c.Function, name: str) -> bool:
-    last = function.body[-1] if function.body else None
-    returns = [node for node in walk.statements_in(function.body) if isinstance(node, c.Return)]
-    return len(returns) == 1 and last == returns[0] and returns[0].value == c.Name(name)
 
 
 def _is_cheap(arg: c.Expr) -> bool:

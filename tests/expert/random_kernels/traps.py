@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tests.expert.random_kernels.call_traps import CALL_TRAPS
 from tests.expert.random_kernels.cpp_traps import CPP_TRAPS
 from tests.expert.random_kernels.trap import (
     ALL,
@@ -405,7 +406,15 @@ _MOVED: Mapping[str, Trap] = {
     ),
 }
 
-TRAPS: Mapping[str, Trap] = {**_COOPERATION, **_TOTALS, **_MEMORY, **_FOUND, **_MOVED, **CPP_TRAPS}
+TRAPS: Mapping[str, Trap] = {
+    **_COOPERATION,
+    **_TOTALS,
+    **_MEMORY,
+    **_FOUND,
+    **_MOVED,
+    **CPP_TRAPS,
+    **CALL_TRAPS,
+}
 
 # Wrong today, and why. Each is expected to fail, so that it is taken out once it holds.
 KNOWN_HOLES: Mapping[str, str] = {}
