@@ -532,3 +532,19 @@ def test_pointers_and_indices_that_a_loop_moves_are_sums_over_its_index() -> Non
     assert {(access.array, access.stride) for access in kernel.accesses} == {("x", 1), ("out", 1)}
     assert kernel.team == "thread"
     assert each.index == "i"
+
+
+_STRETCH = (
+    "for (int n = 0; n < 4; n++) {\n"
+    "  const int i = blockIdx.x * 256 + n * 64 + threadIdx.x;\n"
+    "  if (i >= rows * (d / 4)) continue;\n"
+    "  out[i * 4] = out[i * 4] * 0.5f + 1.0f;\n}"
+)
+
+
+def test_turns_that_come_to_all_elements_of_the_sizes_tried_need_not_at_others() -> None:
+    """A block ends at its own stretch, though small sizes have no more than that."""
+    sizes = "{ one_of = [32, 64, 96, 256] }"
+    grid = ("ceildiv(rows * d, 256)",)
+    problem = row_problem(_STRETCH, grid=grid, block=("64",), d=sizes, many=(3, 64))
+    assert summary(lifted(problem)) == "| each 0..rows * (d / 4)"

@@ -27,7 +27,6 @@ from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.surroundings import SurroundedReading, Surroundings
 from tunesmith.expert.model.tiles import is_barrier
 from tunesmith.expert.model.translate import bounds
-from tunesmith.space.expr import parse
 
 
 @dataclass(frozen=True)
@@ -95,10 +94,9 @@ def _as_loop(stmt: c.Stmt, kernel: LaunchedKernel, ranges: Mapping[str, tuple[in
             sizes, launch = kernel.launch.parameters, kernel.launch
             index = left.name if isinstance(left, c.Name) else ""
             own = kernel.normal.definitions.get(index, c.Name(index))
-            text = launch.size_text(stop)
-            if own != c.Name("threadIdx.x") or not text or launch.values.get("blockDim.y") != number(1):
+            if own != c.Name("threadIdx.x") or launch.values.get("blockDim.y") != number(1):
                 return None
-            block, most = sizes.get("blockDim.x"), bounds(parse(text).tree, ranges)
+            block, most = sizes.get("blockDim.x"), launch.bounds_of(stop, ranges)
             least = None if block is None else bounds(block, ranges)
             if (
                 least is None

@@ -261,7 +261,7 @@ class _Lifting:
         if not tried:
             raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
         plain = normal
-        normal, reach = with_element_loops(normal, tried)
+        normal, reach = with_element_loops(normal, tried, lambda e: launch.bounds_of(e, self._ranges))
         loops = geometry.strided_loops(normal, tried[-1])
         aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
         launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
@@ -338,13 +338,17 @@ class _Lifting:
         normal = with_totals_in_variables(normal, aliases_of(self._problem, function))
         return with_used_types(normal), launch
 
+    @property
+    def _ranges(self) -> dict[str, tuple[int, int]]:
+        """Of the sizes, by the contract."""
+        rules = self._problem.contract.sizes
+        return {r.name: (min(r.one_of), max(r.one_of)) if r.one_of else (r.min, r.max) for r in rules}
+
     def _with_rows(
         self, kernel: geometry.LaunchedKernel
     ) -> tuple[geometry.LaunchedKernel, KernelReading] | None:
         """Rows in shared memory that all threads of a block read: loaded by each."""
-        rules = self._problem.contract.sizes
-        ranges = {r.name: (min(r.one_of), max(r.one_of)) if r.one_of else (r.min, r.max) for r in rules}
-        found = with_rows_read_again(kernel, self._source, ranges)
+        found = with_rows_read_again(kernel, self._source, self._ranges)
         if found is None:
             return None
         found = replace(found, loops=geometry.strided_loops(found.normal, kernel.scenarios[-1]))

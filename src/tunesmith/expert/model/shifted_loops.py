@@ -18,7 +18,7 @@ Each is read by itself. What is computed before the loops belongs to each of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -43,16 +43,22 @@ class _GuardedBody:
     body: tuple[c.Stmt, ...]
 
 
-def with_element_loops(normal: Normal, tried: Sequence[Scenario]) -> tuple[Normal, tuple[Reach, ...]]:
-    work = _Shifting(normal, tried)
+BoundsOf = Callable[[c.Expr], tuple[int, int] | None]  # the least and the largest value, by the contract
+
+
+def with_element_loops(
+    normal: Normal, tried: Sequence[Scenario], bounds_of: BoundsOf
+) -> tuple[Normal, tuple[Reach, ...]]:
+    work = _Shifting(normal, tried, bounds_of)
     body = work.block(normal.body, True)
     return replace(normal, body=body, types={**normal.types, **work.types}), tuple(work.reach)
 
 
 class _Shifting:
-    def __init__(self, normal: Normal, tried: Sequence[Scenario]) -> None:
+    def __init__(self, normal: Normal, tried: Sequence[Scenario], bounds_of: BoundsOf) -> None:
         self._normal = normal
         self._tried = tried
+        self._bounds_of = bounds_of
         self._definitions = normal.definitions
         self._taken = normal.names
         self.types: dict[str, c.Type] = {}
@@ -125,7 +131,13 @@ class _Shifting:
         if form is None or len(known) < 3:
             return False
         turns, step, stop = known
-        return step > 0 and min(form.base) + turns * step >= stop
+        if step <= 0 or min(form.base) + turns * step < stop:
+            return False
+        whole, most = self._bounds_of(c.Binary("*", turns_, each_)), self._bounds_of(stop_)
+        if whole is None or whole[0] != whole[1]:
+            return True
+        # As many elements at all sizes: then no size may have more of them, also none that was not tried.
+        return most is not None and most[1] <= whole[0]
 
     def _spread(self, loop: c.For, head: affine.Head, guarded: _GuardedBody) -> c.For | None:
         """Blocks that take a stretch each, of several elements to a thread, as a grid-stride loop."""

@@ -15,6 +15,7 @@ from tunesmith.expert.model.affine import number
 from tunesmith.problem.problem import Problem
 from tunesmith.space import expr as sizes_expr
 from tunesmith.space import grammar as size
+from tunesmith.space.expr import parse
 from tunesmith.space.grammar import Node
 
 _DEEPEST = 60
@@ -287,6 +288,11 @@ class LaunchTerms:
     def size_text(self, expr: Expr) -> str:
         """The same over the problem's sizes, "" where there is no such expression."""
         return to_sizes(expr, self.parameters) or ""
+
+    def bounds_of(self, expr: Expr, ranges: Mapping[str, tuple[int, int]]) -> tuple[int, int] | None:
+        """The least and the largest value that it may have; None where that is not known."""
+        text = self.size_text(expr)
+        return bounds(parse(text).tree, ranges) if text else None
 
 
 def launch_terms(problem: Problem, parameters: tuple[str, ...]) -> LaunchTerms:
