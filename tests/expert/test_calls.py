@@ -94,6 +94,10 @@ def test_a_move_that_leaves_a_kernel_alone_says_which_and_why() -> None:
     skipped = dict(found.skipped)
     assert {"split", "reciprocal"} <= set(skipped) <= set(found.moves)
     assert skipped["split"].startswith("absmax_of_rows: a task has to stay in one block")
+
+
+@pytest.mark.long
+def test_explain_and_a_template_leave_out_the_same() -> None:
     assert catalogue(problem_of(TWO_PASS), GPU).skipped == written(problem_of(TWO_PASS), *PARAMETERS).skipped
 
 

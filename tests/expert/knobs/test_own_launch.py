@@ -345,6 +345,7 @@ __global__ void work(float *out, const float *x, int n)
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_a_kernel_with_another_cap_builds() -> None:
     _, template = opened(SCALED)
     legal = configs_of(SCALED, template, H200)
