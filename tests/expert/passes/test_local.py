@@ -145,11 +145,11 @@ def test_edits_leave_the_rest_of_the_text_as_it_is() -> None:
     assert (
         "#endif\n#if FAST\n#define expf __expf\n#endif\n// a comment" in text
     )  # behind the conditional include
-    assert "        \n#if UNROLL\n#pragma unroll UNROLL\n#endif\nfor (int half = 0;" in text
+    assert "\n#if UNROLL\n#pragma unroll UNROLL\n#endif\n        for (int half = 0;" in text
     assert text.count("#pragma unroll UNROLL") == 1  # not the outer loop, not the one with its own pragma
     taken_out = text.replace(" LAUNCH_BOUNDS void", " void").replace("NO_ALIAS ", "")
     taken_out = taken_out.replace("#pragma unroll KNOB_UNROLL", "#pragma unroll 2")
-    taken_out = taken_out.replace("\n#if UNROLL\n#pragma unroll UNROLL\n#endif\n", "")
+    taken_out = taken_out.replace("#if UNROLL\n#pragma unroll UNROLL\n#endif\n", "")
     assert taken_out.replace("#if FAST\n#define expf __expf\n#endif\n", "").endswith(KERNEL)
 
 

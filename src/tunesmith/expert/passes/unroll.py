@@ -52,10 +52,16 @@ def unroll_text(draft: LocalDraft, _context: Context, name: str) -> LocalDraft |
     loops = [loop for loop in draft.site.inner_loops if not loop.marked]
     if not loops:
         return f"{draft.site.name} has no inner loop without a pragma of its own"
-    pragma = f"\n#if {name}\n#pragma unroll {name}\n#endif\n"
+    pragma = f"#if {name}\n#pragma unroll {name}\n#endif\n"
     return add(
         draft,
         "unroll",
         ParameterChoice(name, (0, 1, 2, 4, 8), 0),
-        edits=tuple(Edit(loop.at, pragma) for loop in loops),
+        edits=tuple(_above(draft.site.text, loop.at, pragma) for loop in loops),
     )
+
+
+def _above(text: str, at: int, lines: str) -> Edit:
+    """Lines above the one that begins at a place, or between it and what stands before it there."""
+    start = text.rfind("\n", 0, at) + 1
+    return Edit(at, f"\n{lines}") if text[start:at].strip() else Edit(start, lines)
