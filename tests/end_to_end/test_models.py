@@ -224,6 +224,7 @@ def test_a_model_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.Monk
     assert won(tmp_path)
 
 
+@pytest.mark.long
 def test_a_key_that_is_refused_ends_in_the_original(tmp_path: Path) -> None:
     no = Answer(f"incorrect key {KEY}", 401)
     ended, _ = tuned(tmp_path, lambda asked: no)

@@ -62,6 +62,7 @@ def test_python_explains_a_file_as_the_command_does(tmp_path: Path) -> None:
         api.explain_file(file, defines={"1": 2})
 
 
+@pytest.mark.long
 def test_the_command_says_which_kernel_of_a_call_a_move_leaves_out(tmp_path: Path) -> None:
     ended = tunesmith(tmp_path, "explain", FIXTURES / "zoo" / "rows_int8_two_pass")
     assert "  split leaves out absmax_of_rows: a task has to stay in one block" in ended.out

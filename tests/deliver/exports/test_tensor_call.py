@@ -64,7 +64,7 @@ def test_schemas_say_what_is_written():
 @needs_compiler
 @pytest.mark.parametrize("made", MADE)
 @pytest.mark.parametrize("where", ["vllm", "native"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_torch_bindings_compile(tmp_path, made, where):
     artefact = MADE[made]()
     torch = torch_stand_in.written_to(tmp_path / "torch")

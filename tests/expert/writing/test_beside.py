@@ -132,7 +132,7 @@ def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
         (8, 200, {"BESIDE": 0, "LANES": 32, "VEC": 4, "SPLIT": 1, "ITEMS": 4}),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_loops_that_differ(a: int, b: int, values: dict[str, int], emulated: Path) -> None:
     compare(split_parts, SCHEDULE, {"rows": 4, "a": a, "b": b}, emulated, **values)
 

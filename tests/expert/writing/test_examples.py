@@ -31,7 +31,7 @@ def _schedule(kernel: KernelModel) -> Schedule:
 
 @needs_nvrtc
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-@pytest.mark.few(1)
+@pytest.mark.long  # each is built by test_author as well
 def test_an_example_becomes_a_template_that_compiles(folder: Path) -> None:
     problem, _ = load_problem(folder)
     kernel = lift(problem)

@@ -29,7 +29,7 @@ VALUES: list[dict[str, int]] = [{"LANES": 32, "TASKS": 4, "ITEMS": 2}, {"LANES":
 
 @needs_emulator
 @pytest.mark.parametrize("name", SIZES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_tile_is_read_as_what_it_holds(name: str, emulated: Path) -> None:
     for sizes, values in zip(SIZES[name], VALUES, strict=True):
         compare(of_the_zoo(name), SMALL_MAP, sizes, emulated, **values)
