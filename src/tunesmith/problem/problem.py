@@ -226,6 +226,11 @@ class SizeRule:
     multiple_of: int = 1
     one_of: tuple[int, ...] = ()
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The least and the largest value."""
+        return (min(self.one_of), max(self.one_of)) if self.one_of else (self.min, self.max)
+
     def allows(self, value: int) -> bool:
         if self.one_of:
             return value in self.one_of

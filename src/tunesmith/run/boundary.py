@@ -170,7 +170,7 @@ def _outside(timed: Sequence[TimedSize], inside: Sequence[bool]) -> tuple[int, i
 def _features(problem: Problem, timed: Sequence[Mapping[str, int]]) -> tuple[_Feature, ...]:
     found, promised = [], {}
     for rule in problem.contract.sizes:
-        low, high = (min(rule.one_of), max(rule.one_of)) if rule.one_of else (rule.min, rule.max)
+        low, high = rule.span
         promised[rule.name] = high
         values = np.array([sizes[rule.name] for sizes in timed], dtype=np.int64)
         found.append(_Feature(rule.name, values, bool(rule.one_of), low, high))

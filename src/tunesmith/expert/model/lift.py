@@ -341,8 +341,7 @@ class _Lifting:
     @property
     def _ranges(self) -> dict[str, tuple[int, int]]:
         """Of the sizes, by the contract."""
-        rules = self._problem.contract.sizes
-        return {r.name: (min(r.one_of), max(r.one_of)) if r.one_of else (r.min, r.max) for r in rules}
+        return {rule.name: rule.span for rule in self._problem.contract.sizes}
 
     def _with_rows(
         self, kernel: geometry.LaunchedKernel

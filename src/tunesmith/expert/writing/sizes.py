@@ -33,7 +33,7 @@ class Sizes:
         arguments = parameter_values(problem, tuple(p.name for p in kernel.function.parameters))
         known = dict(kernel.source.constants) | _definitions(kernel)
         rules = problem.contract.sizes
-        ranges = {r.name: (min(r.one_of), max(r.one_of)) if r.one_of else (r.min, r.max) for r in rules}
+        ranges = {r.name: r.span for r in rules}
         steps = {r.name: gcd(*r.one_of) if r.one_of else r.multiple_of for r in rules}
         return cls(arguments, known, ranges, steps)
 
