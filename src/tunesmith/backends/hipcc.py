@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from tunesmith.csource.predefined import Predefined, assumed, sorted_out
+from tunesmith.csource.predefined import Predefined, assumed, listed, sorted_out
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Kernel
 from tunesmith.run.config import passed_on
 
 ASSUMED_ARCHITECTURE = "gfx942"  # of the device that HIP kernels are read for
-_LISTED = re.compile(r"^#define (\w+(?:\([^)]*\))?)(?:[ \t]+(.*))?$", re.MULTILINE)
 _SECONDS = 60
 
 
@@ -26,15 +25,15 @@ def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Pr
     if program is None:
         return (assumed("hip", why="there is no hipcc here"),)
     standard = tuple(flag for flag in kernel.flags if re.fullmatch(r"--?std=[\w+]+", flag))
-    listed = _listed(program, standard)
-    if not listed:
+    told = _told(program, standard)
+    if not told:
         return (assumed("hip", why="hipcc does not tell"),)
-    asked = [(name, value.strip()) for name, value in listed if name.partition("(")[0] in names]
+    asked = [pair for pair in told if pair[0].partition("(")[0] in names]
     return (sorted_out(asked, " ".join(("hipcc,", *standard, ASSUMED_ARCHITECTURE))),)
 
 
 @lru_cache(maxsize=16)
-def _listed(program: str, standard: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _told(program: str, standard: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     options = ("-x", "hip", "--cuda-device-only", f"--offload-arch={ASSUMED_ARCHITECTURE}", "-E", "-dM")
     with tempfile.TemporaryDirectory(prefix="tunesmith-hipcc-") as folder:
         (Path(folder) / "macros.hip").write_text("")
@@ -50,4 +49,4 @@ def _listed(program: str, standard: tuple[str, ...]) -> tuple[tuple[str, str], .
             )
         except (OSError, subprocess.SubprocessError):
             return ()
-    return tuple(_LISTED.findall(done.stdout.decode(errors="replace"))) if done.returncode == 0 else ()
+    return listed(done.stdout.decode(errors="replace")) if done.returncode == 0 else ()

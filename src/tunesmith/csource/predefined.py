@@ -13,6 +13,7 @@ from tunesmith.csource.nodes import Unreadable
 OF_HEADERS = frozenset({"CUDART_VERSION", "CUDA_VERSION"})
 # Every CUDA compiler has these: a source that asks which version it is must mean the same to all versions.
 TELL_VERSION = ("__CUDACC_VER_MAJOR__", "__CUDACC_VER_MINOR__", "__CUDACC_VER_BUILD__")
+_LISTED = re.compile(r"^#define (\w+(?:\([^)]*\))?)(?:[ \t]+(.*))?$", re.MULTILINE)
 _NUMBER = re.compile(r"[+-]?\.?\d[\w.]*")
 _OWN = re.compile(
     r"__(?:CUDA|NV|HIP|OPENCL|GNUC|clang|AMD|GFX|gfx|x86_64|aarch64|linux|cplusplus|SIZEOF_|FAST_RELAXED)\w*"
@@ -40,6 +41,11 @@ NOTHING = Predefined((), "")
 
 def is_compilers(name: str) -> bool:
     return _OWN.fullmatch(name) is not None
+
+
+def listed(text: str) -> tuple[tuple[str, str], ...]:
+    """Macros with their values, of the #define directives that a compiler prints for `-dM`."""
+    return tuple((name, value.strip()) for name, value in _LISTED.findall(text))
 
 
 def sorted_out(macros: Iterable[tuple[str, str]], said_by: str) -> Predefined:

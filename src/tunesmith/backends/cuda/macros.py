@@ -18,13 +18,12 @@ from tunesmith.backends.cuda.entries import Refused
 from tunesmith.backends.cuda.flags import STANDARD, Flags, read_flags
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
-from tunesmith.csource.predefined import TELL_VERSION, Predefined, assumed, sorted_out
+from tunesmith.csource.predefined import TELL_VERSION, Predefined, assumed, listed, sorted_out
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Kernel
 
 _PROBE = "tunesmith_macro_"
 _ANSWER = re.compile(rf"\b{_PROBE}(\d+)\[\d+\] = \{{([\d, ]+)\}}")
-_LISTED = re.compile(r"^#define (\w+(?:\([^)]*\))?)(?:[ \t]+(.*))?$", re.MULTILINE)
 
 
 def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
@@ -59,8 +58,7 @@ def _asked(compiler: str, flags: Flags, names: tuple[str, ...]) -> tuple[tuple[s
 @lru_cache(maxsize=16)
 def _of_nvcc(flags: Flags) -> tuple[tuple[str, str], ...]:
     with tempfile.TemporaryDirectory(prefix="tunesmith-nvcc-") as name:
-        listed = nvcc.macros(flags, Path(name))
-    return tuple((name, value.strip()) for name, value in _LISTED.findall(listed))
+        return listed(nvcc.macros(flags, Path(name)))
 
 
 def _of_nvrtc(flags: Flags, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
