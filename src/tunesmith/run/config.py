@@ -52,6 +52,7 @@ class RunConfig:
     strategy: str = "template"  # or rewrite, or single
     linear: bool = False  # rewrite: each round goes on from the last kernel, not from the best
     model: str = ""  # who plays the roles: SPEC, or role=SPEC,...; empty: the expert
+    effort: str = ""  # how much models behind a network are to think: low, medium or high
     wait: bool = True  # for replies that are written by hand
     prompts: str = ""  # a folder with prompts in place of ours
     reply_seconds: float = 600.0  # for one reply of a model behind a network
