@@ -28,8 +28,7 @@ STAYS = "## The kernel\n\ntext of it\n\n## The device\n\na GPU"
 
 def hosted(server: Server, **changes: object) -> Hosted:
     fields: dict[str, object] = {"environment": {"ANTHROPIC_API_KEY": KEY}, "seconds": 5.0}
-    url = server.url.removesuffix("/v1")
-    return Hosted("anthropic", changes.pop("model", "test-model"), url, **(fields | changes))  # type: ignore[arg-type]
+    return Hosted("anthropic", "test-model", server.url, **(fields | changes))  # type: ignore[arg-type]
 
 
 def ask(answer: Answer, **changes: object) -> Reply | NoReply:

@@ -358,26 +358,6 @@ def test_several_threads_ask_at_once() -> None:
     assert replies == {number: json.dumps({"said": str(number)}) for number in range(4)}
 
 
-def test_what_other_threads_ask_can_be_cancelled() -> None:
-    found: list[object] = []
-    asked = threading.Event()
-
-    def answer(_asked: dict[str, Any]) -> Answer:
-        asked.set()
-        return Answer(hangs=True)
-
-    with serving(answer) as server:
-        model = hosted(server, seconds=30.0)
-        thread = threading.Thread(target=lambda: found.append(model.reply(request())))
-        thread.start()
-        assert asked.wait(5)
-        model.cancel()
-        thread.join(5)
-    (reply,) = found
-    assert isinstance(reply, NoReply)
-    assert "the request was cancelled" in reply.reason
-
-
 def test_it_can_be_asked_where_a_loop_runs_already() -> None:
     """As in a notebook."""
     import asyncio

@@ -57,7 +57,7 @@ def test_what_is_not_reported_is_said_to_be_missing() -> None:
     ("answer", "hint"),
     [
         (Answer("no", status=401), "set OPENAI_API_KEY to a key that http://127"),
-        (Answer("no", status=404), "check the name 'm', and the address, which ends in /v1"),
+        (Answer("no", status=404), "check the name 'm', and the address, which usually ends in /v1"),
         (Answer("no", status=400), "change what it complains of"),
         (Answer("no", status=503), "try again later"),
         (Answer("no", status=307, headers=(("Location", "http://elsewhere/v1"),)), "name the address that"),

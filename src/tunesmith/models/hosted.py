@@ -48,7 +48,6 @@ class Hosted:
     stall: float = STALL
     tell: Callable[[str], None] = lambda _text: None
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
-    _open: set[Incoming] = field(default_factory=set, init=False, repr=False)
     _material: dict[str, tuple[str, int]] = field(default_factory=dict, init=False, repr=False)
 
     @property
@@ -82,12 +81,6 @@ class Hosted:
     def reply(self, request: Request) -> Reply | NoReply:
         return self.ask(request)[0]
 
-    def cancel(self) -> None:
-        """Ends what other threads ask at the moment: they have no reply."""
-        with self._lock:
-            for incoming in self._open:
-                incoming.cancel()
-
     def ask(self, request: Request) -> tuple[Reply | NoReply, Arrival]:
         """The reply, and how it came."""
         self.prepare()
@@ -96,15 +89,11 @@ class Hosted:
         own = (self.provider, self.model, self.url, self._key, self.effort, self.seconds, self.stall)
         said, stable = request.messages, self._stable(request)
         incoming = Incoming(Endpoint(*own), said, request.most_tokens, stable)
-        with self._lock:
-            self._open.add(incoming)
         try:
             incoming.start()
             self._follow(incoming, request)
         finally:  # also after Ctrl-C, which finds us waiting
             incoming.cancel()
-            with self._lock:
-                self._open.discard(incoming)
         return self._answer(request, incoming.arrival), incoming.arrival
 
     def _follow(self, incoming: Incoming, request: Request) -> None:

@@ -309,6 +309,7 @@ def _model(endpoint: Endpoint, http: httpx2.AsyncClient, most_tokens: int) -> tu
         from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
         from pydantic_ai.providers.anthropic import AnthropicProvider
 
+        own["base_url"] = endpoint.url.rstrip("/").removesuffix("/v1") or None  # the client appends it
         provider = AnthropicProvider(anthropic_client=AsyncAnthropic(**own))
         claude = AnthropicModel(endpoint.model, provider=provider)
         largest: Any = claude.profile.get("anthropic_max_output_tokens")

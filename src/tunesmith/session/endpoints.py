@@ -69,8 +69,7 @@ def _next_step(model: Hosted, arrival: Arrival) -> str:
     if status in (401, 403):
         return f"set {KEYS[model.provider]} to a key that {place} takes"
     if status == 404:
-        own = "ends in /v1" if model.provider == "openai" else "is what /v1/messages is appended to"
-        return f"check the name {model.model!r}, and the address, which {own}"
+        return f"check the name {model.model!r}, and the address, which usually ends in /v1"
     if status is not None and 400 <= status < 429:
         return "change what it complains of: the name, or the effort after #"
     if status is not None:
