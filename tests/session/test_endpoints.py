@@ -73,6 +73,7 @@ def test_where_it_does_not_answer_the_next_step_is_named(answer: Answer, hint: s
 def test_where_nobody_is() -> None:
     with pytest.raises(WaitingForModel) as refused:
         try_out("openai:m@http://127.0.0.1:9/v1", RunConfig(reply_seconds=2.0), lambda _text: None)
+    assert "Connect call failed" in str(refused.value)
     assert "check that something answers at http://127.0.0.1:9/v1" in (refused.value.hint or "")
 
 

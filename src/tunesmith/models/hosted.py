@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.run.dialogue import LONGEST, Expects, NoReply, Reply, Request
-from tunesmith.text import cut, flat, redacted
+from tunesmith.text import counted, cut, flat, redacted
 
 if TYPE_CHECKING:
     from tunesmith.models.streaming import Arrival, Incoming
@@ -134,7 +134,8 @@ class Hosted:
             UserError,
         )
 
-        came = f" ({arrival.length} characters had come)" if arrival.length else ""
+        came = f" ({counted(arrival.length, 'character')} had come)" if arrival.length else ""
+        sent = "" if "event-stream" in arrival.kind else f"; it was sent as {arrival.kind or 'nothing known'}"
         error = arrival.error
         if arrival.fault:
             return NoReply(self._said(arrival.fault + came))
@@ -146,14 +147,12 @@ class Hosted:
         if isinstance(error, ModelAPIError):
             rejected = isinstance(error, ModelRequestRejectedError | ModelQuotaExceededError)
             lasts = rejected or getattr(error, "status_code", None) in LASTING
-            return NoReply(self._said(f"{error}{came}"), lasts, _pause(error.retry_after))
+            return NoReply(self._said(f"{error}{_cause(error)}{came}"), lasts, _pause(error.retry_after))
         if isinstance(error, UserError):
             return NoReply(self._said(str(error)), lasts=True)
         if error is None:
-            sent = f"; it was sent as {arrival.kind}" if "event-stream" not in arrival.kind else ""
             return NoReply(self._said(f"the stream ended in the middle{came}{sent}"))
         if isinstance(error, AgentRunError | OSError):
-            sent = f"; it was sent as {arrival.kind}" if "event-stream" not in arrival.kind else ""
             return NoReply(self._said(f"{error}{came}{sent}"))
         what = f"what it sent is no reply of {self.provider}'s protocol"
         return NoReply(self._said(f"{what}: {type(error).__name__}: {error}{came}"))
@@ -198,6 +197,18 @@ def _holds(text: str, expects: Expects) -> bool:
     fences = len(_FENCE.findall(text))
     is_file = fences > 0 and fences % 2 == 0
     return is_object if expects == "json" else is_file or (expects == "turn" and is_object)
+
+
+def _cause(error: BaseException) -> str:
+    """What is behind an error of the connection, where its own words are a wrapper's."""
+    from pydantic_ai.exceptions import ModelConnectionError
+
+    last = error
+    while (
+        isinstance(error, ModelConnectionError) and (below := last.__cause__ or last.__context__) is not None
+    ):
+        last = below
+    return f" ({last})" if last is not error and str(last) and str(last) not in str(error) else ""
 
 
 def _pause(asked: float | None) -> float | None:

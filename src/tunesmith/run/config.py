@@ -72,7 +72,16 @@ class RunConfig:
         return Path(self.cache_dir) / "results.sqlite"
 
 
-_LEAST = {"evals": 1, "time": 0, "seed": 0, "builders": 0, "rounds": 1, "tokens": 1, "money": 0}
+_LEAST = {
+    "evals": 1,
+    "time": 0,
+    "seed": 0,
+    "builders": 0,
+    "rounds": 1,
+    "tokens": 1,
+    "money": 0,
+    "reply_seconds": 1,
+}
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}
