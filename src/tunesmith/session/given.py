@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tunesmith.errors import BadInput
-from tunesmith.models import with_effort
 from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.store import JOURNAL
 from tunesmith.session.problems import LoadedProblem as Problem
@@ -72,6 +71,10 @@ def settings(
         raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
     limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
     found = resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
+    if not found.effort:
+        return found
+    from tunesmith.models import with_effort
+
     return replace(found, model=with_effort(found.model, found.effort))
 
 
