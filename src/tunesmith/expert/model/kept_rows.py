@@ -31,9 +31,10 @@ from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import affine
 from tunesmith.expert.model.facts import Fact
-from tunesmith.expert.model.geometry import THREAD, LaunchedKernel, Scenario, form_of, strided_loops
+from tunesmith.expert.model.geometry import THREAD, LaunchedKernel, form_of, strided_loops
 from tunesmith.expert.model.kernel import Reach
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.scenarios import Scenario
 from tunesmith.expert.model.shifted_loops import BoundsOf, counted_by_element, with_element_loops
 from tunesmith.expert.model.team_record import identity_of
 from tunesmith.expert.model.totals import MAXIMA, MINIMA, Update, set_to, update_in
