@@ -186,14 +186,14 @@ class _KeptRows:
             turns = int_value(head.stop)
             if head.start != affine.number(0) or head.step != affine.number(1) or turns is None:
                 return None
-            found = self._element(loop.body, index, names)
-            return TurnCount(*(found or (None, None)), None, turns) if 0 < turns <= _MOST else None
+            each, first = self._element(loop.body, index, names) or (None, None)
+            return TurnCount(each, first, None, turns) if 0 < turns <= _MOST else None
         bounds = affine.bounds_in(loop.condition, lambda expr: index in walk.names_in(expr))
         if bounds is None or len(bounds) != 1 or index in walk.names_in(bounds[0][1]):
             return None
         element = affine.affine(bounds[0][0], index)
         fixed = walk.assigned_in(loop.body) & (walk.names_in(loop.condition) | {index})
-        return None if element is None or fixed else TurnCount(*element, bounds[0][1], None)
+        return None if element is None or fixed else TurnCount(element[0], element[1], bounds[0][1], None)
 
     def _element(self, body: Sequence[c.Stmt], index: str, names: set[str]) -> tuple[c.Expr, c.Expr] | None:
         """`each` and `first` of the element that a turn is for: what its tests compare, or its places."""
