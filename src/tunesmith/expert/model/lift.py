@@ -49,7 +49,7 @@ from tunesmith.expert.model.kernel import (
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
-from tunesmith.expert.model.obstacles import other_obstacles
+from tunesmith.expert.model.obstacles import other_obstacles, told_in
 from tunesmith.expert.model.opencl_words import in_opencl_words
 from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
@@ -146,7 +146,9 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
 
     Where several compilers may build it, it has to be one kernel to all of them."""
     problem = with_entry_sizes(problem)
-    return one_kernel(problem.kernel, lambda source, state: _read_under(problem, source, state))
+    found = one_kernel(problem.kernel, lambda source, state: _read_under(problem, source, state))
+    given = (problem.kernel.text, *(text for _, text in (*problem.kernel.headers, *problem.kernel.defines)))
+    return told_in("\n".join(given), found) if isinstance(found, NotReadable) else found
 
 
 def _read_under(problem: Problem, source: c.Source, state: Predefined) -> KernelModel | NotReadable:
