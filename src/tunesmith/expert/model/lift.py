@@ -28,7 +28,7 @@ from tunesmith.expert.model.byte_pointers import in_elements
 from tunesmith.expert.model.compilers import language_of, one_kernel
 from tunesmith.expert.model.congruences import with_promised
 from tunesmith.expert.model.dependents import without_waits
-from tunesmith.expert.model.entry_sizes import with_entry_sizes
+from tunesmith.expert.model.entry_sizes import read_at_sizes
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
 from tunesmith.expert.model.fixed_arguments import facts_of_fixed, fixed_values, given_arrays, with_decided
@@ -145,8 +145,9 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so.
 
     Where several compilers may build it, it has to be one kernel to all of them."""
-    problem = with_entry_sizes(problem)
-    found = one_kernel(problem.kernel, lambda source, state: _read_under(problem, source, state))
+    found = read_at_sizes(
+        problem, lambda at: one_kernel(at.kernel, lambda source, state: _read_under(at, source, state))
+    )
     given = (problem.kernel.text, *(text for _, text in (*problem.kernel.headers, *problem.kernel.defines)))
     return told_in("\n".join(given), found) if isinstance(found, NotReadable) else found
 
