@@ -137,6 +137,8 @@ def test_a_pointer_to_records_points_to_their_elements():
          "S s; f[0] = s.go();", "it inherits"),
         ("struct S { float a; __device__ S(const S& o) { a = o.a + 1; } __device__ S() {} };",
          "S s; S t = s;", "says itself how it is copied"),
+        ("struct S { enum { N = 1u << 31 }; float a; __device__ float go() { return a * N; } };",
+         "S s; f[0] = s.go();", "may be more than an int holds"),
         ("struct S { unsigned a : 3; __device__ int go() { return a; } };", "S s; f[0] = s.go();",
          "bit fields"),
         ("struct S { float a; __device__ float go(); __device__ int one() { return 1; } };",

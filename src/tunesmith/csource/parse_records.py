@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
+from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.parse_functions import FunctionReader
 from tunesmith.csource.parse_statements import parts_of
 from tunesmith.csource.types import canonical, of_type
@@ -141,6 +143,9 @@ class RecordReader:
                 raise c.Unreadable("it has a part without a name", self.place.line(node))
             self._nested(type_, found)
             return
+        if type_ is not None and type_.type == "enum_specifier" and not declarators:
+            self._enumerators(type_, found)
+            return
         if any(n.type == "operator_cast" for n in declarators) or any(_is_function(n) for n in declarators):
             return  # it is defined behind the class, or nobody can call it
         if any(n.type == "bitfield_clause" for n in node.named_children):
@@ -162,6 +167,22 @@ class RecordReader:
             line = self.place.line(declarator)
             align = None if specifiers.align is None else self.reader.expr(specifiers.align)
             found.fields.append(c.Declare(declared.type, declared.name, init, dims, align=align, line=line))
+
+    def _enumerators(self, node: Node, found: _Members) -> None:
+        """`enum { N = 16 / sizeof(T), M };`: constants, each one more than the one before."""
+        if any(child.type in ("class", "struct") for child in node.children):
+            raise self.place.trouble(node, "", " in a structure is not understood")
+        last: c.Expr | None = None
+        for item in parts_of(node.child_by_field_name("body")):
+            name, value = item.child_by_field_name("name"), item.child_by_field_name("value")
+            if item.type != "enumerator" or name is None:
+                raise self.place.trouble(item, "", " in a structure is not understood")
+            following = c.Number("0", 0) if last is None else c.Binary("+", last, c.Number("1", 1))
+            given = following if value is None else self.reader.expr(value)
+            if not _is_small(given):
+                raise self.place.trouble(item, "", " may be more than an int holds")
+            last = c.Name(self.place.short(name))
+            found.constants[last.name] = of_type(given, c.Type("int"))  # what an enumerator counts as
 
     def _defined(self, node: Node, template: tuple[c.TemplateParameter, ...], found: _Members) -> None:
         if any(child.type in ("default_method_clause", "delete_method_clause") for child in node.children):
@@ -290,6 +311,17 @@ def with_outside(records: list[c.Record], methods: list[OutsideMethod]) -> tuple
 
 def _plain(text: str) -> str:
     return canonical(text, "cuda").replace(" ", "")
+
+
+def _is_small(value: c.Expr) -> bool:
+    """Whether a number fits an int, as far as its text tells: no large literals, nothing that is shifted."""
+    known = int_value(fold(value))
+    if known is not None:
+        return -(2**31) <= known < 2**31
+    parts = list(walk.nodes_in(value))
+    return not any(isinstance(part, c.Binary) and part.op == "<<" for part in parts) and not any(
+        isinstance(part, c.Number) and not -(2**15) < part.value < 2**15 for part in parts
+    )
 
 
 def _is_function(node: Node) -> bool:

@@ -199,6 +199,12 @@ _INSIDE: Mapping[str, Trap] = {
         _IN + "__device__ In made(float v) { In q(v, v + 1); q.a += 1; return q; }\n"
         "__device__ In picked(float v) { if (v > 0) { return In(v, 1); } In r; r.b = v; return r; }",
     ),
+    "numbers of a structure": flat_trap(
+        "float s = 0;\nfor (int k = 0; k < S<float>::N; k++) s += x[i];\nS<short> q{x[i]};\n"
+        "out[i] = s + S<float>::M * 10 + q.get() + q.K + ((int)x[i] - 3 < S<float>::N ? 1 : 2);",
+        "template <typename T> struct S { enum { N = 16 / sizeof(T), M, K = N * 2 }; float v;\n"
+        "    __device__ float get() const { return v * N + M; } };",
+    ),
     "a structure for pointers": flat_trap(
         "out[i] = x[i] * S<float *>::get();",
         "template <typename T> struct S { static __device__ float get() { return 1; } };\n"
