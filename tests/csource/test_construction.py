@@ -71,3 +71,18 @@ def test_an_object_in_an_object_is_its_fields():
 
 def test_a_variable_by_the_name_of_a_field_is_another_one():
     assert "float p_f_2 = 0.5f;\n" in _text(PAIR, "float p_f = 1.0f;\nPair p;\nf[0] = p.f + p_f;")
+
+
+def test_a_method_is_chosen_by_whether_its_object_is_const():
+    two = """
+    struct L {
+        float a, b;
+        __device__ float go() { return a; }
+        __device__ float go() const { return b; }
+        __device__ float same() const { return go(); }
+    };
+    __device__ float of(const L &l) { return l.go(); }
+    """
+
+    text = _text(two, "L l = {x[0], x[1]};\nf[0] = l.go();\nf[1] = l.same();\nf[2] = of(l);")
+    assert text.endswith("f[0] = l_a;\nf[1] = l_b;\nf[2] = l_b;\n")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.callees import own_functions, resolve, with_defaults
+from tunesmith.csource.const_calls import marked
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold, fold_statements, int_value
 from tunesmith.csource.handed_lambdas import with_handed_lambdas
@@ -145,6 +146,7 @@ class _Inliner:
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}
         function = replace(function, body=with_unique_names(function.body, taken))
+        function = marked(function, self.objects.differing, self._source)
         self._types.clear()
         self._types.update(declared_types(function))
         for name in self._types:
@@ -363,7 +365,8 @@ class _Inliner:
             return function
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}
-        return replace(function, body=with_unique_names(function.body, taken))
+        function = replace(function, body=with_unique_names(function.body, taken))
+        return marked(function, self.objects.differing, self._source)
 
     def _short(self, call: c.Call, stack: tuple[str, ...]) -> c.Expr | None:
         """The call as an expression, where the function is only one itself and calls none in turn."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.const_calls import differing
 from tunesmith.csource.construction import Construction
 from tunesmith.csource.effects import is_function
 from tunesmith.csource.instances import Instance
@@ -38,6 +39,7 @@ class Objects:
         self.source = self.overloads.source
         self._types = types
         self._names = {record.name for record in source.records}
+        self.differing = differing(source.records)  # methods that ask whether their object is const
 
     @property
     def active(self) -> bool:
@@ -222,11 +224,12 @@ class Objects:
         return self.construction.kept(value, instance, before, line)
 
     def _method(self, call: c.Call, of: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
-        instance = self.record(of)
+        instance, (name, mark, how) = self.record(of), call.function.partition("#")
         if instance is None:
-            return call
+            is_index = name == "operator[]" and mark and len(call.args) == 1
+            return c.Index(of, call.args[0]) if is_index else replace(call, function=name)
         of = self._kept(of, instance, before, line)
-        function, args = self.overloads.method(instance, call.function, (of, *call.args), self.type, line)
+        function, args = self.overloads.method(instance, name, (of, *call.args), self.type, line, mark + how)
         return c.Call(function, args, call.template_args)
 
     def _call(self, call: c.Call, before: list[c.Stmt], line: int) -> c.Expr:
@@ -384,7 +387,7 @@ class Objects:
         body = walk.map_nodes(function.body, self._without_bits)
         body = walk.map_types(body, self._as_field)
         made = self.construction.made | self.places.names_of(self.construction.made)
-        body = declared_where_set(body, made)
+        body = declared_where_set(walk.map_nodes(body, self._without_cast), made)
         parameters = tuple(replace(p, type=self._as_field(p.type)) for p in function.parameters)
         return replace(function, parameters=parameters, body=walk.map_nodes(body, shorter))
 
@@ -426,6 +429,12 @@ class Objects:
         if of and (of == base or INTEGERS.get(of, 0) == INTEGERS.get(base)):
             return node.value
         return c.Cast(c.Type(base), node.value)
+
+    def _without_cast(self, node: c.Expr) -> c.Expr:
+        """`(float)v_x` of what is a float: a method's result, before it was told what its fields are."""
+        if not isinstance(node, c.Cast) or node.type != c.Type("float"):
+            return node
+        return node.value if self.type(node.value) in (c.Type("float"), c.Type("float", const=True)) else node
 
     def _as_field(self, type_: c.Type) -> c.Type:
         instance = self.instances.named(type_.base)

@@ -206,4 +206,59 @@ _INSIDE: Mapping[str, Trap] = {
     ),
 }  # fmt: skip
 
-OBJECT_TRAPS: Mapping[str, Trap] = {**_MADE, **_INSIDE}
+_TWO = (
+    "struct L { float e[2]; __device__ float f() { return e[0]; } __device__ float f() const { return "
+    "e[1]; }\n"
+    "    __device__ float &operator[](int k) { return e[k]; }\n"
+    "    __device__ float operator[](int k) const { return e[k] * 2; }\n"
+    "    __device__ float g() const { return f(); } __device__ float h() { return this->f(); } };\n"
+)
+
+_CONST: Mapping[str, Trap] = {
+    "a method for what is const": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nL n = m;\nout[i] = l.f() + m.f() * 10 + n.f() * 100;", _TWO
+    ),
+    "const by parameter": flat_trap(
+        "L l{{x[i], 5}};\nout[i] = g(l) + h(l) * 10 + v(l) * 100 + l.f();",
+        _TWO + "__device__ float g(const L &l) { return l.f(); }\n"
+        "__device__ float h(L &l) { return l.f(); }\n__device__ float v(const L l) { return l.f(); }",
+    ),
+    "const by method": flat_trap("L l{{x[i], 5}};\nout[i] = l.g() + l.h() * 10;", _TWO),
+    "an index for what is const": flat_trap(
+        "const float w[2] = {2, 3};\nL l{{x[i], 5}};\nconst L m = l;\nl[1] += 1;\n"
+        "out[i] = l[0] * w[1] + m[0] * 10 + l[1] + of(l, w);",
+        _TWO + "__device__ float of(const L &l, const float *w) { return l[0] + l[1] * w[0]; }",
+    ),
+    "const by object": flat_trap(
+        "O o;\no.l.e[0] = x[i];\no.l.e[1] = 3;\nconst O p = o;\n"
+        "out[i] = o.l.f() + p.l.f() * 10 + o.get() * 100;",
+        _TWO + "struct O { L l; float b; __device__ float get() const { return l.f(); } };",
+    ),
+    "const by element": flat_trap(
+        "L l[2];\nl[0].e[0] = x[i];\nl[0].e[1] = 2;\nl[1] = l[0];\nout[i] = l[1].f() + of(l) * 10;",
+        _TWO + "__device__ float of(const L *l) { return l[0].f(); }",
+    ),
+    "const by memory": flat_trap("const L *l = (const L *)x;\nout[i] = l[i / 2].f();", _TWO, EVEN),
+    "const by template": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nout[i] = g(l) + g(m) * 100;",
+        _TWO + "template <typename T> __device__ float g(T &l) { return l.f(); }",
+    ),
+    "const by what is given back": flat_trap(
+        "L l{{x[i], 5}};\nout[i] = l.me().f() + l.same().f() * 10;",
+        "struct L { float e[2]; __device__ float f() { return e[0]; } __device__ float f() const { "
+        "return e[1]; }\n"
+        "    __device__ L &me() { return *this; } __device__ const L &same() { return *this; } };",
+    ),
+    "const by lambda": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nauto go = [&](float k) { return m.f() * k; };\n"
+        "out[i] = go(2) + l.f();",
+        _TWO,
+    ),
+    "a conversion of what is const": flat_trap(
+        "L l{x[i]};\nconst L m = l;\nout[i] = float(l) + float(m) * 10;",
+        "struct L { float e; __device__ operator float() { return e; }\n"
+        "    __device__ operator float() const { return e * 2; } };",
+    ),
+}  # fmt: skip
+
+OBJECT_TRAPS: Mapping[str, Trap] = {**_MADE, **_INSIDE, **_CONST}
