@@ -29,6 +29,7 @@ from tunesmith.expert.model.compilers import language_of, one_kernel
 from tunesmith.expert.model.congruences import with_promised
 from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
+from tunesmith.expert.model.exact_launches import with_blocks_as_tasks
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
 from tunesmith.expert.model.fixed_arguments import facts_of_fixed, fixed_values, given_arrays, with_decided
@@ -421,7 +422,7 @@ class _Lifting:
         rules, program = self._problem.contract.sizes, Program.of(self._source)
         flat = with_rows_as_tasks(FlatReader(kernel).read(), kernel, program, rules, launches)
         if not looks_like_rows(flat, normal):
-            return flat_reading(flat, normal, aliases, "")
+            return flat_reading(with_blocks_as_tasks(flat, kernel), normal, aliases, "")
         try:
             reading = self._rows(kernel)
             check_exchange(reading.steps, normal.arrays, aliases, has_barriers=False)
