@@ -50,6 +50,8 @@ class _ConstMarking:
             if isinstance(node, c.Declare):
                 type_ = replace(node.type, pointers=node.type.pointers + (len(node.dims) or node.is_array))
                 self._types.setdefault(node.name, []).append(type_)
+                if type_.reference and type_.base == "auto":  # as const as what it refers to
+                    self._types[node.name].append(replace(type_, const=not type_.const))
 
     def done(self) -> c.Function:
         for call in walk.calls_in(self._function.body):

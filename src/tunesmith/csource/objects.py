@@ -132,6 +132,11 @@ class Objects:
             dims = tuple([self.expr(dim, before, stmt.line) for dim in stmt.dims])
             if type_.base == "auto" and init is not None and not stmt.dims:
                 found = self.type(init)
+                if type_.reference and self.instances.of(found) is not None:
+                    assert found is not None, "it is a record"
+                    return self.construction.referred(
+                        replace(stmt, type=replace(type_, base=found.base)), init, before
+                    )
                 if found is not None and self._is_record(found.base):
                     const = type_.const if not found.is_pointer else found.const
                     type_ = replace(found, const=const, reference=type_.reference, restrict=False)
@@ -140,7 +145,7 @@ class Objects:
                 init = self.converted(init, type_, before, stmt.line)
             return (replace(stmt, type=type_, init=init, dims=dims),)
         if type_.reference and init is not None:
-            raise c.Unreadable(f"'{stmt.name}' is another name for an object", stmt.line)
+            return self.construction.referred(replace(stmt, type=type_), init, before)
         self._types[stmt.name] = replace(type_, pointers=len(stmt.dims))
         alone = replace(stmt, type=type_, init=None)
         if init is None:
@@ -180,7 +185,9 @@ class Objects:
             case c.Cast(type=type_, value=value) if type_.space == BITS:
                 return replace(expr, value=always(value))
             case c.Name() | c.Number() | c.Opaque() | c.SizeOf():
-                return self.places.name(expr) if isinstance(expr, c.Name) else expr
+                if isinstance(expr, c.Name):
+                    return self.construction.second.get(expr.name) or self.places.name(expr)
+                return expr
             case _:
                 expr = walk.map_below(expr, always)
         return self._node(expr, before, line)
@@ -197,7 +204,9 @@ class Objects:
                     return expr
                 if field in instance.constants:
                     return instance.constants[field]
-                return self.places.field(self._kept(base, instance, before, line), instance, field, line)
+                return self.places.field(
+                    self.construction.kept(base, instance, before, line), instance, field, line
+                )
             case c.Index(base=base, index=index):
                 instance = self.record(base)
                 return expr if instance is None else self._operator("[]", (base, index), line)
@@ -220,21 +229,12 @@ class Objects:
                 return self._chosen(expr, yes, no, before, line)
         return expr
 
-    def _kept(self, value: c.Expr, instance: Instance, before: list[c.Stmt], line: int) -> c.Expr:
-        """An object that a function gives back, in a variable; any other as it is."""
-        made = self.overloads.made.get(value.function) if isinstance(value, c.Call) else None
-        own = [f for f in self.source.functions if isinstance(value, c.Call) and f.name == value.function]
-        results = [f.result for f in ([made] if made is not None else own)]
-        if not results or any(type_.reference for type_ in results) or instance.only is not None:
-            return value
-        return self.construction.kept(value, instance, before, line)
-
     def _method(self, call: c.Call, of: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         instance, (name, mark, how) = self.record(of), call.function.partition("#")
         if instance is None:
             is_index = name == "operator[]" and mark and len(call.args) == 1
             return c.Index(of, call.args[0]) if is_index else replace(call, function=name)
-        of = self._kept(of, instance, before, line)
+        of = self.construction.kept(of, instance, before, line)
         function, args = self.overloads.method(instance, name, (of, *call.args), self.type, line, mark + how)
         return c.Call(function, args, call.template_args)
 

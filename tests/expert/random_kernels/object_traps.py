@@ -261,4 +261,55 @@ _CONST: Mapping[str, Trap] = {
     ),
 }  # fmt: skip
 
-OBJECT_TRAPS: Mapping[str, Trap] = {**_MADE, **_INSIDE, **_CONST}
+_SECOND: Mapping[str, Trap] = {
+    "a second name for a variable": flat_trap(
+        "float v = x[i];\nauto &&r = v;\nr += 1;\nconst auto &s = v;\nv *= 2;\nout[i] = v + r + s * 10;"
+    ),
+    "a const reference to what changes": flat_trap(
+        "const auto &r = out[i];\nout[i] = x[i];\nfloat v = 2;\nconst float &s = v;\nv += 1;\n"
+        "out[i] += r + s;"
+    ),
+    "a const reference to another type": flat_trap(
+        "int v = (int)x[i];\nconst float &r = v;\nv += 1;\nout[i] = r;"
+    ),
+    "a second name for an object": flat_trap(
+        "In p(x[i], 2);\nauto &r = p;\nconst In &s = p;\nr.a += 1;\n"
+        "out[i] = p.sum() + s.a * 10 + r.sum() * 100;",
+        _IN,
+    ),
+    "a second name for one of several": flat_trap(
+        "In p[2] = {{x[i], 2}, {3, 4}};\nint k = i & 1;\nIn &r = p[k];\nk = 1 - k;\nr.a += 1;\n"
+        "out[i] = p[0].sum() + p[1].sum() * 10 + p[k].a * 100;",
+        _IN,
+    ),
+    "a const reference to what is given back": flat_trap(
+        "const In &r = made(x[i]);\nout[i] = r.sum();", _IN + "__device__ In made(float v) { return "
+        "In(v, 1); }"
+    ),
+    "a second name for what is const": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nauto &r = m;\nconst auto &s = l;\n"
+        "out[i] = r.f() + s.f() * 10;", _TWO
+    ),
+    "each element, by copy": flat_trap(
+        "float w[3] = {x[i], 2, 3};\nint k[3] = {1, 2, 3};\nfloat s = 0;\n"
+        "for (auto v : w) { v *= 2; s = s * 2 + v; }\n"
+        "for (float v : k) { if (v == 2) continue; s += v / 2; }\nout[i] = s + w[0];"
+    ),
+    "each element, by reference": flat_trap(
+        "float w[3] = {x[i], 2, 3};\nfor (auto &v : w) { if (v > 2) break; v += 1; }\nfloat s = 0;\n"
+        "for (const auto &v : w) s = s * 2 + v;\nout[i] = s;"
+    ),
+    "each element of each row": flat_trap(
+        "float w[2][2] = {{x[i], 2}, {3, 4}};\nfloat s = 0;\nfor (auto &r : w) for (float v : r) s = s * "
+        "2 + v;\n"
+        "{ float w[3] = {1, 2, 3}; for (float v : w) s += v; }\nout[i] = s;"
+    ),
+    "each object": flat_trap(
+        "In w[2] = {{x[i], 2}, {3, 4}};\nfloat s = 0;\nfor (auto &v : w) { v.a += 1; s += v.sum(); }\n"
+        "for (auto v : w) v.a = 9;\nout[i] = s + w[0].a;",
+        _IN,
+    ),
+    "a type by an expression": flat_trap("decltype(x[i] * 2) v = x[i];\nout[i] = v;"),
+}  # fmt: skip
+
+OBJECT_TRAPS: Mapping[str, Trap] = {**_MADE, **_INSIDE, **_CONST, **_SECOND}
