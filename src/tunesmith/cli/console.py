@@ -291,8 +291,9 @@ _SEARCHERS = _names("tunesmith.search", "SEARCHERS")
 _STRATEGIES = _names("tunesmith.run.budget", "STRATEGIES")
 _WHO = (
     "Who plays the roles: openai:NAME[@URL], anthropic:NAME, mailbox[:DIR], recorded:DIR or expert; "
-    "or planner=…,author=…."
+    "or planner=…,author=…; several authors: author=…+…."
 )
+_DRAFTS = "Templates or kernels of a round, in different directions, side by side; 1 by default."
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
 _ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
 
@@ -360,6 +361,7 @@ class TuneOptions(SearchOptions):
     wait: Wait
     prompts: Prompts
     record: Record
+    drafts: Annotated[int | None, typer.Option(min=1, help=_DRAFTS)]
     rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")]
     tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")]
     money: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")]
@@ -374,6 +376,7 @@ class PlanOptions(TypedDict):
     model: Annotated[str | None, typer.Option(help="As for `tune`; a folder has one below it for each run.")]
     evals: Annotated[int | None, typer.Option(min=1, help="Of each run; 400 by default.")]
     time: Annotated[float | None, typer.Option(min=0, help="Seconds of search, of each run.")]
+    drafts: Annotated[int | None, typer.Option(min=1, help="Of a round of template and rewrite.")]
     rounds: Annotated[int | None, typer.Option(min=1, help="Of each run; 5 by default.")]
     tokens: Annotated[int | None, typer.Option(min=1, help="Of each run.")]
     money: Annotated[float | None, typer.Option(min=0, help="Dollars, of each run.")]

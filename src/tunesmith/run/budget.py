@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.run.dialogue import ROLES, SINGLE, Exchange, Role, tokens_of
@@ -212,10 +212,15 @@ def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
     return None if evals is None else max(1, evals // parts), None if seconds is None else seconds / parts
 
 
-def share_of(state: State) -> tuple[int | None, float | None]:
-    """Evaluations and seconds for a search: half of what is left, because the next round may be the better
-    one. The last round takes all that is left."""
+def share_of(state: State, begun: Sequence[Candidate] = ()) -> tuple[int | None, float | None]:
+    """Evaluations and seconds for the search of a round: half of what is left, because the next round may be
+    the better one. The last round takes all that is left. `begun` are templates of the round: what their
+    searches have used is part of its share."""
     settings, (evals, seconds) = state.settings, _left(state)
+    if evals is not None:
+        evals += sum(evaluations(state, candidate=c.id) for c in begun)
+    if seconds is not None:
+        seconds += sum(c.seconds for c in begun)
     is_last = settings.rounds is not None and rounds_begun(state) >= settings.rounds
     if evals is not None:
         least = _least_share(settings)

@@ -57,6 +57,7 @@ class RunConfig:
     reply_seconds: float = 600.0  # for one reply of a model behind a network
     record: str = ""  # a folder for what models reply
     rounds: int | None = None
+    drafts: int | None = None  # of a round, written side by side; None: as many as models write
     tokens: int | None = None
     money: float | None = None  # dollars
     library: bool = True  # winning templates are stored, and offered when their kernel comes again
@@ -71,7 +72,7 @@ class RunConfig:
         return Path(self.cache_dir) / "results.sqlite"
 
 
-_LEAST = {"evals": 1, "time": 0, "seed": 0, "builders": 0, "rounds": 1, "tokens": 1, "money": 0}
+_LEAST = {"evals": 1, "time": 0, "seed": 0, "builders": 0, "rounds": 1, "tokens": 1, "money": 0, "drafts": 1}
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}

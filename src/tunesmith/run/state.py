@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import takewhile
 from typing import Any, Literal
 
 from tunesmith.problem.device import Device
@@ -33,10 +34,17 @@ class Candidate:
     admitted: ev.Admitted | None = None
     searched: ev.Searched | None = None
     round: int = 0  # the number of the decision it comes from
+    branch: int = 0  # of the plans of that decision
+    seconds: float = 0.0  # that searches of it took
 
     @property
     def moves(self) -> tuple[str, ...]:
         return self.drafted.moves if self.drafted else ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its round still works on it: it is at the gate, or is to be mended."""
+        return self.status == "drafted" or (self.rejected is not None and self.rejected.again)
 
 
 @dataclass(frozen=True)
@@ -174,23 +182,52 @@ class State:
 
     @property
     def draft(self) -> Candidate | None:
-        """The one at the gate: drafted by what is under way, and neither admitted nor rejected."""
-        last = self.candidates[-1] if self.candidates else None
-        return last if last is not None and last.status == "drafted" else None
+        """The first at the gate: drafted by what is under way, and neither admitted nor rejected."""
+        return next((c for c in self.candidates if c.status == "drafted"), None)
+
+    def written(self, branch: int) -> tuple[Candidate, ...]:
+        """Drafts of a branch of what was decided last, each but the first in place of the one before it."""
+        here = len(self.decided) - 1
+        return tuple(c for c in self.candidates if c.drafted and c.round == here and c.branch == branch)
 
     @property
-    def open_request(self) -> Exchange | None:
-        """What a model has been asked and has not answered."""
-        last = self.dialogue[-1] if self.dialogue else None
-        return last if last is not None and last.is_open else None
-
-    def this_turn(self, role: Role) -> tuple[Exchange, ...]:
-        """What has been said with a role since the last decision."""
-        return tuple(e for e in self.dialogue if e.request.role == role and e.turn == len(self.decided))
+    def open_branches(self) -> tuple[int, ...]:
+        """Of the refactoring that is under way: those whose template is neither let in nor given up."""
+        if self.under_way is None or self.under_way.decision != "refactor":
+            return ()
+        here = len(self.decided) - 1
+        given_up = {declined.branch for place, declined in self.declined if place == here}
+        last = {b: self.written(b)[-1:] for b in self.under_way.branches if b not in given_up}
+        return tuple(b for b, drafts in last.items() if all(draft.is_open for draft in drafts))
 
     @property
-    def drafts(self) -> int:
-        return sum(c.drafted is not None for c in self.candidates)
+    def to_write(self) -> tuple[int, ...]:
+        """Open branches whose next draft is to be written. All are written before the gate looks at one, and
+        all have been looked at before one is mended: nothing depends on which model is the faster."""
+        drafts = {branch: self.written(branch) for branch in self.open_branches}
+        most = max(map(len, drafts.values()), default=0)
+        at_gate = any(own and own[-1].status == "drafted" for own in drafts.values())
+        return tuple(branch for branch, own in drafts.items() if not at_gate or len(own) < most)
+
+    @property
+    def last_wave(self) -> tuple[Exchange, ...]:
+        """The requests that were sent together last."""
+        last = self.dialogue[-1].wave if self.dialogue else 0
+        return tuple(takewhile(lambda e: e.wave == last, reversed(self.dialogue)))[::-1]
+
+    @property
+    def open_requests(self) -> tuple[Exchange, ...]:
+        """What models have been asked and have not answered."""
+        return tuple(e for e in self.last_wave if e.is_open)
+
+    def this_turn(self, role: Role, branch: int | None = None) -> tuple[Exchange, ...]:
+        """What has been said with a role since the last decision, about one branch or all."""
+        own = (e for e in self.dialogue if e.request.role == role and e.turn == len(self.decided))
+        return tuple(e for e in own if branch in (None, e.request.branch))
+
+    def drafts(self, branch: int | None = None) -> int:
+        """How many were ever written, in the same place of their rounds or in all."""
+        return sum(c.drafted is not None and branch in (None, c.branch) for c in self.candidates)
 
     def gated(self, candidate: str) -> tuple[Outcome, ...]:
         return self.outcomes.of(("gate", candidate))
@@ -251,22 +288,26 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
             drafted, number = with_author(event, state.started, state.under_way), len(state.decided) - 1
-            new = Candidate(event.candidate, event.template, event.parent, drafted=drafted, round=number)
+            own = (event.candidate, event.template, event.parent)
+            new = Candidate(*own, drafted=drafted, round=number, branch=event.branch)
             return _with(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
-            declined = (*state.declined, (len(state.decided) - 1, event))
-            return _with(state, declined=declined, under_way=None)
+            return _settled(_with(state, declined=(*state.declined, (len(state.decided) - 1, event))))
         case ev.Rejected() as event:
-            own = event.candidate
-            searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != own)
-            state = _changed(state, own, status="rejected", rejected=event)
-            return _with(state, searched=searched, under_way=state.under_way if event.again else None)
+            wrong = event.candidate
+            searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != wrong)
+            state = _changed(state, wrong, status="rejected", rejected=event)
+            return _settled(_with(state, searched=searched))
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
-            state = _changed(state, event.candidate, status="searched", searched=event)
+            took = sum(c.seconds for c in state.candidates if c.id == event.candidate)
+            took += state.elapsed - state.decided_at
+            state = _changed(state, event.candidate, status="searched", searched=event, seconds=took)
             return _with(state, under_way=None, building=(), pool=Grown())
         case ev.Requested(request):
-            asked = Exchange(request, len(state.decided), state.drafts)
+            wave = state.dialogue[-1].wave if state.dialogue else 0
+            wave += not state.open_requests
+            asked = Exchange(request, len(state.decided), state.drafts(request.branch), wave=wave)
             return _with(state, dialogue=(*state.dialogue, asked))
         case ev.Replied(number, reply):
             return _answered(state, number, reply=reply)
@@ -315,10 +356,15 @@ def _admitted(state: State, event: ev.Admitted) -> State:
     if event.candidate not in known:
         given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
         return _with(state, admitted=event, candidates=(*state.candidates, given))
-    # A template that was given is admitted before anything is decided.
-    under_way = state.under_way if known[event.candidate].drafted is None else None
     state = _changed(state, event.candidate, status="admitted", admitted=event, template=event.template)
-    return _with(state, admitted=event, under_way=under_way)
+    state = _with(state, admitted=event)
+    # A template that was given is admitted before anything is decided.
+    return state if known[event.candidate].drafted is None else _settled(state)
+
+
+def _settled(state: State) -> State:
+    """A refactoring is done when none of its branches is open."""
+    return state if state.open_branches else _with(state, under_way=None)
 
 
 def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown[Config]:

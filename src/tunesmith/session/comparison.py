@@ -19,7 +19,7 @@ from tunesmith.deliver import comparison as pages
 from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
-from tunesmith.models import alone, placed
+from tunesmith.models import alone, first_authors, placed
 from tunesmith.models.letters import has_reply, near_miss
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
@@ -102,6 +102,7 @@ def start(
         steer=config.steer,
         counters=config.counters,
         prompts=_digests(prompts),
+        drafts=casting.drafts_of(replace(config, strategy="template")),
         versions=versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
@@ -155,6 +156,8 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
         raise BadInput(f"{', '.join(talking)}: a model is needed, and --model names none", hint=hint)
     for one in models:
         casting.prepare(*one)
+    for arm in (ARMS[name] for name in talking if ARMS[name].drafts):
+        casting.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:
@@ -225,8 +228,11 @@ def rendered_json(found: Compared) -> bytes:
 
 
 def model_of(arm: str, model: str) -> str:
-    """One conversation has one model, whatever roles that plays in the other arms."""
-    return alone(model) if ARMS[arm].strategy == "single" else model
+    """One conversation has one model, whatever roles that plays in the other arms; where a round has one
+    draft, one model writes."""
+    if ARMS[arm].strategy == "single":
+        return alone(model)
+    return model if ARMS[arm].drafts else first_authors(model)
 
 
 @dataclass
@@ -277,10 +283,9 @@ class ComparisonRuns:
             casting.record(Path(own), state)
         if done:
             return comparing.RunResult(item, "finished", facts=facts)
-        if state.open_request is not None:
-            return comparing.RunResult(
-                item, "waiting", f"request {state.open_request.request.number} has no reply yet", facts
-            )
+        if open_ := state.open_requests:
+            why = f"request {open_[0].request.number} has no reply yet"
+            return comparing.RunResult(item, "waiting", why, facts)
         return comparing.RunResult(item, "stopped", "not finished", facts)
 
     def _one(self, item: comparing.Planned) -> comparing.RunResult:
@@ -335,6 +340,7 @@ class ComparisonRuns:
             evals=budget.evals,
             time=budget.seconds,
             rounds=budget.rounds,
+            drafts=plan.drafts if arm.drafts else 1,
             tokens=budget.tokens,
             money=budget.dollars,
             cache=False,

@@ -42,6 +42,7 @@ class OtherSettings(TypedDict, total=False):
     prior: bool | None  # begin from what earlier runs found
     strategy: str | None  # template, rewrite or single
     linear: bool | None
+    drafts: int | None  # of a round, written side by side
     wait: bool | None  # for replies to a mailbox
     prompts: str | None
     record: str | None

@@ -169,6 +169,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         profile="counters" if config.counters else "static",
         models=config.model,
         rounds=rounds,
+        drafts=casting.drafts_of(config),
         tokens=config.tokens,
         dollars=config.money,
         strategy=casting.named(config.strategy),
@@ -263,7 +264,7 @@ def _continue(
         return deliver(folder, templates, state, config)
     certificates.take_back(folder)
     cast = _cast(folder, started, config, listener)
-    if state.open_request is not None:  # first, and what follows from it: for that no device need be here
+    if state.open_requests:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
         while (said := talk.next_event(state)) is not None:
             state = write_down(said, state, journal, listener)

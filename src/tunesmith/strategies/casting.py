@@ -21,6 +21,7 @@ from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
+from tunesmith.text import counted
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
@@ -165,6 +166,7 @@ def check(
             f"is {strategy}",
             hint="leave out --linear, or add --strategy rewrite",
         )
+    check_drafts(config, strategy)
     if not STRATEGIES[strategy].is_concrete:
         return
     named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
@@ -180,6 +182,42 @@ def check(
         if given:
             raise BadInput(fault, hint=hint)
     played(config.model, strategy)
+
+
+def drafts_of(config: RunConfig) -> int:
+    """How many a round has: as many as are asked for, else one for each model that writes."""
+    return config.drafts or max(1, len(_authors(config.model, config.strategy)))
+
+
+def _authors(spec: str, strategy: str) -> tuple[Spec, ...]:
+    """The models that write templates or kernels by plans."""
+    if not spec or "author" not in STRATEGIES[strategy].roles:
+        return ()
+    from tunesmith.models import parse_authors
+
+    return parse_authors(spec)
+
+
+def check_drafts(config: RunConfig, strategy: str) -> None:
+    """Whether a round can have as many as are asked for."""
+    count, authors = drafts_of(config), _authors(config.model, strategy)
+    if len(authors) > count:
+        fault = f"{len(authors)} models are named to write, and a round has {counted(count, 'draft')}"
+        raise BadInput(fault, hint=f"add --drafts {len(authors)}, or name fewer")
+    if count == 1:
+        return
+    fault, hint = "", "leave out --drafts, or name a model as planner or author"
+    if strategy == SINGLE:
+        fault, hint = (
+            "one conversation writes one kernel at a time",
+            "leave out --drafts, or --strategy single",
+        )
+    elif config.linear:
+        fault, hint = "a chain goes on from the one kernel before", "leave out --drafts or --linear"
+    elif not {"planner", "author"} & played(config.model, strategy).keys():
+        fault = "the expert has one plan a round"
+    if fault:
+        raise BadInput(f"--drafts {count} is for models that write several at a time: {fault}", hint=hint)
 
 
 def played(spec: str, strategy: str) -> dict[Role, Spec]:
@@ -209,10 +247,10 @@ def played(spec: str, strategy: str) -> dict[Role, Spec]:
 
 def _alone(spec: str) -> Spec:
     """Whom one conversation is held with."""
-    from tunesmith.models import EXPERT, names_roles, parse_spec
+    from tunesmith.models import EXPERT, names_roles, parse_spec, several
 
     role, has_role, rest = spec.partition("=") if names_roles(spec) else ("", "", spec)
-    if has_role and (role.strip() != SINGLE or "," in rest):
+    if (has_role and (role.strip() != SINGLE or "," in rest)) or len(several(rest)) > 1:
         hint = "write --model SPEC, without roles"
         raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
     if not rest or (found := parse_spec(rest)).kind == EXPERT:
@@ -248,7 +286,9 @@ def models_talking(
     tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
     if "author" in names:
-        writer = agents.ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
+        others = tuple(model.name for model in conversation.authors)
+        told = (*own, prompts["author"], names["author"], signature)
+        writer = agents.ModelAuthor(*told, expert is None, others)
     if planner is None:
         planner = agents.RewritePlanner(*own, prompts["planner"], analyst)
     elif "planner" in names:
@@ -318,7 +358,7 @@ def _prompt_names(strategy: str) -> dict[Role, str]:
 def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = played(spec, strategy)
-    for one in dict.fromkeys(who.values()):
+    for one in dict.fromkeys((*who.values(), *_authors(spec, strategy))):
         model = _model(one, Casting(spec, {}, Path()))
         if hasattr(model, "prepare"):
             model.prepare()
@@ -339,7 +379,7 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
     who = played(cast.spec, cast.strategy)
     if not who or templates.given is not None:
         return Talking(problem, templates, planner, author)
-    conversation = Conversation(_models(who, cast, state), cast.pause, cast.note)
+    conversation = _conversation(who, cast, state)
 
     @cache
     def catalogue() -> Catalogue:
@@ -361,16 +401,20 @@ def record(folder: Path, state: State) -> None:
             keep(folder, state.started, state.dialogue)
 
 
-def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role, LanguageModel]:
-    """One for each that is named, whatever roles it plays."""
+def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conversation:
+    """One model for each that is named, whatever roles it plays."""
     from tunesmith.models.letters import Player
 
-    made = {spec: _model(spec, cast) for spec in dict.fromkeys(who.values())}
+    authors = _authors(cast.spec, cast.strategy)
+    made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *authors))}
+    models = {role: made[spec] for role, spec in who.items()}
+    several = [made[spec] for spec in authors] if len(authors) > 1 else []
+    found = Conversation(models, cast.pause, cast.note, several)
     for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere
-            model.skip(state.dialogue)
-    return {role: made[spec] for role, spec in who.items()}
+            model.skip(e for e in state.dialogue if found.model_for(e.request) is model)
+    return found
 
 
 def _model(spec: Spec, cast: Casting) -> LanguageModel:
