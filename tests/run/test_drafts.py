@@ -15,8 +15,11 @@ from tests.run.test_rounds import WIDE, cost, survey
 from tests.run.test_talking import TalkingRun, a_run, model_of, said
 from tests.talkers import Said, Scripted, file, plan, plans
 from tests.wording import says
+from tunesmith.deliver.display import event_line
+from tunesmith.deliver.report import report_markdown
 from tunesmith.errors import WaitingForModel
 from tunesmith.problem.plan import Status
+from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import NoReply, Pending, Reply, Request
 from tunesmith.run.events import (
     Asked,
@@ -36,6 +39,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.halving import rungs
 from tunesmith.run.plausible import fault_of
+from tunesmith.run.report import build_report
 from tunesmith.run.rounds import round_reports, rounds
 from tunesmith.run.state import State, apply, fold
 from tunesmith.space.params import Config
@@ -402,3 +406,27 @@ def test_every_order_that_happens_is_plausible_and_others_are_not() -> None:
     assert isinstance(event.event, Decided)
     more = replace(event.event, plans=(*event.event.plans, *event.event.plans))
     says(fault(decided, more), "at most 3 plans")
+
+
+# -- what people see -----------------------------------------------------------------------------------------
+
+
+def test_progress_and_report_tell_the_drafts_apart() -> None:
+    run = told()
+    state = run.go()
+    at, lines = State(), []
+    for record in run.journal.records:
+        at = apply(at, record)
+        if (line := event_line(record.event, at)) is not None:
+            lines.append(line.text)
+    says(lines, "round 1, 3 drafts side by side: several ways")
+    says(lines, "template 3 is written, draft 3 of 3: by scripted")
+    says(lines, "no template, draft 1 of 2: the author did not answer: gone")
+    says(lines, "round 1, rung 2 of 3, 2 of 3 templates: template 4")
+    report = build_report(PROBLEM, state, templates=Templates(PROBLEM, state.device, None, run.texts))
+    page = report_markdown(report)
+    says(page, "1, draft 1", "left behind: 8.90×, template 3 of the same round has 17.80×")
+    says(page, "2, draft 1", "no template: the author did not answer: gone")
+    says(page, "2, draft 2", "kept")
+    says(page, "Round 1. Draft 1 of 3, side by side. because of Narrow.")
+    says(page, "Draft 2 of 3, side by side. because of Middle.")
