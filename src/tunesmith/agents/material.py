@@ -4,6 +4,8 @@ what was measured and tried before (times, the diagnosis, templates or kernels, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 from tunesmith.agents.prompting import PromptPart, fenced, shortened
@@ -123,6 +125,14 @@ def moves_part(moves: Catalogue) -> PromptPart:
     lines += [f"- not here: {name}, because {why}" for name, why in moves.refused]
     short = f"Available: {', '.join(moves.available) or 'none'}"
     return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+
+
+def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:
+    """The same for whoever writes kernels in words, where the run offers moves to all."""
+    if state.settings.moves != "all":
+        return []
+    heading = "Choices that a program knows for this kernel: nobody applies them by name, take what pays"
+    return [replace(moves_part(moves()), heading=heading)]
 
 
 def offer_line(offer: Offer) -> str:

@@ -192,7 +192,7 @@ class ModelAuthor:
     def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
         best = leader(self.problem, state)
-        evals = None if self.concrete else share_of(state)[0]
+        evals = None if self.concrete else share_of(state).evals
         plan = [
             self._plan(decision),
             goes_on(base) if self.concrete else "",
@@ -290,6 +290,8 @@ class ModelPlanner(PlanningModel):
 
         who = "An author is there for plans in words, a program for moves."
         who = who if self.writes else "Only moves are possible: nobody writes by words."
+        is_without = state.settings.moves == "none" and self.writes
+        who = "An author is there for plans in words; no moves are offered." if is_without else who
         who = f"{who} {directions.several_words(drafts, 'template')}".strip()
 
         found = self._plan(
@@ -306,6 +308,10 @@ class ModelPlanner(PlanningModel):
         )
         if not isinstance(found, NoAnswer):
             return found
+        if is_without:
+            best = leader(self.problem, state)
+            reason = f"{found.what} ({found.why}); the author chooses"
+            return Decided("refactor", reason, (), best.id if best else "", what=OWN_CHOICE)
         plan = self.expert.decide(state)  # one of moves, which it can apply by itself
         if isinstance(plan, Question):
             return plan
@@ -396,7 +402,11 @@ class RewritePlanner(PlanningModel):
 
         def between() -> list[PromptPart]:
             written = [material.candidates_part(self.problem, state)] if state.candidates else []
-            return [*self._text(state, base), *written, *material.round_parts(self.problem, state)]
+            rounds, ideas = (
+                material.round_parts(self.problem, state),
+                material.ideas_parts(state, self.catalogue),
+            )
+            return [*self._text(state, base), *written, *rounds, *ideas]
 
         words = f"{goes_on(base)} {directions.several_words(drafts, 'kernel')}".strip()
         shape = directions.several(prompting.REWRITE) if drafts > 1 else prompting.REWRITE
@@ -422,5 +432,4 @@ def _search(plan: prompting.PlanReply, base: Candidate | None, state: State) -> 
     if not base.searched.cut:
         why = f"the search of template {base.id} has ended: {base.searched.reason}"
         return Unusable(f"{why}; refactor or stop")
-    evals, seconds = share_of(state)
-    return Decided("search", plan.why, base.moves, base.id, evals, seconds)
+    return share_of(state).search(plan.why, base.moves, base.id)

@@ -98,6 +98,7 @@ class SingleWriter(ModelAuthor):
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
             material.tested_part(self.problem, state),
+            *material.ideas_parts(state, self.catalogue),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
         ]

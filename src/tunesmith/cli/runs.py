@@ -84,7 +84,7 @@ def retune(
 
 def _with_budget(named: Mapping[str, Any]) -> dict[str, Any]:
     """Options as `api` takes them."""
-    limits = ("evals", "time", "rounds", "tokens", "money")
+    limits = ("evals", "time", "rounds", "tokens", "money", "device_seconds")
     others = {name: value for name, value in named.items() if name not in limits}
     return {**others, "budget": tunesmith.Budget(*(named.get(name) for name in limits))}
 

@@ -67,6 +67,7 @@ class Allowance:
     rounds: int
     tokens: int | None = None
     dollars: float | None = None
+    device_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,7 @@ class ComparisonPlan:
     prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is saved
     versions: tuple[tuple[str, str], ...] = ()
     drafts: int = 1  # of a round, in the arms that can have several
+    moves: str = "usual"  # of the expert's, what models are told
     format: int = FORMAT
 
 
@@ -177,9 +179,14 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
 
 
 _OPTIONS = {name: name for name in ("seed", "model", "backend", "device", "search")}
-_OPTIONS |= {"prune": "pruning", "steer": "steering", "counters": "use of counters"}
+_OPTIONS |= {
+    "prune": "pruning",
+    "steer": "steering",
+    "counters": "use of counters",
+    "moves": "offer of moves",
+}
 _LIMITS = {"repeats": "repeat", "drafts": "draft", "evals": "evaluation", "seconds": "second"}
-_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar"}
+_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar", "device_seconds": "device-second"}
 
 
 def _option(value: object) -> str:
@@ -236,6 +243,7 @@ class RunFacts:
     tokens_by_length: int  # as told, and estimated where nobody told
     dollars: float | None
     device_seconds: float  # in which an evaluation had the device: baseline, trials, races, verification
+    searched_seconds: float  # of these, what a budget counts: before races and verification
     kernel_seconds: float | None  # of these in kernels, as far as trials say
     seconds: float  # in which somebody worked on the run; none in which it was left waiting
     device: str
@@ -304,6 +312,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         tokens_by_length=tokens_used(state),
         dollars=0.0 if silent else cost.dollars,
         device_seconds=round(sum(o.seconds for o in outcomes), 3),
+        searched_seconds=round(state.device_seconds, 3),
         kernel_seconds=round(kernels, 6) if kernels else None,
         seconds=state.elapsed,
         device=state.device.name,

@@ -20,6 +20,7 @@ from tunesmith.space.space import Focus
 # How a kernel is made faster: by templates that are searched, by kernels that roles write, or that one
 # conversation writes.
 Strategy = Literal["template", "rewrite", "single"]
+MovesOffered = Literal["usual", "all", "none"]  # which models are told of the expert's: see `run/config`
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Settings:
     models: str = ""  # who plays the roles, as the user named them; empty: the expert plays all
     repairs: int = 3  # times a model may mend what it wrote, in one round
     rounds: int | None = None  # refactorings at most
+    device_seconds: float | None = None  # in which trials may have the device
+    moves: MovesOffered = "usual"
     drafts: int = 1  # templates of a round, in different directions, that are written side by side
     tokens: int | None = None  # sent and received by models
     dollars: float | None = None  # that models may cost
@@ -200,6 +203,7 @@ class Decided:
     analysis: str = ""  # of a refactoring: what a model as analyst said before it; nobody measured that
     # Of a refactoring that is written several times, side by side: a plan for each; empty: there is one.
     plans: tuple[Direction, ...] = ()
+    device_seconds: float | None = None  # of a search, as evals and seconds
 
     @property
     def branches(self) -> range:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tunesmith.problem.problem import Problem
-from tunesmith.run.budget import evaluations, is_concrete, share_of
+from tunesmith.run.budget import BudgetShare, is_concrete, share_of
 from tunesmith.run.events import Decided
 from tunesmith.run.racing import sound_scores
 from tunesmith.run.rounds import best_scores
@@ -65,9 +65,9 @@ def next_search(problem: Problem, state: State) -> Decided | None:
         if not found.waiting:
             return None
         return Decided("search", f"kernel {found.waiting[0].id} is right", (), found.waiting[0].id)
-    evals, seconds = share_of(state, found.templates)
-    sizes = rungs(len(found.templates), evals)
-    if evals is None and seconds is None:
+    share = share_of(state, found.templates)
+    sizes = rungs(len(found.templates), share.evals)
+    if share.is_endless:
         sizes = sizes[:1]  # each until its search ends
     scored = best_scores(sound_scores(problem, state))
     among: Sequence[Candidate] = found.templates
@@ -80,12 +80,12 @@ def next_search(problem: Problem, state: State) -> Decided | None:
         if not due:
             continue
         chosen = due[0] if place else min(due, key=lambda c: c.branch)
-        part = _part(state, found.templates, sizes, place, evals, seconds)
-        if part is None:
+        part = _part(state, found.templates, sizes, place, share)
+        if part.is_nothing:
             return None
         which = f", rung {place + 1} of {len(sizes)}, {size} of {len(found.templates)} templates"
         reason = f"round {found.number}{which if sizes[0] > 1 else ''}: template {chosen.id}"
-        return Decided("search", reason, chosen.moves, chosen.id, *part)
+        return part.search(reason, chosen.moves, chosen.id)
     return None
 
 
@@ -95,22 +95,10 @@ def _goes_on(template: Candidate) -> bool:
 
 
 def _part(
-    state: State,
-    templates: Sequence[Candidate],
-    sizes: Sequence[int],
-    place: int,
-    evals: int | None,
-    seconds: float | None,
-) -> tuple[int | None, float | None] | None:
-    """Evaluations and seconds of one search at a rung: all rungs cost the same, and the last has what is
-    left. None: nothing is."""
-    is_last, searches = place == len(sizes) - 1 and sizes[place] == 1, len(sizes) * sizes[place]
-    if evals is not None:
-        left = evals - sum(evaluations(state, candidate=c.id) for c in templates)
-        evals = left if is_last else min(left, max(LEAST, evals // searches))
-    if seconds is not None:
-        remaining = seconds - sum(c.seconds for c in templates)
-        seconds = remaining if is_last else min(remaining, seconds / searches)
-    if (evals is not None and evals <= 0) or (seconds is not None and seconds <= 0):
-        return None
-    return evals, seconds
+    state: State, templates: Sequence[Candidate], sizes: Sequence[int], place: int, share: BudgetShare
+) -> BudgetShare:
+    """What one search has at a rung: all rungs cost the same, and the last has what is left."""
+    left = share.used(state, templates)
+    if sizes[place] == 1:
+        return left
+    return share.parted(len(sizes) * sizes[place], LEAST).at_most(left)

@@ -89,11 +89,12 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
 def _started(event: ev.Started) -> Iterator[str]:
     own = event.settings
     counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists, own.drafts)
-    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors)
+    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors, own.device_seconds)
     if any(count is not None and count < 1 for count in counts):
         yield f"evals, rounds, tokens, width, finalists and drafts are 1 or more: {counts}"
     if any(amount is not None and not 0 <= amount < math.inf for amount in amounts):
-        yield f"seconds, dollars, seed, ahead, repairs and priors are 0 or more: {amounts}"
+        what = "seconds, dollars, seed, ahead, repairs, priors and seconds on the device"
+        yield f"{what} are 0 or more: {amounts}"
     names = [name for name, _ in event.files]
     if len(set(names)) != len(names):
         yield "a file of the problem is there once"

@@ -35,7 +35,8 @@ class Candidate:
     searched: ev.Searched | None = None
     round: int = 0  # the number of the decision it comes from
     branch: int = 0  # of the plans of that decision
-    seconds: float = 0.0  # that searches of it took
+    seconds: float = 0.0  # that searches of it took,
+    device_seconds: float = 0.0  # and that their trials had the device
 
     @property
     def moves(self) -> tuple[str, ...]:
@@ -111,7 +112,10 @@ class State:
     admitted: ev.Admitted | None = None
     decided: tuple[ev.Decided, ...] = ()
     decided_at: float = 0.0  # the last of them,
-    decided_after: int = 0  # and how many trials had been asked for by then
+    decided_after: int = 0  # and how many trials had been asked for by then,
+    decided_used: float = 0.0  # and for how long trials had had the device
+    # Of the original, gates and searches: what a budget counts. Races and verifications come after it.
+    device_seconds: float = 0.0
     under_way: ev.Decided | None = None  # what was decided last, until it is done
     candidates: tuple[Candidate, ...] = ()  # in the order they were drafted
     declined: tuple[tuple[int, ev.Declined], ...] = ()  # with the number of the decision that led to it
@@ -277,14 +281,16 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _with(state, attached=event, attached_at=record.at, known=known)
         case ev.Baseline() as event:
             sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
-            return _with(state, baseline=event, sentinels=sentinels)
+            used = state.device_seconds + event.outcome.seconds
+            return _with(state, baseline=event, sentinels=sentinels, device_seconds=used)
         case ev.Admitted() as event:
             return _admitted(state, event)
         case ev.Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
             if event.decision == "search":
                 state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
-            state = _with(state, decided_at=record.at, decided_after=len(state.asked))
+            used = state.device_seconds
+            state = _with(state, decided_at=record.at, decided_after=len(state.asked), decided_used=used)
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
             drafted, number = with_author(event, state.started, state.under_way), len(state.decided) - 1
@@ -300,9 +306,7 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _settled(_with(state, searched=searched))
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
-            took = sum(c.seconds for c in state.candidates if c.id == event.candidate)
-            took += state.elapsed - state.decided_at
-            state = _changed(state, event.candidate, status="searched", searched=event, seconds=took)
+            state = _searched(state, event)
             return _with(state, under_way=None, building=(), pool=Grown())
         case ev.Requested(request):
             wave = state.dialogue[-1].wave if state.dialogue else 0
@@ -334,8 +338,21 @@ def _answered(state: State, number: int, **known: Any) -> State:
     return _with(state, dialogue=found)
 
 
+def _searched(state: State, event: ev.Searched) -> State:
+    """The candidate with what its searches have used so far."""
+    own = next((c for c in state.candidates if c.id == event.candidate), None)
+    if own is None:
+        return state
+    seconds = own.seconds + state.elapsed - state.decided_at
+    used = own.device_seconds + state.device_seconds - state.decided_used
+    known: dict[str, Any] = {"searched": event, "seconds": seconds, "device_seconds": used}
+    return _changed(state, own.id, status="searched", **known)
+
+
 def _measured(state: State, outcome: Outcome) -> State:
     trial = outcome.trial
+    if trial.purpose != "finalist":
+        state = _with(state, device_seconds=state.device_seconds + outcome.seconds)
     in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
     state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight)
     if trial.purpose == "sentinel":

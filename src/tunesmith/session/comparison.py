@@ -86,14 +86,15 @@ def start(
         if problem.digest in (other.digest for other in planned[:place]):
             fault = f"the problem {problem.name} is named twice"
             raise BadInput(fault, hint="name it once, and use --repeats")
-    evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
+    is_open = config.evals is None and config.time is None and config.device_seconds is None
+    evals = SEVERAL_EVALS if is_open else config.evals
     rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
     plan = comparing.ComparisonPlan(
         planned,
         arms,
         repeats,
         config.seed,
-        comparing.Allowance(evals, config.time, rounds, config.tokens, config.money),
+        comparing.Allowance(evals, config.time, rounds, config.tokens, config.money, config.device_seconds),
         model=config.model if any(ARMS[arm].talks for arm in arms) else "",
         backend=config.backend or "",
         device=config.device or "",
@@ -102,6 +103,7 @@ def start(
         steer=config.steer,
         counters=config.counters,
         prompts=_digests(prompts),
+        moves=config.moves,
         drafts=casting.drafts_of(replace(config, strategy="template")),
         versions=versions(*backends.kinds()),
     )
@@ -158,6 +160,7 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
         casting.prepare(*one)
     for arm in (ARMS[name] for name in talking if ARMS[name].drafts):
         casting.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
+        casting.check_moves(config, arm.strategy)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:
@@ -340,6 +343,8 @@ class ComparisonRuns:
             evals=budget.evals,
             time=budget.seconds,
             rounds=budget.rounds,
+            device_seconds=budget.device_seconds,
+            moves=plan.moves,
             drafts=plan.drafts if arm.drafts else 1,
             tokens=budget.tokens,
             money=budget.dollars,

@@ -149,7 +149,7 @@ def _prompts(config: RunConfig, template: Template | None, note: Callable[[str],
 def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
     """`feasible` is None where templates are still to be written."""
     evals = config.evals
-    if evals is None and config.time is None:
+    if evals is None and config.time is None and config.device_seconds is None:
         if feasible is None:
             evals = SEVERAL_EVALS if config.strategy == "template" else None
         elif feasible > UNLIMITED and config.search != "exhaustive":
@@ -169,6 +169,8 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         profile="counters" if config.counters else "static",
         models=config.model,
         rounds=rounds,
+        device_seconds=config.device_seconds,
+        moves=casting.moves_named(config.moves),
         drafts=casting.drafts_of(config),
         tokens=config.tokens,
         dollars=config.money,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from tunesmith import backends
 from tunesmith.errors import BadInput, bug_text
@@ -16,7 +16,7 @@ from tunesmith.problem import languages
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
 from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
-from tunesmith.run.events import Decided
+from tunesmith.run.events import Decided, MovesOffered
 from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
@@ -41,9 +41,8 @@ class GivenTemplate:
     def decide(self, state: State) -> Decided:
         waiting = [c for c in state.candidates if c.status == "admitted"]
         if len(waiting) > 1:
-            evals, seconds = part_of(state, len(waiting))
             reason = f"{len(waiting)} templates are given and not searched"
-            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
+            return part_of(state, len(waiting)).search(reason, (), waiting[0].id)
         ended = [c.searched for c in state.candidates if c.searched is not None]
         if waiting or not ended:
             return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
@@ -155,6 +154,11 @@ def named(text: str) -> Strategy:
     return STRATEGIES[text].name
 
 
+def moves_named(text: str) -> MovesOffered:
+    known: tuple[MovesOffered, ...] = get_args(MovesOffered)
+    return next(name for name in known if name == text)
+
+
 def check(
     config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
 ) -> None:
@@ -167,6 +171,7 @@ def check(
             hint="leave out --linear, or add --strategy rewrite",
         )
     check_drafts(config, strategy)
+    check_moves(config, strategy)
     if not STRATEGIES[strategy].is_concrete:
         return
     named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
@@ -182,6 +187,17 @@ def check(
         if given:
             raise BadInput(fault, hint=hint)
     played(config.model, strategy)
+
+
+def check_moves(config: RunConfig, strategy: str) -> None:
+    """Whoever plans or writes by moves cannot do without them."""
+    if config.moves != "none" or strategy != "template" or not config.model:
+        return
+    if missing := {"planner", "author"} - played(config.model, strategy).keys():
+        raise BadInput(
+            f"with --moves none nobody plans or writes by the expert's moves; the {min(missing)} would",
+            hint="name a model as planner and as author, or leave out --moves",
+        )
 
 
 def drafts_of(config: RunConfig) -> int:
@@ -384,7 +400,8 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
     @cache
     def catalogue() -> Catalogue:
         try:
-            return catalogue_of(problem, state.device)
+            found = catalogue_of(problem, state.device)
+            return Catalogue(found.reading) if state.settings.moves == "none" else found
         except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
             return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
