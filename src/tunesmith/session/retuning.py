@@ -206,7 +206,8 @@ def retune(
     else:
         fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
         raise BadInput(fault, hint=NAME_ONE)
-    if config.evals is None and config.time is None and config.search != "exhaustive":
+    unlimited = config.evals is None and config.time is None and config.device_seconds is None
+    if unlimited and config.search != "exhaustive":
         config = replace(config, evals=EVALS)
     config = replace(config, backend=config.backend or source.backend)
     config = replace(config, model="", strategy="template", linear=False)  # whatever the user's settings are
