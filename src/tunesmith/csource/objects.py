@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
-from tunesmith.csource.callees import own_functions, resolve
+from tunesmith.csource.callees import has_open_result, resolve
 from tunesmith.csource.const_calls import differing
 from tunesmith.csource.construction import Construction
 from tunesmith.csource.effects import is_function
@@ -48,12 +48,11 @@ class Objects:
 
     def type(self, expr: c.Expr) -> c.Type | None:
         if isinstance(expr, c.Call) and expr.function not in self.overloads.made:
-            named = own_functions(expr, self.source)
-            if any(p.name in _WORD.findall(f.result.base) for f in named for p in f.template):
+            if has_open_result(expr, self.source):
                 function = resolve(expr, self._types, self.source)
                 return None if isinstance(function, str) else self.instances.type(function.result)
-        made = self.overloads.made.values()
-        return type_of(expr, self._types, (*self.source.functions, *made), self.source.language)
+        known = (*self.source.functions, *self.overloads.made.values())
+        return type_of(expr, self._types, known, self.source.language)
 
     def record(self, expr: c.Expr) -> Instance | None:
         return self.instances.of(self.type(expr))
