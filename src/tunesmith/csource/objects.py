@@ -47,11 +47,11 @@ class Objects:
         return bool(self.instances)
 
     def type(self, expr: c.Expr) -> c.Type | None:
-        if isinstance(expr, c.Call) and expr.function not in self.overloads.made:
-            if has_open_result(expr, self.source):
-                function = resolve(expr, self._types, self.source)
-                return None if isinstance(function, str) else self.instances.type(function.result)
-        known = (*self.source.functions, *self.overloads.made.values())
+        made = self.overloads.made
+        if isinstance(expr, c.Call) and expr.function not in made and has_open_result(expr, self.source):
+            function = resolve(expr, self._types, self.source)
+            return None if isinstance(function, str) else self.instances.type(function.result)
+        known = (*self.source.functions, *made.values())
         return type_of(expr, self._types, known, self.source.language)
 
     def record(self, expr: c.Expr) -> Instance | None:
