@@ -28,7 +28,7 @@ from tunesmith.expert.model.byte_pointers import in_elements
 from tunesmith.expert.model.compilers import language_of, one_kernel
 from tunesmith.expert.model.congruences import with_promised
 from tunesmith.expert.model.dependents import without_waits
-from tunesmith.expert.model.entry_sizes import with_entry_sizes
+from tunesmith.expert.model.entry_sizes import read_at_sizes
 from tunesmith.expert.model.exact_launches import with_blocks_as_tasks
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
 from tunesmith.expert.model.facts import Fact, facts_of, order_free
@@ -50,7 +50,7 @@ from tunesmith.expert.model.kernel import (
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
-from tunesmith.expert.model.obstacles import other_obstacles
+from tunesmith.expert.model.obstacles import other_obstacles, told_in
 from tunesmith.expert.model.opencl_words import in_opencl_words
 from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
@@ -146,8 +146,11 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so.
 
     Where several compilers may build it, it has to be one kernel to all of them."""
-    problem = with_entry_sizes(problem)
-    return one_kernel(problem.kernel, lambda source, state: _read_under(problem, source, state))
+    found = read_at_sizes(
+        problem, lambda at: one_kernel(at.kernel, lambda source, state: _read_under(at, source, state))
+    )
+    given = (problem.kernel.text, *(text for _, text in (*problem.kernel.headers, *problem.kernel.defines)))
+    return told_in("\n".join(given), found) if isinstance(found, NotReadable) else found
 
 
 def _read_under(problem: Problem, source: c.Source, state: Predefined) -> KernelModel | NotReadable:
