@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tests.expert.random_kernels.call_traps import CALL_TRAPS
 from tests.expert.random_kernels.cpp_traps import CPP_TRAPS
 from tests.expert.random_kernels.kept_row_traps import KEPT_ROW_TRAPS
+from tests.expert.random_kernels.team_traps import TEAM_TRAPS
 from tests.expert.random_kernels.trap import (
     ALL,
     EVEN,
@@ -416,6 +417,7 @@ TRAPS: Mapping[str, Trap] = {
     **CPP_TRAPS,
     **CALL_TRAPS,
     **KEPT_ROW_TRAPS,
+    **TEAM_TRAPS,
 }
 
 # Wrong today, and why. Each is expected to fail, so that it is taken out once it holds.
