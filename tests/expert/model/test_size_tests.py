@@ -56,3 +56,14 @@ def test_what_one_thread_of_a_team_adds_is_done_once() -> None:
 )
 def test_what_several_add_or_what_comes_back_is_refused(add: str) -> None:
     assert refusal(row_problem(_ROW + _SUM + _TREE + add))
+
+
+def test_a_running_mean_is_refused_and_called_so() -> None:
+    mean = (
+        "float mean = 0.0f, squares = 0.0f; int count = 0;\n"
+        "for (int i = threadIdx.x; i < d; i += blockDim.x) { count++; const float e = r[i] - mean;\n"
+        "mean += e / count; squares += e * (r[i] - mean); }\n"
+    )
+    words = refusal(row_problem(_ROW + mean + "float s = mean;\n" + _TREE + _PUT))
+    assert "carried from one element to the next" in words
+    assert "a running mean (Welford's)" in words
