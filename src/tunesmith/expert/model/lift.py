@@ -65,6 +65,7 @@ from tunesmith.expert.model.sight import (
     with_one_dynamic_array,
 )
 from tunesmith.expert.model.single_turns import without_single_turns
+from tunesmith.expert.model.size_tests import with_tests_as_loops
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.thread_rows import looks_like_rows, with_rows_as_tasks
 from tunesmith.expert.model.tidy import tidy, with_versions
@@ -272,18 +273,18 @@ class _Lifting:
         loops = geometry.strided_loops(normal, tried[-1])
         aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
         launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
-        kept = replace(launched, normal=plain)
+        given = replace(launched, normal=plain)
         try:
             reading = self._read(launched)
             reading = replace(reading, reach=(*reading.reach, *reach))
         except OutOfReach as stop:
-            if (model := self._with_kept_rows(kept)) is not None:
+            if (model := self._otherwise(given)) is not None:
                 return model
             if not any(declare.is_array for declare in normal.shared.values()):
                 raise
             again = self._with_rows(launched)
             if again is None:
-                launched = kept
+                launched = given
                 reading = self._with_tiles(launched, stop)
             else:
                 launched, reading = again
@@ -291,7 +292,7 @@ class _Lifting:
         try:
             return self._checked(launched, reading)
         except OutOfReach:
-            if (model := self._with_kept_rows(kept)) is not None:
+            if (model := self._otherwise(given)) is not None:
                 return model
             raise
 
@@ -300,19 +301,24 @@ class _Lifting:
         kernel = self._model(reading, launched)
         return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
 
-    def _with_kept_rows(self, kernel: geometry.LaunchedKernel) -> KernelModel | None:
-        """Rows that threads keep in arrays of their own from loop to loop."""
+    def _otherwise(self, kernel: geometry.LaunchedKernel) -> KernelModel | None:
+        """The kernel in other forms: rows that threads keep in arrays of their own, tests as loops."""
         bounds_of = partial(kernel.launch.bounds_of, ranges=self._ranges)
-        found = with_kept_rows(kernel, bounds_of)
-        if found is None:
-            return None
-        kernel, reach, facts = found
-        try:
-            reading = read_teams(kernel, self._problem.kernel.language)
-            reach, facts = (*reading.reach, *reach), (*reading.facts, *facts)
-            return self._checked(kernel, replace(reading, reach=reach, facts=facts))
-        except OutOfReach:
-            return None
+        forms = (partial(with_kept_rows, kernel, bounds_of), partial(with_tests_as_loops, kernel, bounds_of))
+        for form in forms:
+            found = form()
+            if found is None:
+                continue
+            normal, reach = with_element_loops(found.kernel.normal, kernel.scenarios, bounds_of)
+            loops = geometry.strided_loops(normal, kernel.scenarios[-1])
+            try:
+                again = replace(found.kernel, normal=normal, loops=loops)
+                reading = read_teams(again, self._problem.kernel.language)
+                reach, facts = (*reading.reach, *reach), (*reading.facts, *found.facts)
+                return self._checked(again, replace(reading, reach=reach, facts=facts))
+            except OutOfReach:
+                continue
+        return None
 
     def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
         normal = launched.normal
