@@ -20,7 +20,6 @@ from tunesmith.csource.preprocess import Toolkit
 from tunesmith.csource.references import without_references
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
-from tunesmith.expert.model.accesses import clash
 from tunesmith.expert.model.affine import BUILTINS
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
@@ -31,9 +30,9 @@ from tunesmith.expert.model.dependents import without_waits
 from tunesmith.expert.model.entry_sizes import read_at_sizes
 from tunesmith.expert.model.exact_launches import with_blocks_as_tasks
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
-from tunesmith.expert.model.facts import Fact, facts_of, order_free
+from tunesmith.expert.model.facts import Fact, facts_of
 from tunesmith.expert.model.fixed_arguments import facts_of_fixed, fixed_values, given_arrays, with_decided
-from tunesmith.expert.model.flat import Flat, FlatReader
+from tunesmith.expert.model.flat import FlatReader, flat_reading
 from tunesmith.expert.model.guarded_turns import with_guarded_turns
 from tunesmith.expert.model.kept_rows import with_kept_rows
 from tunesmith.expert.model.kernel import (
@@ -73,20 +72,6 @@ from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, 
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.problem.problem import Problem
 from tunesmith.space import grammar as size
-
-
-def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
-    for node in walk.nodes_in(flat.each.body):
-        if isinstance(node, c.Verbatim):
-            line = node.line
-            raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
-    trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
-    if trouble is not None:
-        raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
-    notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
-    each = replace(flat.each, order=order_free(flat.each.line, shared=True))
-    said = (*flat.notes, *notes)
-    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, said, flat.reach, facts=flat.facts)
 
 
 def _counted(
