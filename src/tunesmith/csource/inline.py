@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.bit_copies import with_bit_copies
 from tunesmith.csource.callees import own_functions, resolve, with_defaults
 from tunesmith.csource.const_calls import marked
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
@@ -52,7 +53,7 @@ def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, st
         raise c.Unreadable(work.notes[0])  # a call that stays takes an object, which is no variable by now
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     result = replace(result, body=_with_integers_written(result))
-    result = replace(result, body=_one_by_one(result.body))
+    result = replace(result, body=with_bit_copies(_one_by_one(result.body)))
     work.note_other_calls(result)
     source = work.objects.source
     if work.objects.active and not work.notes:

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.callees import has_open_result, resolve
 from tunesmith.csource.const_calls import differing
 from tunesmith.csource.construction import Construction
 from tunesmith.csource.effects import is_function
@@ -46,7 +47,11 @@ class Objects:
         return bool(self.instances)
 
     def type(self, expr: c.Expr) -> c.Type | None:
-        known = (*self.source.functions, *self.overloads.made.values())
+        made = self.overloads.made
+        if isinstance(expr, c.Call) and expr.function not in made and has_open_result(expr, self.source):
+            function = resolve(expr, self._types, self.source)
+            return None if isinstance(function, str) else self.instances.type(function.result)
+        known = (*self.source.functions, *made.values())
         return type_of(expr, self._types, known, self.source.language)
 
     def record(self, expr: c.Expr) -> Instance | None:
