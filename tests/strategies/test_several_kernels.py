@@ -20,8 +20,8 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import NoReply
 from tunesmith.run.events import Decided, Settings, Stopped
 from tunesmith.space.params import Config
-from tunesmith.strategies import casting
-from tunesmith.strategies.casting import drafts_of
+from tunesmith.strategies import casting, choices
+from tunesmith.strategies.choices import drafts_of
 
 TWO = Settings(rounds=3, strategy="rewrite", drafts=2)
 
@@ -127,7 +127,7 @@ def test_only_authors_are_several() -> None:
 )
 def test_drafts_that_nobody_could_write_are_refused(given: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput) as refused:
-        casting.check(RunConfig(**given), template_given=False)  # type: ignore[arg-type]
+        choices.check(RunConfig(**given), template_given=False)  # type: ignore[arg-type]
     says(str(refused.value), words)
     assert refused.value.hint
 

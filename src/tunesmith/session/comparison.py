@@ -39,8 +39,8 @@ from tunesmith.session.problems import (
     state_and_templates,
 )
 from tunesmith.session.runs import RunInput, begin, versions
-from tunesmith.strategies import casting
-from tunesmith.strategies.casting import played
+from tunesmith.strategies import casting, choices
+from tunesmith.strategies.choices import played
 from tunesmith.text import counted, digest_of
 
 DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"
@@ -104,7 +104,7 @@ def start(
         counters=config.counters,
         prompts=_digests(prompts),
         moves=config.moves,
-        drafts=casting.drafts_of(replace(config, strategy="template")),
+        drafts=choices.drafts_of(replace(config, strategy="template")),
         versions=versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
@@ -159,8 +159,8 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
     for one in models:
         casting.prepare(*one)
     for arm in (ARMS[name] for name in talking if ARMS[name].drafts):
-        casting.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
-        casting.check_moves(config, arm.strategy)
+        choices.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
+        choices.check_moves(config, arm.strategy)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:

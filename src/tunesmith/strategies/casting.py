@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from tunesmith import backends
 from tunesmith.errors import BadInput, bug_text
@@ -16,12 +16,12 @@ from tunesmith.problem import languages
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
 from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
-from tunesmith.run.events import Decided, MovesOffered
+from tunesmith.run.events import Decided
 from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
-from tunesmith.text import counted
+from tunesmith.strategies.choices import authors_named, played
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tunesmith.problem.problem import Problem
     from tunesmith.problem.template import Template
     from tunesmith.run.candidates import Templates
-    from tunesmith.run.config import RunConfig
-    from tunesmith.run.events import Strategy
     from tunesmith.run.library import LibraryTemplate
     from tunesmith.run.ports import Author, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
 
@@ -145,138 +143,6 @@ def signature_fault(problem: Problem, template: Template) -> str | None:
     return f"callers could not call it any more: {found[0]}" if found else None
 
 
-NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
-
-
-def named(text: str) -> Strategy:
-    if text not in STRATEGIES:
-        hint = "choose one of these, or leave --strategy out: templates are searched"
-        raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
-    return STRATEGIES[text].name
-
-
-def moves_named(text: str) -> MovesOffered:
-    known: tuple[MovesOffered, ...] = get_args(MovesOffered)
-    return next(name for name in known if name == text)
-
-
-def check(
-    config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
-) -> None:
-    """What does not go together is refused before a run begins."""
-    strategy = named(config.strategy)
-    if config.linear and STRATEGIES[strategy].is_chain is not None:
-        raise BadInput(
-            "--linear is for --strategy rewrite, where a round can go on from the last kernel; the strategy "
-            f"is {strategy}",
-            hint="leave out --linear, or add --strategy rewrite",
-        )
-    check_drafts(config, strategy)
-    check_moves(config, strategy)
-    if not STRATEGIES[strategy].is_concrete:
-        return
-    named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
-    no_search = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
-    no_params = (
-        f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters"
-    )
-    for given, fault, hint in (
-        (template_given, named_too, "leave out one of the two"),
-        (priors_named, no_search, "leave out --prior-run"),
-        (from_library, no_params, "leave out --from-library"),
-    ):
-        if given:
-            raise BadInput(fault, hint=hint)
-    played(config.model, strategy)
-
-
-def check_moves(config: RunConfig, strategy: str) -> None:
-    """Whoever plans or writes by moves cannot do without them."""
-    if config.moves != "none" or strategy != "template" or not config.model:
-        return
-    if missing := {"planner", "author"} - played(config.model, strategy).keys():
-        raise BadInput(
-            f"with --moves none nobody plans or writes by the expert's moves; the {min(missing)} would",
-            hint="name a model as planner and as author, or leave out --moves",
-        )
-
-
-def drafts_of(config: RunConfig) -> int:
-    """How many a round has: as many as are asked for, else one for each model that writes."""
-    return config.drafts or max(1, len(_authors(config.model, config.strategy)))
-
-
-def _authors(spec: str, strategy: str) -> tuple[Spec, ...]:
-    """The models that write templates or kernels by plans."""
-    if not spec or "author" not in STRATEGIES[strategy].roles:
-        return ()
-    from tunesmith.models import parse_authors
-
-    return parse_authors(spec)
-
-
-def check_drafts(config: RunConfig, strategy: str) -> None:
-    """Whether a round can have as many as are asked for."""
-    count, authors = drafts_of(config), _authors(config.model, strategy)
-    if len(authors) > count:
-        fault = f"{len(authors)} models are named to write, and a round has {counted(count, 'draft')}"
-        raise BadInput(fault, hint=f"add --drafts {len(authors)}, or name fewer")
-    if count == 1:
-        return
-    fault, hint = "", "leave out --drafts, or name a model as planner or author"
-    if strategy == SINGLE:
-        fault, hint = (
-            "one conversation writes one kernel at a time",
-            "leave out --drafts, or --strategy single",
-        )
-    elif config.linear:
-        fault, hint = "a chain goes on from the one kernel before", "leave out --drafts or --linear"
-    elif not {"planner", "author"} & played(config.model, strategy).keys():
-        fault = "the expert has one plan a round"
-    if fault:
-        raise BadInput(f"--drafts {count} is for models that write several at a time: {fault}", hint=hint)
-
-
-def played(spec: str, strategy: str) -> dict[Role, Spec]:
-    """The roles that a model plays; BadInput where the strategy cannot do with those."""
-    kind = STRATEGIES[strategy]
-    if kind.roles == (SINGLE,):
-        return {SINGLE: _alone(spec)}
-    if not spec and not kind.needed:
-        return {}
-    from tunesmith.models import EXPERT, parse_models
-
-    found = parse_models(spec) if spec else {}
-    models = {role: one for role, one in found.items() if one.kind != EXPERT}
-    missing = [role for role in kind.needed if role not in models]
-    if missing:
-        if not models:
-            fault = f"--strategy {strategy} needs a language model: kernels are planned and written in words"
-            raise BadInput(fault, hint=NAME_ONE)
-        raise BadInput(
-            f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
-            f"and their moves alone; it would be the {' and the '.join(missing)}",
-            hint="name both, e.g. --model planner=openai:NAME,author=openai:NAME; tester and analyst may be "
-            "left out",
-        )
-    return models
-
-
-def _alone(spec: str) -> Spec:
-    """Whom one conversation is held with."""
-    from tunesmith.models import EXPERT, names_roles, parse_spec, several
-
-    role, has_role, rest = spec.partition("=") if names_roles(spec) else ("", "", spec)
-    if (has_role and (role.strip() != SINGLE or "," in rest)) or len(several(rest)) > 1:
-        hint = "write --model SPEC, without roles"
-        raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
-    if not rest or (found := parse_spec(rest)).kind == EXPERT:
-        raise BadInput(
-            "--strategy single needs a language model: the expert holds no conversation", hint=NAME_ONE
-        )
-    return found
-
-
 def models_talking(
     problem: Problem,
     templates: Templates,
@@ -376,7 +242,7 @@ def _prompt_names(strategy: str) -> dict[Role, str]:
 def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = played(spec, strategy)
-    for one in dict.fromkeys((*who.values(), *_authors(spec, strategy))):
+    for one in dict.fromkeys((*who.values(), *authors_named(spec, strategy))):
         model = _model(one, Casting(spec, {}, Path()))
         if hasattr(model, "prepare"):
             model.prepare()
@@ -437,7 +303,7 @@ def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conv
     """One model for each that is named, whatever roles it plays."""
     from tunesmith.models.letters import Player
 
-    authors = _authors(cast.spec, cast.strategy)
+    authors = authors_named(cast.spec, cast.strategy)
     made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *authors))}
     models = {role: made[spec] for role, spec in who.items()}
     several = [made[spec] for spec in authors] if len(authors) > 1 else []
