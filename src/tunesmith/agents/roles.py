@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tunesmith.agents import directions, material, prompting
+from tunesmith.agents import directions, material, prompting, tools
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
 from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
@@ -155,13 +155,17 @@ class ModelAuthor:
     others: tuple[str, ...] = ()  # names of the models, where several write: by branch
 
     def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
+        turn = state.this_turn("author", branch)
+        if (more := tools.further(turn, state.settings.tools)) is not None:
+            return more
         found = settled(
             "author",
-            state.this_turn("author", branch),
+            tools.answers_in(turn),
             state.settings.repairs,
-            prompting.read_kernel if self.concrete else prompting.read_file,
+            tools.no_call(state, prompting.read_kernel if self.concrete else prompting.read_file),
             lambda: self._first(state, decision, branch),
             state.drafts(branch),
+            lambda why: tools.again(turn, why),
         )
         if isinstance(found, NoAnswer):
             return Declined(str(found))
@@ -184,8 +188,9 @@ class ModelAuthor:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""
         turn, before = state.this_turn("author", branch), state.written(branch)
         rejected = before[-1].rejected if before else None
-        if turn and rejected is not None and turn[-1].reply is not None:
-            return prompting.again(turn[0].request, turn[-1].reply, shortened(rejected.reason, 6000))
+        said = tools.answers_in(turn)
+        if said and rejected is not None and said[-1].reply is not None:
+            return tools.again(turn, shortened(rejected.reason, 6000))
         example = prompting.example_file(self.problem.kernel.language, self.concrete)
         return of_role("author", self.prompt, self._parts(state, decision, branch), "file", example)
 
@@ -208,6 +213,7 @@ class ModelAuthor:
             material.tested_part(self.problem, state),
             *([material.base_part(self.problem, state, self.templates, base)] if base is not None else []),
             *material.round_parts(self.problem, state),
+            *tools.tool_parts(state, self.problem),
             PromptPart("The plan", "\n".join(filter(None, plan))),
         ]
 
@@ -254,10 +260,16 @@ class PlanningModel:
         def first() -> Question:
             analysis = [analysis_part(self.analyst.words(state))] if self.analyst is not None else []
             task = material.task_parts(self.problem, state, self.catalogue())
+            asks = tools.tool_parts(state, self.problem)
             last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
-            return of_role("planner", self.prompt, [*task, *analysis, *between(), last], "json", example())
+            parts = [*task, *analysis, *between(), *asks, last]
+            return of_role("planner", self.prompt, parts, "json", example())
 
-        return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
+        said, repairs = state.this_turn("planner"), state.settings.repairs
+        if (more := tools.further(said, state.settings.tools)) is not None:
+            return more
+        own, read = tools.answers_in(said), tools.no_call(state, read)
+        return settled("planner", own, repairs, read, first, redo=lambda why: tools.again(said, why))
 
     def _text(self, state: State, base: Candidate | None, called: str = "") -> list[PromptPart]:
         """What is gone on from, as far as there is room; `called` says what else it is."""

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from tunesmith.backends.machine_code import ReadInstructions, ReadListing
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.csource.predefined import Predefined
 from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.languages import SourceLanguage
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Kernel
-from tunesmith.profiles.facts import Counters, Instructions
+from tunesmith.profiles.facts import Counters
 from tunesmith.run.ports import OwnAuthor
 from tunesmith.run.sanitized import SanitizerFinding
 
@@ -333,7 +334,6 @@ class Marking(Protocol):
     def profiled(self) -> AbstractContextManager[None]: ...
 
 
-ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
 ListDevices = Callable[[], tuple[Device, ...]]
 
 
@@ -399,12 +399,11 @@ class BackendKind:
     check: Callable[[ListDevices], list[DoctorFinding]] = lambda _devices: []
     # Variables of its workers, given those inherited. Files that they name may go into the scratch folder.
     environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = lambda _scratch, _inherited: {}
-    # What its workers need besides, as patterns: variables that are inherited, and devices; what they read.
+    # What its workers need besides: patterns of variables that they inherit, and of devices; what they read.
     inherits: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     readable: Callable[[], Iterable[Path]] = lambda: ()
-    # The device to build for where none is here.
-    absent_device: Callable[[str | None], Device | None] = lambda _wanted: None
+    absent_device: Callable[[str | None], Device | None] = lambda _wanted: None  # to build for, without one
     is_architecture: Callable[[Device, str], bool] = lambda _device, _wanted: False
     toolchain: Toolchain | None = None  # None: there is no choice
     # Of names in a source, what the compilers that may build it for a device define; None: none tells.
@@ -419,6 +418,7 @@ class BackendKind:
     no_sanitizer: str = "this backend has no sanitizer"
     sanitizer: SanitizerKind | None = None
     instructions: ReadInstructions | None = None  # reads the machine code of a build
+    listing: ReadListing | None = None  # the same, as text, of some lines
     ceilings: CeilingKernels | None = None
     author: Callable[[], OwnAuthor] | None = None  # None: the expert reads its kernels
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from tunesmith.backends.machine_code import ReadListing
 from tunesmith.lab import measuring
 from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
 from tunesmith.lab.look_judge import LookJudge
@@ -22,6 +23,7 @@ from tunesmith.lab.references import References
 from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
 from tunesmith.lab.sanitizing import SanitizerTools, Sanitizing, verdict_of
 from tunesmith.lab.serving import BinaryShelf, Serving
+from tunesmith.lab.tooling import ToolBench
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
@@ -46,6 +48,7 @@ from tunesmith.run.events import (
 from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import Delivery, ResultCache, SizedCall
 from tunesmith.run.sanitized import Sanitized, merged
+from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
@@ -81,6 +84,7 @@ class LocalLab:
         sanitizers: SanitizerTools | str = "this lab was given no sanitizer",
         shelf: BinaryShelf = NO_SHELF,
         no_calls: str = "",
+        listing: ReadListing | None = None,
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
         begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none."""
@@ -114,6 +118,10 @@ class LocalLab:
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         both = (self._runner, self._clean)
         self._cases = CaseJudge(problem, device, self._plans, self._oracle, both, self._seed, tuple(extra))
+        reader = onlooker.instructions if onlooker is not None else None
+        checks = (self._cases, self._sanitizing, self._timer, references, self._runner)
+        seen = (onlooker, self.no_profiles, self._seed, reader, listing)
+        self._tools = ToolBench(problem, device, self._builders, self._plans, self._original, *checks, *seen)
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -305,6 +313,9 @@ class LocalLab:
         template = own[-1] if own else None
         subject = ProfileSubject(template if config is not None else None, config)
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
+
+    def use(self, task: ToolTask) -> ToolFound:
+        return self._thread.submit(self._tools.use, task).result()
 
     def close(self) -> None:
         self._runner.close()

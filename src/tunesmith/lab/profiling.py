@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 
 from tunesmith.backends import port
+from tunesmith.backends.machine_code import ReadInstructions
 from tunesmith.backends.messages import Draw
-from tunesmith.backends.port import Counting, ReadInstructions
+from tunesmith.backends.port import Counting
 from tunesmith.lab import measuring
 from tunesmith.lab.ceilings import CeilingsStore, known_or_measured
 from tunesmith.lab.memory import Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tunesmith.run.events import Event, Replied, Requested
+from tunesmith.run.events import Event, Replied, Requested, ToolUsed
 
 # Characters of a model's text; a longer one stands in a file of its own, the journal has its digest.
 LONG = 4096
@@ -21,6 +21,8 @@ def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
             return Requested(replace(request, messages=tuple(said)))
         case Replied(number, reply) if len(reply.text) > LONG:
             return Replied(number, replace(reply, text="", digest=put(reply.text)))
+        case ToolUsed() if len(event.answer) > LONG:
+            return replace(event, answer="", digest=put(event.answer))
     return event
 
 
@@ -32,4 +34,6 @@ def with_long_texts(event: Event, get: Callable[[str], str]) -> Event:
             return Requested(replace(request, messages=tuple(said)))
         case Replied(number, reply) if reply.digest:
             return Replied(number, replace(reply, text=get(reply.digest), digest=""))
+        case ToolUsed() if event.digest:
+            return replace(event, answer=get(event.digest), digest="")
     return event

@@ -28,6 +28,7 @@ from tunesmith.run.events import (
 from tunesmith.run.events import Declined as Declined
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State, apply
+from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus, Region, Side, Space, region
@@ -101,6 +102,11 @@ class Lab(Protocol):
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         """What bounds a kernel that takes so long; asked for only while nothing is being measured."""
+        ...
+
+    def use(self, task: ToolTask) -> ToolFound:
+        """What a model asked for, in words. It is no measurement of the run; asked for only while nothing is
+        being measured."""
         ...
 
     def close(self) -> None: ...

@@ -39,8 +39,10 @@ from tunesmith.run.events import (
     Unanswered,
 )
 from tunesmith.run.halving import next_search
+from tunesmith.run.inquiries import pending, task_of
 from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
 from tunesmith.run.state import State
+from tunesmith.run.tools import ReadCall, ToolCall, ToolTask
 
 ATTEMPTS = 5
 FEW = 2  # attempts with a model that was given up last time
@@ -187,6 +189,7 @@ class Talking:
     writer: ModelWriter | None = None  # where a model writes
     tester: Tester | None = None  # where a model adds cases
     conversation: Conversation = field(default_factory=Conversation)
+    tools: ReadCall = lambda _exchange: None  # reads what a reply asks of the lab, where it does
 
     def next_event(self, state: State) -> Event | None:
         """None: nothing more can be done without looking at a kernel or running one."""
@@ -194,12 +197,21 @@ class Talking:
         is_answered = any(not e.is_open for e in wave)
         if (open_ := state.open_requests) and (is_answered or not self._unasked(state)):
             return self.conversation.answer(open_, state.dialogue)
+        if self.asked_of_lab(state) is not None:
+            return None
         if state.under_way is None and (state.this_turn("planner") or state.this_turn("analyst")):
             return self.decided(state)
         if state.under_way is None or state.under_way.decision != "refactor":
             return None
         waiting = self._unasked(state)
         return self._drafted(state, state.under_way, waiting[0]) if waiting else None
+
+    def asked_of_lab(self, state: State) -> tuple[int, ToolCall] | None:
+        """What a model wants to know before it goes on, with the number of the request that it answers so."""
+        return pending(state, self.tools) if state.settings.tools else None
+
+    def tool_task(self, state: State, number: int, call: ToolCall) -> ToolTask | str:
+        return task_of(number, call, state, self.templates, self.fault_of)
 
     def _unasked(self, state: State) -> tuple[int, ...]:
         """Branches that can be written or asked for now. Those that are waited for are sent together, and

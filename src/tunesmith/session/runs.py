@@ -172,6 +172,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         device_seconds=config.device_seconds,
         moves=choices.moves_named(config.moves),
         drafts=choices.drafts_of(config),
+        tools=config.tools,
         tokens=config.tokens,
         dollars=config.money,
         strategy=choices.named(config.strategy),
