@@ -21,7 +21,7 @@ from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.dialogue import NoReply
 from tunesmith.run.events import Baseline, Decided, Settings, Verified
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.strategies import choices
+from tunesmith.strategies import wishes
 
 MANY = {"VEC": [1, 2, 4], "UNROLL": list(range(1, 60))}
 
@@ -133,8 +133,8 @@ def test_with_all_those_who_write_kernels_are_told_too(strategy: str) -> None:
 
 def test_moves_that_somebody_needs_cannot_be_left_out() -> None:
     with pytest.raises(BadInput, match="the author would"):
-        choices.check(RunConfig(model="planner=mailbox", moves="none"), template_given=False)
-    choices.check(RunConfig(model="mailbox", moves="none"), template_given=False)
-    choices.check(RunConfig(moves="none"), template_given=False)
+        wishes.check(RunConfig(model="planner=mailbox", moves="none"), template_given=False)
+    wishes.check(RunConfig(model="mailbox", moves="none"), template_given=False)
+    wishes.check(RunConfig(moves="none"), template_given=False)
     with pytest.raises(BadInput, match="moves must be usual, all or none, got 'some'"):
         resolve({"moves": "some"}, {"HOME": "/"})

@@ -13,15 +13,15 @@ from tests.run.test_loop import delivered, events
 from tests.talkers import Said
 from tests.wording import says
 from tunesmith.errors import BadInput
-from tunesmith.models import first_authors, parse_authors, parse_models, placed
+from tunesmith.models import first_authors, parse_authors, parse_models, placed, with_effort
 from tunesmith.models.letters import Mailbox
 from tunesmith.problem.plan import Status
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import NoReply
 from tunesmith.run.events import Decided, Settings, Stopped
 from tunesmith.space.params import Config
-from tunesmith.strategies import casting, choices
-from tunesmith.strategies.choices import drafts_of
+from tunesmith.strategies import casting, wishes
+from tunesmith.strategies.wishes import drafts_of
 
 TWO = Settings(rounds=3, strategy="rewrite", drafts=2)
 
@@ -103,6 +103,8 @@ def test_authors_that_are_named_side_by_side(text: str, names: list[str]) -> Non
 
 def test_folders_of_several_are_placed_one_by_one() -> None:
     assert placed("author=mailbox:a+mailbox:b", "p/x") == "author=mailbox:a/p/x+mailbox:b/p/x"
+    assert with_effort("author=openai:a+openai:b#low", "high") == "author=openai:a#high+openai:b#low"
+    assert [spec.effort for spec in parse_authors("openai:a#high+openai:b#low")] == ["high", "low"]
 
 
 def test_only_authors_are_several() -> None:
@@ -127,7 +129,7 @@ def test_only_authors_are_several() -> None:
 )
 def test_drafts_that_nobody_could_write_are_refused(given: dict[str, object], words: str) -> None:
     with pytest.raises(BadInput) as refused:
-        choices.check(RunConfig(**given), template_given=False)  # type: ignore[arg-type]
+        wishes.check(RunConfig(**given), template_given=False)  # type: ignore[arg-type]
     says(str(refused.value), words)
     assert refused.value.hint
 

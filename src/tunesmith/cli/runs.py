@@ -225,7 +225,10 @@ def compare(
     from tunesmith.run.store import resume_command
 
     waits = resolve({"wait": wait}).wait
-    planned = {"PROBLEM": problem or None, **{f"--{name}": value for name, value in plan.items()}}
+    planned = {
+        "PROBLEM": problem or None,
+        **{f"--{name.replace('_', '-')}": value for name, value in plan.items()},
+    }
     given = [name for name, value in planned.items() if value is not None]
     if resume is not None and given:
         fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"

@@ -13,8 +13,8 @@ from tunesmith.run.dialogue import ROLES, Role
 HOSTED = ("openai", "anthropic")
 KINDS = (*HOSTED, "mailbox", "recorded")
 EXPERT = "expert"
-_BESIDE = re.compile(rf"\+(?=(?:{'|'.join(KINDS)})(?:[:+]|$))")
 EFFORTS = ("low", "medium", "high")
+_BESIDE = re.compile(rf"\+(?=(?:{'|'.join(KINDS)})(?:[:+]|$))")
 
 
 @dataclass(frozen=True)
@@ -77,10 +77,10 @@ def with_effort(text: str, effort: str) -> str:
 
 
 def _with_effort(text: str, effort: str) -> str:
-    specs = ((one, parse_spec(one)) for one in several(text))
-    return "+".join(
-        f"{one}#{effort}" if spec.kind in HOSTED and not spec.effort else one for one, spec in specs
-    )
+    if len(specs := several(text)) > 1:
+        return "+".join(_with_effort(one, effort) for one in specs)
+    spec = parse_spec(text)
+    return f"{text}#{effort}" if spec.kind in HOSTED and not spec.effort else text
 
 
 def names_roles(text: str) -> bool:

@@ -39,8 +39,8 @@ from tunesmith.session.problems import (
     state_and_templates,
 )
 from tunesmith.session.runs import RunInput, begin, versions
-from tunesmith.strategies import casting, choices
-from tunesmith.strategies.choices import played
+from tunesmith.strategies import casting, wishes
+from tunesmith.strategies.wishes import played
 from tunesmith.text import counted, digest_of
 
 DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"
@@ -104,7 +104,7 @@ def start(
         counters=config.counters,
         prompts=_digests(prompts),
         moves=config.moves,
-        drafts=choices.drafts_of(replace(config, strategy="template")),
+        drafts=wishes.drafts_of(replace(config, strategy="template")),
         tools=config.tools,
         versions=versions(*backends.kinds()),
     )
@@ -160,8 +160,8 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
     for one in models:
         casting.prepare(*one)
     for arm in (ARMS[name] for name in talking if ARMS[name].drafts):
-        choices.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
-        choices.check_moves(config, arm.strategy)
+        wishes.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
+        wishes.check_moves(config, arm.strategy)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:

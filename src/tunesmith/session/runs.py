@@ -41,7 +41,7 @@ from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
-from tunesmith.strategies import casting, choices
+from tunesmith.strategies import casting, wishes
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -138,7 +138,7 @@ def begin(
 
 
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
-    choices.check(config, template is not None)
+    wishes.check(config, template is not None)
     if config.model and template is not None:
         fault = "the template is given (--template), and nothing is left for a model to write (--model)"
         raise BadInput(fault, hint="leave out the template or the model")
@@ -170,12 +170,12 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         models=config.model,
         rounds=rounds,
         device_seconds=config.device_seconds,
-        moves=choices.moves_named(config.moves),
-        drafts=choices.drafts_of(config),
+        moves=wishes.moves_named(config.moves),
+        drafts=wishes.drafts_of(config),
         tools=config.tools,
         tokens=config.tokens,
         dollars=config.money,
-        strategy=choices.named(config.strategy),
+        strategy=wishes.named(config.strategy),
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,

@@ -21,7 +21,7 @@ from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
-from tunesmith.strategies.choices import authors_named, played
+from tunesmith.strategies.wishes import authors, played
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
@@ -245,7 +245,7 @@ def _prompt_names(strategy: str) -> dict[Role, str]:
 def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = played(spec, strategy)
-    for one in dict.fromkeys((*who.values(), *authors_named(spec, strategy))):
+    for one in dict.fromkeys((*who.values(), *authors(spec, strategy))):
         model = _model(one, Casting(spec, {}, Path()))
         if hasattr(model, "prepare"):
             model.prepare()
@@ -253,9 +253,9 @@ def prepare(spec: str, strategy: str = "template") -> None:
 
 def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hosted]:
     """The models behind a network among those named, each once, ready to be asked."""
-    from tunesmith.models import HOSTED, names_roles, parse_models, parse_spec
+    from tunesmith.models import HOSTED, parse_authors, parse_models
 
-    named = parse_models(spec).values() if names_roles(spec) else [parse_spec(spec)]
+    named = (*parse_models(spec).values(), *parse_authors(spec))
     own = [one for one in dict.fromkeys(named) if one.kind in HOSTED]
     if not own:
         fault = f"only models behind a network can be tried, got {spec!r}"
@@ -306,10 +306,10 @@ def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conv
     """One model for each that is named, whatever roles it plays."""
     from tunesmith.models.letters import Player
 
-    authors = authors_named(cast.spec, cast.strategy)
-    made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *authors))}
+    writers = authors(cast.spec, cast.strategy)
+    made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *writers))}
     models = {role: made[spec] for role, spec in who.items()}
-    several = [made[spec] for spec in authors] if len(authors) > 1 else []
+    several = [made[spec] for spec in writers] if len(writers) > 1 else []
     found = Conversation(models, cast.pause, cast.note, several)
     for model in made.values():
         if isinstance(model, Player):

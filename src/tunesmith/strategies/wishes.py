@@ -1,5 +1,4 @@
-"""What users choose for a run: strategy, models for its roles, drafts, moves. What does not go together is
-refused before a run begins."""
+"""What a user asks for, before a run begins: which strategy, models, drafts and moves go together."""
 
 from __future__ import annotations
 
@@ -77,10 +76,10 @@ def check_moves(config: RunConfig, strategy: str) -> None:
 
 def drafts_of(config: RunConfig) -> int:
     """How many a round has: as many as are asked for, else one for each model that writes."""
-    return config.drafts or max(1, len(authors_named(config.model, config.strategy)))
+    return config.drafts or max(1, len(authors(config.model, config.strategy)))
 
 
-def authors_named(spec: str, strategy: str) -> tuple[Spec, ...]:
+def authors(spec: str, strategy: str) -> tuple[Spec, ...]:
     """The models that write templates or kernels by plans."""
     if not spec or "author" not in STRATEGIES[strategy].roles:
         return ()
@@ -91,10 +90,10 @@ def authors_named(spec: str, strategy: str) -> tuple[Spec, ...]:
 
 def check_drafts(config: RunConfig, strategy: str) -> None:
     """Whether a round can have as many as are asked for."""
-    count, authors = drafts_of(config), authors_named(config.model, strategy)
-    if len(authors) > count:
-        fault = f"{len(authors)} models are named to write, and a round has {counted(count, 'draft')}"
-        raise BadInput(fault, hint=f"add --drafts {len(authors)}, or name fewer")
+    count, named_to = drafts_of(config), authors(config.model, strategy)
+    if len(named_to) > count:
+        fault = f"{len(named_to)} models are named to write, and a round has {counted(count, 'draft')}"
+        raise BadInput(fault, hint=f"add --drafts {len(named_to)}, or name fewer")
     if count == 1:
         return
     fault, hint = "", "leave out --drafts, or name a model as planner or author"
