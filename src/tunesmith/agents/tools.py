@@ -11,7 +11,9 @@ import msgspec
 
 from tunesmith.agents import prompting
 from tunesmith.agents.prompting import Distribution, PromptPart, Unusable, Word, shortened
+from tunesmith.problem.cases import smoke_cases
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import original
 from tunesmith.run.dialogue import Exchange, Message, Question, Reply
 from tunesmith.run.inquiries import used
 from tunesmith.run.state import State
@@ -100,9 +102,9 @@ def tool_parts(state: State, problem: Problem) -> list[PromptPart]:
     most = state.settings.tools
     if not most:
         return []
-    workload = problem.workloads[0]
-    small = json.dumps(workload.as_dict())
-    name = json.dumps(workload.name)
+    cases = smoke_cases(problem, original(problem), state.device, 0)
+    small = json.dumps(dict(cases[0].sizes) if cases else problem.workloads[0].as_dict())
+    name = json.dumps(problem.workloads[0].name)
     lines = [
         f"Before you answer you may ask the laboratory, {counted(most, 'time')} at most: instead of your "
         "answer send one JSON object, and your next request has what it says. Nothing of it is scored.",

@@ -188,6 +188,7 @@ class Direction:
     candidate: str = ""  # the one it goes on from; empty: the original
     expected: float | None = None
     by_moves: bool = False
+    handed: bool = False  # the author is handed what the expert makes by the moves
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,7 @@ class Decided:
     # Of a refactoring that is written several times, side by side: a plan for each; empty: there is one.
     plans: tuple[Direction, ...] = ()
     device_seconds: float | None = None  # of a search, as evals and seconds
+    handed: bool = False  # as of a direction
 
     @property
     def branches(self) -> range:
@@ -227,6 +229,7 @@ class Decided:
             candidate=own.candidate,
             expected=own.expected,
             by_moves=own.by_moves,
+            handed=own.handed,
             plans=(),
         )
 

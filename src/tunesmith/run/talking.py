@@ -239,6 +239,7 @@ class Talking:
         if found.decision != "refactor" or found.plans or drafts == 1 or not in_words:
             return found
         own = Direction(found.reason, found.what, found.moves, found.candidate, found.expected)
+        own = replace(own, handed=found.handed)
         return replace(found, plans=(own,) * drafts)
 
     def cases(self, state: State) -> Extended | Requested:

@@ -174,7 +174,7 @@ def models_talking(
     if "author" in names:
         others = tuple(model.name for model in conversation.authors)
         told = (*own, prompts["author"], names["author"], signature)
-        writer = agents.ModelAuthor(*told, expert is None, others)
+        writer = agents.ModelAuthor(*told, expert is None, others, None if expert is None else moves)
     if planner is None:
         planner = agents.RewritePlanner(*own, prompts["planner"], analyst)
     elif "planner" in names:
