@@ -51,7 +51,7 @@ def test_a_time_comes_after_the_smoke_check_and_is_kept_nowhere() -> None:
 @pytest.mark.parametrize("tool", ["time", "profile"])
 def test_what_is_wrong_is_never_timed(tool: str) -> None:
     with lab(scale_problem(), fault_template()) as harness:
-        harness.lab._tools._onlooker = object()  # type: ignore[assignment]
+        harness.lab._bench._onlooker = object()  # type: ignore[assignment]
         before = len(harness.log.of(TimeRuns))
         found = ask(harness, tool, FAULTS.index("wrong"))
         assert len(harness.log.of(TimeRuns)) == before

@@ -1,7 +1,6 @@
 """What a backend is: it builds kernels and opens a device that runs them; and what is said to one.
 
-What is known of a backend is one value, its `BackendKind`, defined in the backend's own folder, which is
-loaded when it is asked for. Drivers, compilers and their bindings are loaded on use.
+What is known of one is its `BackendKind`, in its own folder, loaded when asked for; drivers on use.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tunesmith.backends.machine_code import ReadInstructions, ReadListing
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.csource.predefined import Predefined
 from tunesmith.problem.device import Clock, Device, Resources
@@ -25,6 +23,11 @@ from tunesmith.problem.problem import Kernel
 from tunesmith.profiles.facts import Counters
 from tunesmith.run.ports import OwnAuthor
 from tunesmith.run.sanitized import SanitizerFinding
+
+if TYPE_CHECKING:
+    from tunesmith.backends.machine_code import ReadInstructions, ReadListing
+
+ListDevices = Callable[[], tuple[Device, ...]]
 
 
 class BuildFailed(Exception):
@@ -332,9 +335,6 @@ class Marking(Protocol):
     """A session that can tell a profiler where to look."""
 
     def profiled(self) -> AbstractContextManager[None]: ...
-
-
-ListDevices = Callable[[], tuple[Device, ...]]
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from tunesmith.deliver.svg import times
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.plan import show_sizes
 from tunesmith.run.budget import strategy_words
+from tunesmith.run.dialogue import LabAnswer
 from tunesmith.run.events import ReplacedCase
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
-from tunesmith.run.inquiries import LabAnswer
 from tunesmith.run.report import Report
 from tunesmith.run.rounds import BY_SEARCH, RoundReport
 from tunesmith.text import counted, one_line, ratio_text, sentence

@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from tunesmith.backends.machine_code import ReadListing
 from tunesmith.lab import measuring
 from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
 from tunesmith.lab.look_judge import LookJudge
@@ -23,7 +24,6 @@ from tunesmith.lab.references import References
 from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
 from tunesmith.lab.sanitizing import SanitizerTools, Sanitizing, verdict_of
 from tunesmith.lab.serving import BinaryShelf, Serving
-from tunesmith.lab.tooling import ToolBench
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,
@@ -48,9 +48,13 @@ from tunesmith.run.events import (
 from tunesmith.run.outcome import Outcome, Result, Trial, all_or_nothing
 from tunesmith.run.ports import Delivery, ResultCache, SizedCall
 from tunesmith.run.sanitized import Sanitized, merged
-from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
+
+if TYPE_CHECKING:
+    from tunesmith.backends.machine_code import ReadListing
+    from tunesmith.lab.tooling import ToolBench
+    from tunesmith.run.tools import ToolFound, ToolTask
 
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
@@ -118,10 +122,7 @@ class LocalLab:
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         both = (self._runner, self._clean)
         self._cases = CaseJudge(problem, device, self._plans, self._oracle, both, self._seed, tuple(extra))
-        reader = onlooker.instructions if onlooker is not None else None
-        checks = (self._cases, self._sanitizing, self._timer, references, self._runner)
-        seen = (onlooker, self.no_profiles, self._seed, reader, listing)
-        self._tools = ToolBench(problem, device, self._builders, self._plans, self._original, *checks, *seen)
+        self._listing = listing
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -315,7 +316,17 @@ class LocalLab:
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
 
     def use(self, task: ToolTask) -> ToolFound:
-        return self._thread.submit(self._tools.use, task).result()
+        return self._thread.submit(self._bench.use, task).result()
+
+    @cached_property
+    def _bench(self) -> ToolBench:
+        from tunesmith.lab.tooling import ToolBench  # which few runs need
+
+        looks = self._onlooker
+        reader = looks.instructions if looks is not None else None
+        own = (self._problem, self._device, self._builders, self._plans, self._original)
+        checks = (self._cases, self._sanitizing, self._timer, self._references, self._runner)
+        return ToolBench(*own, *checks, looks, self.no_profiles, self._seed, reader, self._listing)
 
     def close(self) -> None:
         self._runner.close()

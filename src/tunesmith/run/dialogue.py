@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -135,6 +136,25 @@ class Exchange:
     @property
     def is_open(self) -> bool:
         return self.reply is None and not self.failed
+
+
+@dataclass(frozen=True)
+class LabAnswer:
+    """A question of a model, and what the lab said: for reports."""
+
+    request: int
+    role: str
+    tool: str
+    answer: str
+    seconds: float = 0.0  # that it had the device
+
+
+def lab_answers(dialogue: Iterable[Exchange]) -> tuple[LabAnswer, ...]:
+    return tuple(
+        LabAnswer(e.request.number, e.request.role, e.tool.tool, e.tool.answer, e.tool.seconds)
+        for e in dialogue
+        if e.tool is not None
+    )
 
 
 @dataclass(frozen=True)

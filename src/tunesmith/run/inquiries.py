@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.template import Template
@@ -91,22 +91,3 @@ def _template(
     if (fault := fault_of(template)) is not None:
         raise BadInput(fault)
     return template
-
-
-@dataclass(frozen=True)
-class LabAnswer:
-    """A question of a model, and what the lab said: for reports."""
-
-    request: int
-    role: str
-    tool: str
-    answer: str
-    seconds: float = 0.0  # that it had the device
-
-
-def lab_answers(state: State) -> tuple[LabAnswer, ...]:
-    return tuple(
-        LabAnswer(e.request.number, e.request.role, e.tool.tool, e.tool.answer, e.tool.seconds)
-        for e in state.dialogue
-        if e.tool is not None
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
@@ -25,8 +26,10 @@ from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored
-from tunesmith.run.tools import ToolCall, ToolFound
 from tunesmith.space.params import Config
+
+if TYPE_CHECKING:
+    from tunesmith.run.tools import ToolCall
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
@@ -97,10 +100,10 @@ class Loop:
         """What a model asked of the lab; it is done again where a run was killed before the answer."""
         task = self.talk.tool_task(self._state, number, call)
         if isinstance(task, str):
-            found = ToolFound(f"This was not done: {task}")
-        else:
-            self.listener.note(f"{call.tool}, which request {number} was answered with")
-            found = self.lab.use(task)
+            self._append(events.ToolUsed(number, call.tool, f"This was not done: {task}"))
+            return
+        self.listener.note(f"{call.tool}, which request {number} was answered with")
+        found = self.lab.use(task)
         self._append(events.ToolUsed(number, call.tool, found.text, found.seconds, found.evals))
 
     # -- refactoring --------------------------------------------------------------------------------

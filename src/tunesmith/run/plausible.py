@@ -10,8 +10,7 @@ from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Template
 from tunesmith.run import events as ev
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import Request
-from tunesmith.run.inquiries import used
+from tunesmith.run.dialogue import Request, lab_answers
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
@@ -299,7 +298,7 @@ def _tool_used(state: State, event: ev.ToolUsed) -> Iterator[str]:
     asked = next((e for e in state.dialogue if e.request.number == event.number), None)
     if asked is None or asked.reply is None or asked.tool is not None or asked.turn != len(state.decided):
         yield f"request {event.number} has no reply of this turn that waits for the lab"
-    elif used(state.this_turn(asked.request.role, asked.request.branch)) >= state.settings.tools:
+    elif len(lab_answers(state.this_turn(asked.request.role, asked.request.branch))) >= state.settings.tools:
         yield f"a turn has {state.settings.tools} questions to the lab at most"
     if not (0 <= event.seconds <= LARGEST and 0 <= event.evals <= LARGEST):
         yield f"a question takes no {event.seconds} s and {event.evals} evaluations"

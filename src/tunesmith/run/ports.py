@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
@@ -28,11 +28,13 @@ from tunesmith.run.events import (
 from tunesmith.run.events import Declined as Declined
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State, apply
-from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus, Region, Side, Space, region
 from tunesmith.text import digest_of
+
+if TYPE_CHECKING:
+    from tunesmith.run.tools import ToolFound, ToolTask
 
 
 @dataclass(frozen=True)

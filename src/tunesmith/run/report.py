@@ -13,9 +13,9 @@ from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.chain import is_broken
 from tunesmith.run.delivery import general_condition
+from tunesmith.run.dialogue import LabAnswer, lab_answers
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
-from tunesmith.run.inquiries import LabAnswer, lab_answers
 from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.prior import best_config
 from tunesmith.run.racing import Winners, sound_scores, timing_of, verified_cases, verified_choice
@@ -248,7 +248,7 @@ def build_report(
         general_is_baked=is_baked,
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
-        asked=lab_answers(state),
+        asked=lab_answers(state.dialogue),
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),

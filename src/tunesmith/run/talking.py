@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
@@ -39,10 +40,11 @@ from tunesmith.run.events import (
     Unanswered,
 )
 from tunesmith.run.halving import next_search
-from tunesmith.run.inquiries import pending, task_of
 from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
 from tunesmith.run.state import State
-from tunesmith.run.tools import ReadCall, ToolCall, ToolTask
+
+if TYPE_CHECKING:
+    from tunesmith.run.tools import ReadCall, ToolCall, ToolTask
 
 ATTEMPTS = 5
 FEW = 2  # attempts with a model that was given up last time
@@ -208,9 +210,15 @@ class Talking:
 
     def asked_of_lab(self, state: State) -> tuple[int, ToolCall] | None:
         """What a model wants to know before it goes on, with the number of the request that it answers so."""
-        return pending(state, self.tools) if state.settings.tools else None
+        if not state.settings.tools:
+            return None
+        from tunesmith.run.inquiries import pending  # which few runs need
+
+        return pending(state, self.tools)
 
     def tool_task(self, state: State, number: int, call: ToolCall) -> ToolTask | str:
+        from tunesmith.run.inquiries import task_of
+
         return task_of(number, call, state, self.templates, self.fault_of)
 
     def _unasked(self, state: State) -> tuple[int, ...]:
