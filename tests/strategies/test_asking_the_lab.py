@@ -15,7 +15,7 @@ from tunesmith.deliver.report import report_markdown
 from tunesmith.run.budget import all_evaluations, evaluations
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Drafted, Measured, Recorded, Rejected, Replied, Settings, ToolUsed
-from tunesmith.run.long_texts import with_long_texts, without_long_texts
+from tunesmith.run.journal_lines import with_long_texts, without_long_texts
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.report import build_report
 from tunesmith.run.state import State, fold

@@ -21,7 +21,6 @@ from tunesmith.run import events as ev
 from tunesmith.run.boundary import SLOWER
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.run.candidates import rule_text
-from tunesmith.run.halving import round_search
 from tunesmith.run.outcome import Outcome, median
 from tunesmith.run.prior import change_text
 from tunesmith.run.report import Report
@@ -69,6 +68,10 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             number = sum(d.decision == "refactor" for d in state.decided)
             return f"round {number}{several}: {first_line(reason)}"
         case ev.Decided("search", reason, candidate=own):
+            if not any(decided.plans for decided in state.decided):
+                return ""
+            from tunesmith.run.halving import round_search
+
             found = round_search(state)
             is_one_of = found is not None and len(found.templates) > 1 and own in found.searches
             return first_line(reason) if is_one_of else ""

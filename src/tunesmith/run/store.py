@@ -31,8 +31,7 @@ from tunesmith.run.files import (
     take_lock,
     write_whole,
 )
-from tunesmith.run.journal_lines import decode_line, encode_record
-from tunesmith.run.long_texts import with_long_texts, without_long_texts
+from tunesmith.run.journal_lines import decode_line, encode_record, with_long_texts, without_long_texts
 from tunesmith.run.outcome import Timing
 from tunesmith.text import digest_of
 

@@ -39,7 +39,6 @@ from tunesmith.run.events import (
     Requested,
     Unanswered,
 )
-from tunesmith.run.halving import next_search
 from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
 from tunesmith.run.state import State
 
@@ -231,7 +230,7 @@ class Talking:
         """The planner's word, or what it has to ask before it can give it."""
         if (why := self.used_up(state)) is not None:
             return Decided("finish", why)
-        if (search := next_search(self.problem, state)) is not None:
+        if (search := self._next_search(state)) is not None:
             return search
         try:
             found = self.planner.decide(state)
@@ -273,7 +272,15 @@ class Talking:
     def searches_wait(self, state: State) -> bool:
         """Whether templates of the round are still to be searched."""
         is_new = any(c.status == "admitted" for c in state.candidates)
-        return is_new or next_search(self.problem, state) is not None
+        return is_new or self._next_search(state) is not None
+
+    def _next_search(self, state: State) -> Decided | None:
+        """Of a round with several templates."""
+        if not any(decided.plans for decided in state.decided):
+            return None
+        from tunesmith.run.halving import next_search
+
+        return next_search(self.problem, state)
 
     def fault_of(self, template: Template, is_stored: bool = False) -> str | None:
         """Why what a model wrote, here or for the library, may not be built."""
