@@ -165,12 +165,24 @@ def read_json(reply: Reply, kind: type[T]) -> T | Unusable:
     if text is None:
         cut = ": it was cut off" if reply.is_cut else ""
         return Unusable(f"the reply has no JSON object{cut}; send one object and nothing else")
+    return decoded(text, kind)
+
+
+def decoded(text: str, kind: type[T]) -> T | Unusable:
     try:
         return msgspec.json.decode(text.encode("utf-8", "replace"), type=kind)
     except msgspec.ValidationError as error:
         return Unusable(f"the JSON is not of the shape asked for: {error}{_known(str(error), kind)}")
     except (msgspec.DecodeError, RecursionError) as error:
         return Unusable(f"the reply is no JSON: {error}")
+
+
+def parted(reply: Reply) -> tuple[str | None, list[str]]:
+    """The text of a JSON object that stands in a fence or outside of fences, and the other closed fences."""
+    blocks, around, _ = _split(reply.text[:LONGEST])
+    inside = next((b for b in blocks if b.lstrip().startswith("{")), None)
+    outside = _braced("\n".join(line for line in around if line is not None))
+    return inside or outside, [block for block in blocks if block is not inside]
 
 
 def _known(error: str, kind: type) -> str:
@@ -306,10 +318,11 @@ def settled(
     return redo(found.reason) if redo else again(turn[0].request, last, found.reason)
 
 
-def again(first: Request, reply: Reply, why: str) -> Question:
-    """The material of the turn's first request, the last reply, and what is wrong with it."""
+def again(first: Request, reply: Reply, why: str, between: Sequence[Message] = ()) -> Question:
+    """The material of the turn's first request, the last reply, and what is wrong with it; `between` is what
+    was said since that stays."""
     quoted = Message("assistant", shortened(reply.text, QUOTED) or "(nothing)")
-    said = (*first.messages[:2], quoted, Message("user", refusal(why, first.expects)))
+    said = (*first.messages[:2], *between, quoted, Message("user", refusal(why, first.expects)))
     return Question(first.role, said, first.expects, first.example)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tunesmith.agents import directions, material, prompting
+from tunesmith.agents import directions, handing, material, prompting, tools
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
 from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
@@ -19,7 +19,7 @@ from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Exchange, Question, Reply
 from tunesmith.run.events import Decided, Direction, Extended
-from tunesmith.run.ports import Catalogue, Declined, Planner, Written
+from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Written
 from tunesmith.run.rounds import leader
 from tunesmith.run.state import Candidate, State
 
@@ -153,15 +153,20 @@ class ModelAuthor:
     signature: SignatureFaults
     concrete: bool = False  # whether it writes kernels without parameters
     others: tuple[str, ...] = ()  # names of the models, where several write: by branch
+    expert: Author | None = None  # who applies moves, where there is such a one
 
     def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
+        turn = state.this_turn("author", branch)
+        if (more := tools.further(turn, state.settings.tools)) is not None:
+            return more
         found = settled(
             "author",
-            state.this_turn("author", branch),
+            tools.answers_in(turn),
             state.settings.repairs,
-            prompting.read_kernel if self.concrete else prompting.read_file,
+            tools.no_call(state, prompting.read_kernel if self.concrete else prompting.read_file),
             lambda: self._first(state, decision, branch),
             state.drafts(branch),
+            lambda why: tools.again(turn, why),
         )
         if isinstance(found, NoAnswer):
             return Declined(str(found))
@@ -184,8 +189,9 @@ class ModelAuthor:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""
         turn, before = state.this_turn("author", branch), state.written(branch)
         rejected = before[-1].rejected if before else None
-        if turn and rejected is not None and turn[-1].reply is not None:
-            return prompting.again(turn[0].request, turn[-1].reply, shortened(rejected.reason, 6000))
+        said = tools.answers_in(turn)
+        if said and rejected is not None and said[-1].reply is not None:
+            return tools.again(turn, shortened(rejected.reason, 6000))
         example = prompting.example_file(self.problem.kernel.language, self.concrete)
         return of_role("author", self.prompt, self._parts(state, decision, branch), "file", example)
 
@@ -194,7 +200,7 @@ class ModelAuthor:
         best = leader(self.problem, state)
         evals = None if self.concrete else share_of(state).evals
         plan = [
-            self._plan(decision),
+            *handing.plan_lines(decision, self.catalogue()),
             goes_on(base) if self.concrete else "",
             f"The best that is right so far is {noun(state.settings)} {best.id}."
             if best and best is not base
@@ -207,18 +213,11 @@ class ModelAuthor:
             analysis_part(decision.analysis),
             material.tested_part(self.problem, state),
             *([material.base_part(self.problem, state, self.templates, base)] if base is not None else []),
+            *handing.handed_parts(decision, self.expert, self.problem, state.device),
             *material.round_parts(self.problem, state),
+            *tools.tool_parts(state, self.problem),
             PromptPart("The plan", "\n".join(filter(None, plan))),
         ]
-
-    def _plan(self, decision: Decided) -> str:
-        lines = [f"Why: {decision.reason}"]
-        if decision.what:
-            lines.append(f"What to change: {decision.what}")
-        if decision.moves:
-            lines.append("With these choices; names, values and places are a program's proposal:")
-            lines += [material.offer_line(self.catalogue().offer(name)) for name in decision.moves]
-        return "\n".join(lines)
 
 
 def goes_on(base: Candidate | None) -> str:
@@ -254,10 +253,16 @@ class PlanningModel:
         def first() -> Question:
             analysis = [analysis_part(self.analyst.words(state))] if self.analyst is not None else []
             task = material.task_parts(self.problem, state, self.catalogue())
+            asks = tools.tool_parts(state, self.problem)
             last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
-            return of_role("planner", self.prompt, [*task, *analysis, *between(), last], "json", example())
+            parts = [*task, *analysis, *between(), *asks, last]
+            return of_role("planner", self.prompt, parts, "json", example())
 
-        return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
+        said, repairs = state.this_turn("planner"), state.settings.repairs
+        if (more := tools.further(said, state.settings.tools)) is not None:
+            return more
+        own, read = tools.answers_in(said), tools.no_call(state, read)
+        return settled("planner", own, repairs, read, first, redo=lambda why: tools.again(said, why))
 
     def _text(self, state: State, base: Candidate | None, called: str = "") -> list[PromptPart]:
         """What is gone on from, as far as there is room; `called` says what else it is."""
@@ -292,7 +297,8 @@ class ModelPlanner(PlanningModel):
         who = who if self.writes else "Only moves are possible: nobody writes by words."
         is_without = state.settings.moves == "none" and self.writes
         who = "An author is there for plans in words; no moves are offered." if is_without else who
-        who = f"{who} {directions.several_words(drafts, 'template')}".strip()
+        both = handing.expert_words(self.catalogue(), self.writes)
+        who = " ".join(filter(None, [who, both, directions.several_words(drafts, "template")]))
 
         found = self._plan(
             state,
@@ -337,6 +343,8 @@ class ModelPlanner(PlanningModel):
         return directions.in_directions(plan.why, found, drafts)
 
     def _direction(self, plan: directions.AnyPlan, state: State) -> Direction | Unusable:
+        if plan.base == handing.EXPERT:
+            return handing.handed_direction(plan, self.catalogue(), self.writes)
         base = self._base(plan, state)
         if isinstance(base, Unusable):
             return base

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.agents import material, prompting
+from tunesmith.agents import material, prompting, tools
 from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
@@ -61,12 +61,15 @@ class SingleWriter(ModelAuthor):
     concrete: bool = True
 
     def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
-        turn = state.this_turn(SINGLE, branch)
+        whole = state.this_turn(SINGLE, branch)
+        if whole and whole[-1].tool is not None:
+            return self._go_on(state, tools.answer_words(whole, state.settings.tools))
+        turn = tools.answers_in(whole)
         found: str | StopReply | Question | NoAnswer = prompting.settled(
             "model",
             turn,
             state.settings.repairs,
-            read_turn,
+            tools.no_call(state, read_turn),
             lambda: self._next(state, bool(turn)),
             state.drafts(branch),
             lambda why: self._go_on(state, prompting.refusal(why, "turn")),
@@ -99,6 +102,7 @@ class SingleWriter(ModelAuthor):
             *material.task_parts(self.problem, state, self.catalogue()),
             material.tested_part(self.problem, state),
             *material.ideas_parts(state, self.catalogue),
+            *tools.tool_parts(state, self.problem),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
         ]

@@ -12,7 +12,8 @@ from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 
 if TYPE_CHECKING:
-    from tunesmith.backends.port import Backend, BackendKind, ReadInstructions, Toolchain
+    from tunesmith.backends.machine_code import ReadInstructions
+    from tunesmith.backends.port import Backend, BackendKind, Toolchain
     from tunesmith.problem.device import Device
 
 BACKENDS = {

@@ -1,7 +1,6 @@
 """What a backend is: it builds kernels and opens a device that runs them; and what is said to one.
 
-What is known of a backend is one value, its `BackendKind`, defined in the backend's own folder, which is
-loaded when it is asked for. Drivers, compilers and their bindings are loaded on use.
+What is known of one is its `BackendKind`, in its own folder, loaded when asked for; drivers on use.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tunesmith.backends.messages import Draw, Unit
 from tunesmith.csource.predefined import Predefined
@@ -21,9 +20,14 @@ from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.languages import SourceLanguage
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Kernel
-from tunesmith.profiles.facts import Counters, Instructions
+from tunesmith.profiles.facts import Counters
 from tunesmith.run.ports import OwnAuthor
 from tunesmith.run.sanitized import SanitizerFinding
+
+if TYPE_CHECKING:
+    from tunesmith.backends.machine_code import ReadInstructions, ReadListing
+
+ListDevices = Callable[[], tuple[Device, ...]]
 
 
 class BuildFailed(Exception):
@@ -333,10 +337,6 @@ class Marking(Protocol):
     def profiled(self) -> AbstractContextManager[None]: ...
 
 
-ReadInstructions = Callable[[bytes, str], tuple[Instructions | None, str]]
-ListDevices = Callable[[], tuple[Device, ...]]
-
-
 @dataclass(frozen=True)
 class DoctorFinding:
     """Something `tunesmith doctor` looked at, and the one command that enables what is not usable."""
@@ -399,12 +399,11 @@ class BackendKind:
     check: Callable[[ListDevices], list[DoctorFinding]] = lambda _devices: []
     # Variables of its workers, given those inherited. Files that they name may go into the scratch folder.
     environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = lambda _scratch, _inherited: {}
-    # What its workers need besides, as patterns: variables that are inherited, and devices; what they read.
+    # What its workers need besides: patterns of variables that they inherit, and of devices; what they read.
     inherits: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     readable: Callable[[], Iterable[Path]] = lambda: ()
-    # The device to build for where none is here.
-    absent_device: Callable[[str | None], Device | None] = lambda _wanted: None
+    absent_device: Callable[[str | None], Device | None] = lambda _wanted: None  # to build for, without one
     is_architecture: Callable[[Device, str], bool] = lambda _device, _wanted: False
     toolchain: Toolchain | None = None  # None: there is no choice
     # Of names in a source, what the compilers that may build it for a device define; None: none tells.
@@ -419,6 +418,7 @@ class BackendKind:
     no_sanitizer: str = "this backend has no sanitizer"
     sanitizer: SanitizerKind | None = None
     instructions: ReadInstructions | None = None  # reads the machine code of a build
+    listing: ReadListing | None = None  # the same, as text, of some lines
     ceilings: CeilingKernels | None = None
     author: Callable[[], OwnAuthor] | None = None  # None: the expert reads its kernels
 

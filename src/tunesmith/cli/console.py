@@ -296,6 +296,7 @@ _WHO = (
 _MOVES = "The expert's, told to models: usual (to planners of templates), all (to all), none."
 _OFFERED = _names("tunesmith.run.config", "MOVES")
 _DRAFTS = "Templates or kernels of a round, in different directions, side by side; 1 by default."
+_TOOLS = "Questions to the laboratory that models may have before each plan and draft; 0 by default."
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
 _ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
 
@@ -375,6 +376,7 @@ class TuneOptions(SearchOptions):
     prompts: Prompts
     record: Record
     drafts: Annotated[int | None, typer.Option(min=1, help=_DRAFTS)]
+    tools: Annotated[int | None, typer.Option(min=0, help=_TOOLS)]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")]
     tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")]
@@ -395,6 +397,7 @@ class PlanOptions(TypedDict):
         float | None, typer.Option(min=0, help="That trials have the device, of each run.")
     ]
     drafts: Annotated[int | None, typer.Option(min=1, help="Of a round of template and rewrite.")]
+    tools: Annotated[int | None, typer.Option(min=0, help=_TOOLS)]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(min=1, help="Of each run; 5 by default.")]
     tokens: Annotated[int | None, typer.Option(min=1, help="Of each run.")]

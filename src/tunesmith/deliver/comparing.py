@@ -11,7 +11,7 @@ from typing import Literal
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import (
-    evaluations,
+    all_evaluations,
     exhausted_budget,
     is_concrete,
     no_more_rounds,
@@ -97,6 +97,7 @@ class ComparisonPlan:
     prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is saved
     versions: tuple[tuple[str, str], ...] = ()
     drafts: int = 1  # of a round, in the arms that can have several
+    tools: int = 0  # questions to the lab before each plan and each draft
     moves: str = "usual"  # of the expert's, what models are told
     format: int = FORMAT
 
@@ -169,7 +170,7 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
         if has != asked:
             found.append(f"its {what} is {_option(has)}, you ask for {_option(asked)}")
     for name, what in _LIMITS.items():
-        every = (one if name in ("repeats", "drafts") else one.budget for one in (plan, wanted))
+        every = (one if name in ("repeats", "drafts", "tools") else one.budget for one in (plan, wanted))
         has, asked = (getattr(one, name) for one in every)
         if has != asked:
             found.append(f"it has {_limit(has, what)}, you ask for {_limit(asked, what)}")
@@ -185,7 +186,13 @@ _OPTIONS |= {
     "counters": "use of counters",
     "moves": "offer of moves",
 }
-_LIMITS = {"repeats": "repeat", "drafts": "draft", "evals": "evaluation", "seconds": "second"}
+_LIMITS = {
+    "repeats": "repeat",
+    "drafts": "draft",
+    "tools": "question",
+    "evals": "evaluation",
+    "seconds": "second",
+}
 _LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar", "device_seconds": "device-second"}
 
 
@@ -304,7 +311,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         refactoring=refactoring,
         search=search,
         evaluations=state.outcomes.count("search") + state.outcomes.count("gate"),
-        of_budget=evaluations(state),
+        of_budget=all_evaluations(state),
         requests=cost.requests,
         unanswered=sum(bool(e.failed) for e in state.dialogue),
         repairs=_repairs(state),
@@ -361,6 +368,8 @@ def divided(default: float, best: float, verified: float) -> tuple[float, float]
 def _repairs(state: State) -> int:
     """Replies that were no template count as well as drafts that were turned away."""
     author = ("author", SINGLE)
-    asked = Counter((e.turn, e.request.branch) for e in state.dialogue if e.request.role in author)
+    asked = Counter(
+        (e.turn, e.request.branch) for e in state.dialogue if e.request.role in author and e.tool is None
+    )
     drafts = Counter((c.round + 1, c.branch) for c in state.candidates if c.drafted is not None)
     return sum(max(asked[own], drafts[own]) - 1 for own in asked.keys() | drafts.keys())

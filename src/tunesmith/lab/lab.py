@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tunesmith.lab import measuring
 from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
@@ -49,6 +51,11 @@ from tunesmith.run.sanitized import Sanitized, merged
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
 
+if TYPE_CHECKING:
+    from tunesmith.backends.machine_code import ReadListing
+    from tunesmith.lab.tooling import ToolBench
+    from tunesmith.run.tools import ToolFound, ToolTask
+
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
 REFERENCE_WORKERS = 6
@@ -81,6 +88,7 @@ class LocalLab:
         sanitizers: SanitizerTools | str = "this lab was given no sanitizer",
         shelf: BinaryShelf = NO_SHELF,
         no_calls: str = "",
+        listing: ReadListing | None = None,
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
         begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none."""
@@ -114,6 +122,7 @@ class LocalLab:
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         both = (self._runner, self._clean)
         self._cases = CaseJudge(problem, device, self._plans, self._oracle, both, self._seed, tuple(extra))
+        self._listing = listing
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -305,6 +314,19 @@ class LocalLab:
         template = own[-1] if own else None
         subject = ProfileSubject(template if config is not None else None, config)
         return self._onlooker.look(self._builders, self._runner, subject, workload, seconds)
+
+    def use(self, task: ToolTask) -> ToolFound:
+        return self._thread.submit(self._bench.use, task).result()
+
+    @cached_property
+    def _bench(self) -> ToolBench:
+        from tunesmith.lab.tooling import ToolBench  # which few runs need
+
+        looks = self._onlooker
+        reader = looks.instructions if looks is not None else None
+        own = (self._problem, self._device, self._builders, self._plans, self._original)
+        checks = (self._cases, self._sanitizing, self._timer, self._references, self._runner)
+        return ToolBench(*own, *checks, looks, self.no_profiles, self._seed, reader, self._listing)
 
     def close(self) -> None:
         self._runner.close()

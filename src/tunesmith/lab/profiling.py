@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tunesmith.backends import port
 from tunesmith.backends.messages import Draw
-from tunesmith.backends.port import Counting, ReadInstructions
+from tunesmith.backends.port import Counting
 from tunesmith.lab import measuring
 from tunesmith.lab.ceilings import CeilingsStore, known_or_measured
 from tunesmith.lab.memory import Verdict
@@ -29,6 +30,9 @@ from tunesmith.run.events import Profiled
 from tunesmith.run.outcome import median
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of
+
+if TYPE_CHECKING:
+    from tunesmith.backends.machine_code import ReadInstructions
 
 
 @dataclass(frozen=True)

@@ -189,6 +189,11 @@ def evaluations(state: State, since: int = 0, candidate: str | None = None) -> i
     return sum(state.asked.count(kind, since) for kind in kinds)
 
 
+def all_evaluations(state: State) -> int:
+    """And what models had timed before they decided."""
+    return evaluations(state) + sum(e.tool.evals for e in state.dialogue if e.tool is not None)
+
+
 def beside_budget(state: State) -> int:
     """Of what was tried, how much the gate has tried and no budget counts."""
     return 0 if is_concrete(state) else state.searched.count("gate")
@@ -199,7 +204,7 @@ def evals_left(state: State) -> int | None:
     evals, share = state.settings.evals, state.under_way.evals if state.under_way else None
     left = [] if share is None else [share - evaluations(state, state.decided_after)]
     if evals is not None:
-        left.append(evals - evaluations(state))
+        left.append(evals - all_evaluations(state))
     return max(0, min(left)) if left else None
 
 
@@ -257,7 +262,7 @@ def _left(state: State) -> BudgetShare:
     """Of the whole budget."""
     own = state.settings
     return BudgetShare(
-        None if own.evals is None else own.evals - evaluations(state),
+        None if own.evals is None else own.evals - all_evaluations(state),
         None if own.seconds is None else max(0.0, own.seconds - (state.elapsed - state.attached_at)),
         None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
     )
@@ -295,21 +300,21 @@ def _least_share(settings: Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    return _exhausted("the budget", state, state.settings, 0, state.attached_at, 0.0)
+    return _exhausted("the budget", state, state.settings, all_evaluations(state), state.attached_at, 0.0)
 
 
 def exhausted_share(state: State) -> str | None:
     assert state.under_way is not None, "nothing is under way"
-    begun = (state.decided_after, state.decided_at, state.decided_used)
-    return _exhausted("its share", state, state.under_way, *begun)
+    asked = evaluations(state, state.decided_after)
+    return _exhausted("its share", state, state.under_way, asked, state.decided_at, state.decided_used)
 
 
 def _exhausted(
-    what: str, state: State, limit: Settings | Decided, since: int, start: float, used: float
+    what: str, state: State, limit: Settings | Decided, evals: int, start: float, used: float
 ) -> str | None:
-    """Whether the evaluations from a trial on, the seconds from a time on, or those in which trials had the
-    device, beyond so many, are used up."""
-    if limit.evals is not None and evaluations(state, since) >= limit.evals:
+    """Whether so many evaluations, the seconds from a time on, or those in which trials had the device,
+    beyond so many, use it up."""
+    if limit.evals is not None and evals >= limit.evals:
         return f"{what} of {counted(limit.evals, 'evaluation')} is used up"
     if limit.seconds is not None and state.elapsed - start > limit.seconds:
         return f"{what} of {counted(float(limit.seconds), 'second')} is used up"

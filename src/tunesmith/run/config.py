@@ -59,6 +59,7 @@ class RunConfig:
     record: str = ""  # a folder for what models reply
     rounds: int | None = None
     drafts: int | None = None  # of a round, written side by side; None: as many as models write
+    tools: int = 0  # questions to the lab that a model may have before each plan and each template
     tokens: int | None = None
     money: float | None = None  # dollars
     device_seconds: float | None = None  # in which trials may have the device
@@ -87,6 +88,7 @@ _LEAST = {
     "money": 0,
     "reply_seconds": 1,
     "drafts": 1,
+    "tools": 0,
     "device_seconds": 0,
 }
 MOVES = ("usual", "all", "none")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -84,6 +85,42 @@ class Reply:
 
 
 @dataclass(frozen=True)
+class Requested:
+    """A question to a model, before it is sent. It stays open until it is answered or given up."""
+
+    request: Request
+
+
+@dataclass(frozen=True)
+class Replied:
+    number: int  # of the request
+    reply: Reply
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """An attempt that brought no reply; `final`: there will be no other."""
+
+    number: int  # of the request
+    reason: str
+    lasts: bool  # asking again would give the same
+    attempt: int  # from 1
+    final: bool = False
+
+
+@dataclass(frozen=True)
+class ToolUsed:
+    """What the lab answered to a question that a reply was; nothing else of a run follows from it."""
+
+    number: int  # of the request whose reply asked
+    tool: str
+    answer: str
+    seconds: float = 0.0  # that it had the device: they count
+    evals: int = 0  # evaluations that it was
+    digest: str = ""  # as of a message
+
+
+@dataclass(frozen=True)
 class Exchange:
     """A request and what came of it: a reply, a reason why there will be none, or nothing so far."""
 
@@ -94,10 +131,30 @@ class Exchange:
     failed: str = ""  # why there is no reply, once no more is asked
     attempts: int = 0  # that failed
     wave: int = 0  # requests that were sent together have the same
+    tool: ToolUsed | None = None  # where the reply was a question to the lab: what that answered
 
     @property
     def is_open(self) -> bool:
         return self.reply is None and not self.failed
+
+
+@dataclass(frozen=True)
+class LabAnswer:
+    """A question of a model, and what the lab said: for reports."""
+
+    request: int
+    role: str
+    tool: str
+    answer: str
+    seconds: float = 0.0  # that it had the device
+
+
+def lab_answers(dialogue: Iterable[Exchange]) -> tuple[LabAnswer, ...]:
+    return tuple(
+        LabAnswer(e.request.number, e.request.role, e.tool.tool, e.tool.answer, e.tool.seconds)
+        for e in dialogue
+        if e.tool is not None
+    )
 
 
 @dataclass(frozen=True)

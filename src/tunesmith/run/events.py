@@ -10,7 +10,10 @@ from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Combination
 from tunesmith.profiles.facts import Diagnosis
-from tunesmith.run.dialogue import Reply, Request
+from tunesmith.run.dialogue import Replied as Replied
+from tunesmith.run.dialogue import Requested as Requested
+from tunesmith.run.dialogue import ToolUsed as ToolUsed
+from tunesmith.run.dialogue import Unanswered as Unanswered
 from tunesmith.run.outcome import Outcome, Result, Trial
 from tunesmith.run.protection import Protection
 from tunesmith.run.sanitized import Sanitized
@@ -44,6 +47,7 @@ class Settings:
     device_seconds: float | None = None  # in which trials may have the device
     moves: MovesOffered = "usual"
     drafts: int = 1  # templates of a round, in different directions, that are written side by side
+    tools: int = 0  # questions to the lab that a model may have before each plan and each template
     tokens: int | None = None  # sent and received by models
     dollars: float | None = None  # that models may cost
     strategy: Strategy = "template"
@@ -184,6 +188,7 @@ class Direction:
     candidate: str = ""  # the one it goes on from; empty: the original
     expected: float | None = None
     by_moves: bool = False
+    handed: bool = False  # the author is handed what the expert makes by the moves
 
 
 @dataclass(frozen=True)
@@ -204,6 +209,7 @@ class Decided:
     # Of a refactoring that is written several times, side by side: a plan for each; empty: there is one.
     plans: tuple[Direction, ...] = ()
     device_seconds: float | None = None  # of a search, as evals and seconds
+    handed: bool = False  # as of a direction
 
     @property
     def branches(self) -> range:
@@ -223,6 +229,7 @@ class Decided:
             candidate=own.candidate,
             expected=own.expected,
             by_moves=own.by_moves,
+            handed=own.handed,
             plans=(),
         )
 
@@ -273,30 +280,6 @@ class Searched:
     candidate: str
     reason: str
     cut: bool = False
-
-
-@dataclass(frozen=True)
-class Requested:
-    """A question to a model, before it is sent. It stays open until it is answered or given up."""
-
-    request: Request
-
-
-@dataclass(frozen=True)
-class Replied:
-    number: int  # of the request
-    reply: Reply
-
-
-@dataclass(frozen=True)
-class Unanswered:
-    """An attempt that brought no reply; `final`: there will be no other."""
-
-    number: int  # of the request
-    reason: str
-    lasts: bool  # asking again would give the same
-    attempt: int  # from 1
-    final: bool = False
 
 
 @dataclass(frozen=True)
@@ -430,7 +413,7 @@ class Stopped:
 
 OfRun = Started | Surveyed | Attached | Protected | Baseline | Extended | Verified | Served | Stopped
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
-OfDialogue = Requested | Replied | Unanswered
+OfDialogue = Requested | Replied | Unanswered | ToolUsed
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured
 Event = OfRun | OfCandidate | OfDialogue | OfSearch
 EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
@@ -26,6 +27,9 @@ from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored
 from tunesmith.space.params import Config
+
+if TYPE_CHECKING:
+    from tunesmith.run.tools import ToolCall
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
@@ -61,6 +65,8 @@ class Loop:
         state = self._state
         if (said := self.talk.next_event(state)) is not None:
             self._append(said)
+        elif (question := self.talk.asked_of_lab(state)) is not None:
+            self._use_tool(*question)
         elif state.baseline is None:
             self._append(self.lab.baseline())
         elif self.talk.tester is not None and state.extended is None:
@@ -89,6 +95,16 @@ class Loop:
             self._look_at(wanted)
         else:
             self._append(self.talk.decided(state))
+
+    def _use_tool(self, number: int, call: ToolCall) -> None:
+        """What a model asked of the lab; it is done again where a run was killed before the answer."""
+        task = self.talk.tool_task(self._state, number, call)
+        if isinstance(task, str):
+            self._append(events.ToolUsed(number, call.tool, f"This was not done: {task}"))
+            return
+        self.listener.note(f"{call.tool}, which request {number} was answered with")
+        found = self.lab.use(task)
+        self._append(events.ToolUsed(number, call.tool, found.text, found.seconds, found.evals))
 
     # -- refactoring --------------------------------------------------------------------------------
 
@@ -132,7 +148,7 @@ class Loop:
         """Replies that were no template count too."""
         if draft.drafted is None or not draft.drafted.author or hands_out_stored(self._state):
             return len(self._state.written(draft.branch)) <= REPAIRS
-        replies = [e for e in asked_to_write(self._state, draft.branch) if e.reply is not None]
+        replies = [e for e in asked_to_write(self._state, draft.branch) if e.reply and not e.tool]
         return len(replies) <= self.settings.repairs
 
     # -- searching ----------------------------------------------------------------------------------

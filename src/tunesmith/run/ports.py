@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from tunesmith.problem.codec import encode
 from tunesmith.problem.device import Device
@@ -32,6 +32,9 @@ from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus, Region, Side, Space, region
 from tunesmith.text import digest_of
+
+if TYPE_CHECKING:
+    from tunesmith.run.tools import ToolFound, ToolTask
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,11 @@ class Lab(Protocol):
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
         """What bounds a kernel that takes so long; asked for only while nothing is being measured."""
+        ...
+
+    def use(self, task: ToolTask) -> ToolFound:
+        """What a model asked for, in words. It is no measurement of the run; asked for only while nothing is
+        being measured."""
         ...
 
     def close(self) -> None: ...

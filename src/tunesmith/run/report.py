@@ -13,6 +13,7 @@ from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.chain import is_broken
 from tunesmith.run.delivery import general_condition
+from tunesmith.run.dialogue import LabAnswer, lab_answers
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
 from tunesmith.run.outcome import geometric_mean, median
@@ -139,6 +140,7 @@ class Report:
     general_is_baked: bool = False  # sizes are built in: other sizes keep the original
     models: str = ""  # who played the roles; empty: the expert
     talk: Spent | None = None  # what was asked of models; None: nothing
+    asked: tuple[LabAnswer, ...] = ()  # what models had the lab do before they answered
     added: Extended | None = None  # cases that a tester added
     replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
     sanitizers: tuple[str, ...] = ()  # which watched what was verified, and what they found
@@ -246,6 +248,7 @@ def build_report(
         general_is_baked=is_baked,
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
+        asked=lab_answers(state.dialogue),
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),

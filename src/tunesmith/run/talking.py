@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
@@ -40,6 +41,9 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
 from tunesmith.run.state import State
+
+if TYPE_CHECKING:
+    from tunesmith.run.tools import ReadCall, ToolCall, ToolTask
 
 ATTEMPTS = 5
 FEW = 2  # attempts with a model that was given up last time
@@ -186,6 +190,7 @@ class Talking:
     writer: ModelWriter | None = None  # where a model writes
     tester: Tester | None = None  # where a model adds cases
     conversation: Conversation = field(default_factory=Conversation)
+    tools: ReadCall = lambda _exchange: None  # reads what a reply asks of the lab, where it does
 
     def next_event(self, state: State) -> Event | None:
         """None: nothing more can be done without looking at a kernel or running one."""
@@ -193,12 +198,27 @@ class Talking:
         is_answered = any(not e.is_open for e in wave)
         if (open_ := state.open_requests) and (is_answered or not self._unasked(state)):
             return self.conversation.answer(open_, state.dialogue)
+        if self.asked_of_lab(state) is not None:
+            return None
         if state.under_way is None and (state.this_turn("planner") or state.this_turn("analyst")):
             return self.decided(state)
         if state.under_way is None or state.under_way.decision != "refactor":
             return None
         waiting = self._unasked(state)
         return self._drafted(state, state.under_way, waiting[0]) if waiting else None
+
+    def asked_of_lab(self, state: State) -> tuple[int, ToolCall] | None:
+        """What a model wants to know before it goes on, with the number of the request that it answers so."""
+        if not state.settings.tools:
+            return None
+        from tunesmith.run.inquiries import pending  # which few runs need
+
+        return pending(state, self.tools)
+
+    def tool_task(self, state: State, number: int, call: ToolCall) -> ToolTask | str:
+        from tunesmith.run.inquiries import task_of
+
+        return task_of(number, call, state, self.templates, self.fault_of)
 
     def _unasked(self, state: State) -> tuple[int, ...]:
         """Branches that can be written or asked for now. Those that are waited for are sent together, and
@@ -226,6 +246,7 @@ class Talking:
         if found.decision != "refactor" or found.plans or drafts == 1 or not in_words:
             return found
         own = Direction(found.reason, found.what, found.moves, found.candidate, found.expected)
+        own = replace(own, handed=found.handed)
         return replace(found, plans=(own,) * drafts)
 
     def cases(self, state: State) -> Extended | Requested:

@@ -105,6 +105,7 @@ def start(
         prompts=_digests(prompts),
         moves=config.moves,
         drafts=wishes.drafts_of(replace(config, strategy="template")),
+        tools=config.tools,
         versions=versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
@@ -346,6 +347,7 @@ class ComparisonRuns:
             device_seconds=budget.device_seconds,
             moves=plan.moves,
             drafts=plan.drafts if arm.drafts else 1,
+            tools=plan.tools if arm.talks else 0,
             tokens=budget.tokens,
             money=budget.dollars,
             cache=False,

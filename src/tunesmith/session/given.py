@@ -45,6 +45,7 @@ class OtherSettings(TypedDict, total=False):
     linear: bool | None
     moves: str | None  # the expert's, that models are told of: usual, all or none
     drafts: int | None  # of a round, written side by side
+    tools: int | None  # questions to the lab that models may have before each plan and each draft
     wait: bool | None  # for replies to a mailbox
     prompts: str | None
     record: str | None

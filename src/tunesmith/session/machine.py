@@ -430,6 +430,7 @@ def make_lab(
         ),
         shelf=BinaryShelf(backends.kind(spec).portable, store),
         no_calls="a recording has no times of other sizes" if backends.kind(spec).from_file else "",
+        listing=backends.kind(spec).listing,
     )
 
 

@@ -172,6 +172,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         device_seconds=config.device_seconds,
         moves=wishes.moves_named(config.moves),
         drafts=wishes.drafts_of(config),
+        tools=config.tools,
         tokens=config.tokens,
         dollars=config.money,
         strategy=wishes.named(config.strategy),

@@ -154,6 +154,7 @@ def models_talking(
 ) -> Talking:
     """The roles that models play, `expert` in those that they do not; None: kernels are concrete."""
     from tunesmith.agents import roles as agents
+    from tunesmith.agents import tools
     from tunesmith.agents.single import SinglePlanner, SingleWriter
 
     own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
@@ -164,21 +165,23 @@ def models_talking(
     moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
     if strategy == "single":
         alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)
-        return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
+        return Talking(
+            problem, templates, SinglePlanner(problem), moves, alone, None, conversation, tools.asked
+        )
     analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
     tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
     if "author" in names:
         others = tuple(model.name for model in conversation.authors)
         told = (*own, prompts["author"], names["author"], signature)
-        writer = agents.ModelAuthor(*told, expert is None, others)
+        writer = agents.ModelAuthor(*told, expert is None, others, None if expert is None else moves)
     if planner is None:
         planner = agents.RewritePlanner(*own, prompts["planner"], analyst)
     elif "planner" in names:
         planner = agents.ModelPlanner(*own, prompts["planner"], analyst, planner, writer is not None)
     if analyst is not None:  # whoever plans: an author and the report read it, too
         planner = agents.Analysed(analyst, planner)
-    return Talking(problem, templates, planner, moves, writer, tester, conversation)
+    return Talking(problem, templates, planner, moves, writer, tester, conversation, tools.asked)
 
 
 MAILBOX = "mailbox"  # of a run, where no other is named

@@ -43,6 +43,9 @@ def check(
         )
     check_drafts(config, strategy)
     check_moves(config, strategy)
+    if config.tools and not config.model:
+        fault = f"--tools {config.tools} is for models that ask the laboratory, and none is named"
+        raise BadInput(fault, hint="leave out --tools, or name a model")
     if not STRATEGIES[strategy].is_concrete:
         return
     named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"

@@ -9,7 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from tunesmith.backends.cuda.disassembly import INDIRECT, JUMPS, Instruction, Listing, disassemble, registers
+from tunesmith.backends.cuda.disassembly import (
+    INDIRECT,
+    JUMPS,
+    Instruction,
+    Listing,
+    disassemble,
+    listing_of_lines,
+    registers,
+)
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.lanes import ALL_BUT_ONE, DATA, FAR, LANE, ONE, SAME, STEP, Lanes, Value
 from tunesmith.problem.codec import Malformed
@@ -221,3 +229,11 @@ def instructions_of(binary: bytes, entry: str) -> tuple[Instructions | None, str
     text = found.kernels.get(symbols.get(entry, ""))
     read = read_sass(text) if text else None
     return (read, "") if read is not None else (None, f"the disassembly has no code of {entry}")
+
+
+def listing_of(binary: bytes, entry: str, lines: tuple[int, int]) -> tuple[list[str], str]:
+    try:
+        symbols, cubin = unpack(binary)
+    except Malformed as error:
+        return [], error.message
+    return listing_of_lines(cubin, symbols.get(entry, ""), lines)
