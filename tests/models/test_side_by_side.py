@@ -15,6 +15,7 @@ from tunesmith.models.letters import Mailbox
 from tunesmith.run.dialogue import Exchange, Message, Request
 from tunesmith.run.events import Replied, Unanswered
 from tunesmith.run.talking import Conversation
+from tunesmith.strategies.casting import in_a_thread
 
 needs_client = pytest.mark.skipif(not find_spec("pydantic_ai"), reason="the extra `models` is not installed")
 
@@ -47,7 +48,7 @@ def test_all_are_on_their_way_before_one_is_answered() -> None:
         return Answer(f"reply to: {text}")
 
     with serving(answer) as server:
-        conversation = Conversation({"author": hosted(server, seconds=30.0)})
+        conversation = Conversation({"author": hosted(server, seconds=30.0)}, start=in_a_thread)
         found = answered(conversation, open_ones(3))
     replies = {f.number: f.reply.text for f in found if isinstance(f, Replied)}
     assert replies == {2 + b: f"reply to: Write draft {b}." for b in range(3)}
@@ -65,7 +66,9 @@ def test_one_that_fails_does_not_hold_up_the_others_and_is_asked_again() -> None
 
     pauses: list[float] = []
     with serving(answer) as server:
-        conversation = Conversation({"author": hosted(server, seconds=30.0)}, pauses.append)
+        conversation = Conversation(
+            {"author": hosted(server, seconds=30.0)}, pauses.append, start=in_a_thread
+        )
         waiting = open_ones(3)
         first = [conversation.answer(waiting, waiting)]
         while not any(isinstance(f, Unanswered) for f in first):
@@ -88,7 +91,7 @@ def test_a_mailbox_beside_a_hosted_model(tmp_path) -> None:  # type: ignore[no-u
 
     def alone(server: Server) -> Conversation:
         model = hosted(server, seconds=30.0)
-        return Conversation({"author": model}, authors=(box, model))
+        return Conversation({"author": model}, authors=(box, model), start=in_a_thread)
 
     with serving(lambda _asked: Answer("fine")) as server:
         conversation, waiting = alone(server), open_ones(2)
@@ -101,7 +104,7 @@ def test_a_mailbox_beside_a_hosted_model(tmp_path) -> None:  # type: ignore[no-u
 
 
 def test_a_mailbox_that_waits_takes_replies_in_any_order(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    conversation, waiting = Conversation({"author": Mailbox(tmp_path)}), open_ones(2)
+    conversation, waiting = Conversation({"author": Mailbox(tmp_path)}, start=in_a_thread), open_ones(2)
     wrote = threading.Event()
 
     def reply() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
@@ -60,8 +59,9 @@ class Conversation:
     pause: Callable[[float], None] = lambda _seconds: None
     note: Callable[[str], None] = lambda _text: None
     authors: Sequence[LanguageModel] = ()  # where several write: the first writes the first branch
+    start: Callable[[Callable[[], None]], None] = lambda ask: ask()  # one attempt beside others
     _waits: dict[int, float] = field(default_factory=dict, init=False)  # seconds before the next attempt
-    _asked: set[int] = field(default_factory=set, init=False)  # in threads of their own
+    _asked: set[int] = field(default_factory=set, init=False)  # beside others, and not arrived
     _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
 
     def model_for(self, request: Request) -> LanguageModel | None:
@@ -110,7 +110,7 @@ class Conversation:
                 self._arrived.put((request.number, error))
 
         self._asked.add(request.number)
-        Thread(target=ask, name=f"request {request.number}", daemon=True).start()
+        self.start(ask)
 
     def _attempt(self, request: Request, model: LanguageModel) -> Said:
         return _one(request, model, self._announced(request, model), self.pause)

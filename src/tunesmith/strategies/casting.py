@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from tunesmith import backends
@@ -310,12 +311,17 @@ def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conv
     made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *writers))}
     models = {role: made[spec] for role, spec in who.items()}
     several = [made[spec] for spec in writers] if len(writers) > 1 else []
-    found = Conversation(models, cast.pause, cast.note, several)
+    found = Conversation(models, cast.pause, cast.note, several, in_a_thread)
     for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere
             model.skip(e for e in state.dialogue if found.model_for(e.request) is model)
     return found
+
+
+def in_a_thread(ask: Callable[[], None]) -> None:
+    """A run that is stopped does not wait for it."""
+    Thread(target=ask, name="request", daemon=True).start()
 
 
 def _model(spec: Spec, cast: Casting) -> LanguageModel:
