@@ -4,6 +4,8 @@ what was measured and tried before (times, the diagnosis, templates or kernels, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from math import prod
 
 from tunesmith.agents.prompting import PromptPart, fenced, shortened
@@ -123,6 +125,14 @@ def moves_part(moves: Catalogue) -> PromptPart:
     lines += [f"- not here: {name}, because {why}" for name, why in moves.refused]
     short = f"Available: {', '.join(moves.available) or 'none'}"
     return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+
+
+def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:
+    """The same for whoever writes kernels in words, where the run offers moves to all."""
+    if state.settings.moves != "all":
+        return []
+    heading = "Choices that a program knows for this kernel: nobody applies them by name, take what pays"
+    return [replace(moves_part(moves()), heading=heading)]
 
 
 def offer_line(offer: Offer) -> str:
@@ -411,6 +421,13 @@ def round_parts(problem: Problem, state: State) -> list[PromptPart]:
 
 
 def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
+    lines = [] if one.branches else _round_lines(one, word)
+    for place, branch in enumerate(one.branches, 1):
+        lines += [f"Draft {place} of {len(one.branches)}, side by side:", *_round_lines(branch, word)]
+    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
+
+
+def _round_lines(one: RoundReport, word: str) -> list[str]:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     lines.append(f"From: {f'{word} {one.base}' if one.base else 'the original'}")
     lines += [f"Moves: {', '.join(one.moves)}"] if one.moves else []
@@ -419,8 +436,7 @@ def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
         if word == "template" or draft.status == "rejected":
             lines.append(f"{word.title()} {draft.template}: {status}. {shortened(draft.why)}".rstrip())
     after = f" after {counted(one.evaluations, 'evaluation')}" if word == "template" else ""
-    lines.append(f"Result{after}: {shortened(one.verdict)}")
-    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
+    return [*lines, f"Result{after}: {shortened(one.verdict)}"]
 
 
 def left_words(state: State) -> str:
