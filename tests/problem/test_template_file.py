@@ -219,6 +219,15 @@ def test_a_parameter_may_have_its_default_beside_its_values() -> None:
         assert caught.value.where is not None
 
 
+def test_parameters_that_are_alike_may_share_a_line() -> None:
+    more = ("// BLOCK = 128\n", "// BLOCK = 128\n// WIDE = 64\n"), ("out[i] =", "out[i + WIDE] =")
+    template = parse(edited(("// BLOCK  = [64, 128, 256]\n", '// "BLOCK, WIDE" = [64, 128, 256]\n'), *more))
+    values = {param.name: param.values for param in template.space.params}
+    assert values["BLOCK"] == values["WIDE"] == (64, 128, 256)
+    twice = edited(("// BLOCK  = [64, 128, 256]\n", '// "BLOCK, VEC" = [64, 128, 256]\n'))
+    assert "VEC is there twice" in str(refusal(twice))
+
+
 def test_an_unknown_remedy_is_reported_with_the_likeliest_one() -> None:
     error = refusal(edited(("// [launch]", '// [answers]\n// wide_acces = "VEC >= 4"\n// [launch]')))
     assert "known are block_size, more_blocks" in str(error)

@@ -25,7 +25,7 @@ from tunesmith.problem.template_source import (
     used_words,
     user_headers,
 )
-from tunesmith.problem.toml_table import Table, load_toml, show, texts
+from tunesmith.problem.toml_table import Table, load_toml, names_apart, show, texts
 from tunesmith.problem.usual import read_shape, with_facts, with_usual
 from tunesmith.space.expr import LIMIT, Expr, is_name
 from tunesmith.space.params import Config, Param
@@ -53,6 +53,7 @@ def parse_template(
     block = find_block(text, path)
     root = load_toml(block.toml, path=path, offset=block.line)
     root.only(_ROOT)
+    names_apart(root, "params")
     for title in ("require", "prefer", "defines"):
         _take_apart(root, title, root.names("params") if title == "defines" else ())
     with_facts(root)

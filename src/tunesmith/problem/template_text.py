@@ -60,7 +60,7 @@ def declaration(
     parameters, and defines that are 0 without them.
     """
     is_short = in_code if shape is not None else ()
-    given = [(param.name, param.short if param.name in is_short else param.text) for param in params]
+    given = _alike([(param.name, param.short if param.name in is_short else param.text) for param in params])
     named = {title: [(name, toml_string(text)) for name, text in pairs] for title, pairs in conditions}
     named["defines"] = [(name, toml_string(text)) for name, text in defines]
     several = [title for title, most in _MOST_APART.items() if len(named.get(title, ())) > most]
@@ -69,7 +69,7 @@ def declaration(
         lines = ["/// tunesmith", *_table("params", given)]
         for title, pairs in named.items():
             if title == "defines" and shape is not None:
-                lines += [line for name, own in shape for line in _table(name, own) or [f"[{name}]"]]
+                lines += _shapes(shape)
             lines += _packed(title, pairs) if title in packed else _table(title, pairs)
         lines += ["[defines]"] if not named["defines"] and any(own for _, own in baked) else []
         for switch, own in baked:
@@ -88,8 +88,33 @@ def declaration(
     return [f"// {line}".rstrip() for line in lines]
 
 
+def _alike(params: Pairs) -> Pairs:
+    """Parameters of several kernels, `LANES_1` and `LANES_2`, that are declared alike share a line."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, text in params:
+        bare, numbered, number = name.rpartition("_")
+        found.setdefault((bare if numbered and number.isdecimal() else name, text), []).append(name)
+    done: list[tuple[str, str]] = []
+    for (_, text), names in found.items():
+        together = f'"{", ".join(names)}"'
+        fits = len(names) > 1 and len(f"{together} = {text}") <= WIDTH
+        done += [(together, text)] if fits else [(name, text) for name in names]
+    return done
+
+
+def _shapes(tables: Tables) -> list[str]:
+    """One table, or those of several kernels, a line for each that fits one."""
+    lines = [line for name, own in tables for line in _table(name, own) or [f"[{name}]"]]
+    short = [
+        f"{name.removeprefix('shape.')} = {{ {', '.join(f'{key} = {text}' for key, text in own)} }}"
+        for name, own in tables
+    ]
+    several = len(tables) > 1 and all(name.startswith("shape.") for name, _ in tables)
+    return ["[shape]", *short] if several and max(map(len, short)) <= WIDTH else lines
+
+
 def _table(title: str, pairs: Pairs) -> list[str]:
-    width = max((len(name) for name, _ in pairs), default=0)
+    width = max((len(name) for name, _ in pairs if not name.startswith('"')), default=0)
     lines = [line for name, text in pairs for line in _wrapped(f"{name:<{width}} = ", text)]
     return [f"[{title}]", *lines] if pairs else []
 
@@ -182,10 +207,10 @@ def workspace_text(argument: Argument) -> str:
     return f'{{ type = "{argument.element.name}*", shape = {shape}{more} }}'
 
 
-_REMARK = re.compile(r"\s*(\w+)\s*=.*?[\]}\"\w]\s+#\s*(.+?)\s*")
+_REMARK = re.compile(r"\s*(\w+|\"[\w, ]+\")\s*=.*?[\]}\"\w]\s+#\s*(.+?)\s*")
 
 
 def remarks(toml: str) -> dict[str, str]:
     """What stands behind an entry on its line, by the entry's name."""
     found = [_REMARK.fullmatch(line) for line in toml.splitlines()]
-    return {one[1]: one[2] for one in found if one}
+    return {name: one[2] for one in found if one for name in re.findall(r"\w+", one[1])}

@@ -429,3 +429,17 @@ def texts(value: object) -> Iterator[tuple[Keys, str]]:
             stack += [((*keys, key), inner) for key, inner in item.items()]
         elif isinstance(item, list):
             stack += [((*keys, i), inner) for i, inner in enumerate(item)]
+
+
+def names_apart(root: Table, title: str) -> None:
+    """Entries that are alike, `"A, B" = 1`, as one of each name."""
+    table = root.data.get(title)
+    if not isinstance(table, dict):
+        return
+    done: dict[str, object] = {}
+    for key, value in table.items():
+        for name in [part.strip() for part in key.split(",")] if "," in key else [key]:
+            if name in done:
+                root.faults.add((title, key), f"[{title}]: {name} is there twice", "say it once")
+            done[name] = value
+    root.data[title] = done

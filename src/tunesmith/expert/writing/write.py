@@ -44,7 +44,12 @@ def _table_lines(text: str) -> Iterator[tuple[str, str]]:
 def declared(text: str) -> list[tuple[str, str]]:
     """Name and line of each parameter, with the remark behind it."""
     lines = [line for title, line in _table_lines(text) if title == "[params]"]
-    return [(name, " ".join(line.split())) for line in lines for name in WORD.findall(line)[:1]]
+    return [(name, " ".join(line.split())) for line in lines for name in _names(line)]
+
+
+def _names(line: str) -> list[str]:
+    """Of a parameter, or of several that are declared alike: `"LANES_1, LANES_2" = [32, 64]`."""
+    return WORD.findall(line.split('"')[1]) if line.startswith('"') else WORD.findall(line)[:1]
 
 
 def unused(choices: Iterable[ParameterChoice], text: str) -> list[ParameterChoice]:
