@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tunesmith.agents import material, prompting
+from tunesmith.agents import material, prompting, task
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
 from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
@@ -129,10 +129,10 @@ class ModelTester:
 
     def _first(self, state: State) -> Question:
         parts = [
-            *material.kernel_parts(self.problem),
-            material.problem_part(self.problem, state.device),
-            material.device_part(state.device, state),
-            material.tested_part(self.problem, state),
+            *task.kernel_parts(self.problem),
+            task.problem_part(self.problem, state),
+            task.device_part(state.device),
+            task.tested_part(self.problem, state),
         ]
         return of_role(
             "tester", self.prompt, parts, "json", prompting.cases_example(self.problem.workloads[0].as_dict())
@@ -204,7 +204,8 @@ class ModelAuthor:
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
             analysis_part(decision.analysis),
-            material.tested_part(self.problem, state),
+            task.build_part(self.problem, state),
+            task.tested_part(self.problem, state),
             *([material.base_part(self.problem, state, self.templates, base)] if base is not None else []),
             *material.round_parts(self.problem, state),
             PromptPart("The plan", "\n".join(filter(None, plan))),
@@ -216,7 +217,7 @@ class ModelAuthor:
             lines.append(f"What to change: {decision.what}")
         if decision.moves:
             lines.append("With these choices; names, values and places are a program's proposal:")
-            lines += [material.offer_line(self.catalogue().offer(name)) for name in decision.moves]
+            lines += [task.offer_line(self.catalogue().offer(name)) for name in decision.moves]
         return "\n".join(lines)
 
 
@@ -252,9 +253,12 @@ class PlanningModel:
 
         def first() -> Question:
             analysis = [analysis_part(self.analyst.words(state))] if self.analyst is not None else []
-            task = material.task_parts(self.problem, state, self.catalogue())
+            told = material.task_parts(self.problem, state, self.catalogue())
             last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
-            return of_role("planner", self.prompt, [*task, *analysis, *between(), last], "json", example())
+            values = task.values_tested(self.problem, state)
+            tested = PromptPart("Tested anyway", f"All edges of the contract, with values: {values}.", 1)
+            parts = [*told, tested, *analysis, *between(), last]
+            return of_role("planner", self.prompt, parts, "json", example())
 
         return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)
 
@@ -293,7 +297,7 @@ class ModelPlanner(PlanningModel):
                 *self._text(state, leader(self.problem, state), ", the best so far"),
                 material.candidates_part(self.problem, state),
                 *material.round_parts(self.problem, state),
-                material.moves_part(self.catalogue()),
+                task.moves_part(self.catalogue()),
             ],
             who,
         )

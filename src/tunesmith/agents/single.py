@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tunesmith.agents import material, prompting
+from tunesmith.agents import material, prompting, task
 from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
@@ -98,7 +98,8 @@ class SingleWriter(ModelAuthor):
         """Everything a planner and an author would be told."""
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
-            material.tested_part(self.problem, state),
+            task.build_part(self.problem, state),
+            task.tested_part(self.problem, state),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
         ]

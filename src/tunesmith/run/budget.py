@@ -80,6 +80,7 @@ SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of
 LEAST_SHARE = 40  # evaluations of a search, if the budget has them
 SMALL = 4 * LEAST_SHARE  # a smaller budget gives each search less, where the number of rounds is limited,
 SMALLEST = 10  # but at least this many
+MOST_PARTS = 3  # that a budget is shared into, however many rounds are to come: models stop before the last
 
 
 # -- what models cost ---------------------------------------------------------------------------------------
@@ -212,16 +213,23 @@ def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
     return None if evals is None else max(1, evals // parts), None if seconds is None else seconds / parts
 
 
-def share_of(state: State) -> tuple[int | None, float | None]:
+def share_of(state: State, begun: int | None = None) -> tuple[int | None, float | None]:
     """Evaluations and seconds for a search: half of what is left, because the next round may be the better
-    one. The last round takes all that is left."""
+    one; where three rounds or more are left to come, a third, so that the second has as much as the first.
+    The last round takes all that is left. `begun`: as if so many rounds were."""
     settings, (evals, seconds) = state.settings, _left(state)
-    is_last = settings.rounds is not None and rounds_begun(state) >= settings.rounds
+    begun = rounds_begun(state) if begun is None else begun
+    parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - begun + 1))
     if evals is not None:
         least = _least_share(settings)
-        share = evals if is_last else max(least, evals // 2)
+        share = max(least, evals // parts) if parts > 1 else evals
         evals = share if evals - share >= least else max(1, evals)
-    return evals, seconds if seconds is None or is_last else seconds / 2
+    return evals, seconds if seconds is None else seconds / parts
+
+
+def next_share(state: State) -> int | None:
+    """Evaluations that the search of the next round's template will have."""
+    return share_of(state, 1 + rounds_begun(state))[0]
 
 
 def _least_share(settings: Settings) -> int:
