@@ -14,8 +14,8 @@ from tunesmith.csource.fold import int_value
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.author import read_call
 from tunesmith.expert.model.entry_sizes import with_entry_sizes
-from tunesmith.expert.model.geometry import Scenario, scenario_at
 from tunesmith.expert.model.kernel import KernelModel, Reach
+from tunesmith.expert.model.scenarios import Scenario, scenario_at
 from tunesmith.expert.model.translate import launch_terms
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device

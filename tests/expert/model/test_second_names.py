@@ -112,3 +112,16 @@ def test_what_holds_of_the_first_blocks_must_hold_of_all(row: str, grid: str) ->
     assert [task.name for task in kernel.tasks] == ["block"]  # not row: that does not count all of them
     (store,) = (a for a in kernel.accesses if a.kind == "store")
     assert "block" in print_expr(store.index)
+
+
+@pytest.mark.parametrize("other", ["row % 5", "(signed char)row", "row & 3"])
+def test_what_holds_of_the_first_rows_must_hold_of_all(other: str) -> None:
+    """Each thread has a row; at the sizes that are played through one block has all of them."""
+    body = (
+        "const int row = blockIdx.x * blockDim.x + threadIdx.x;\nif (row >= rows) return;\nfloat s = 0;\n"
+        f"for (int i = 0; i < d; i++) {{ const int v = {other}; s += v * x[row * d + i]; }}\n"
+        "for (int i = 0; i < d; i++) out[row * d + i] = s * x[row * d + i];"
+    )
+    kernel = lifted(row_problem(body, grid=("ceildiv(rows, 256)",), many=(14, 5)))
+    assert [task.name for task in kernel.tasks] == ["row"]
+    assert other in print_statements(next(s.body for s in kernel.steps if isinstance(s, Each)))

@@ -32,8 +32,8 @@ from tunesmith.expert.model.affine import (
     terms,
     without_casts,
 )
-from tunesmith.expert.model.geometry import Triple
 from tunesmith.expert.model.kernel import OutOfReach
+from tunesmith.expert.model.scenarios import Triple
 
 Numbers = Mapping[str, int]  # of one thread in one turn: threadIdx and indices of loops
 Key = tuple[c.Expr, ...]

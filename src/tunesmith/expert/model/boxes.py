@@ -163,7 +163,7 @@ class _Boxes(SurroundedReading):
                 ways.append(
                     [(b.BoxAxis(self._name(expr, axis), axis, one[0]), one[1]) for expr, one in found if one]
                 )
-            elif any(scenario.grid[_AXES.index(axis)] > 1 for scenario in self._kernel.scenarios):
+            elif any(scenario.several[_AXES.index(axis)] for scenario in self._kernel.scenarios):
                 raise OutOfReach(f"the blocks along {axis[-1]} of the grid all do the same work")
         for way in product(*ways):
             at = list(zip(*(places for _, places in way), strict=True))

@@ -241,7 +241,7 @@ class FlatReader:
                     i.kind == "flat" or (i.axis == axis and i.kind in ("team", "both"))
                     for i in indices.values()
                 )
-                if scenario.grid[axis] > 1 and not block:
+                if scenario.several[axis] and not block:
                     raise OutOfReach(f"the blocks along {'xyz'[axis]} of the grid all do the same work")
                 if scenario.block[axis] > 1 and not thread:
                     raise OutOfReach(f"the threads along {'xyz'[axis]} of a block all do the same work")

@@ -1,4 +1,4 @@
-"""Launches with all their numbers, and who does what in them.
+"""Who does what in a launch.
 
 Nothing here is matched by shape. Index expressions are computed for every thread of a block, for a few
 blocks, at the numbers of a `Scenario`; what they are is seen from the values: `threadIdx.x & 31`, `tid % 32`
@@ -7,7 +7,6 @@ and `get_local_id(0)` in a block of 32 all turn out to be the place in a team of
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,121 +21,8 @@ from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, Head, head_of, is_narrow, number
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.scenarios import Scenario, Triple, triple
 from tunesmith.expert.model.translate import LaunchTerms
-from tunesmith.problem.problem import Problem, SizeRule
-from tunesmith.space.expr import Expr as SizeExpr
-from tunesmith.space.expr import Undefined
-from tunesmith.space.grammar import Node
-
-Triple = tuple[int, int, int]
-_MOST_THREADS = 1024
-ANY_DEVICE = {"device.sms": 108}  # a launch may ask for multiprocessors; for a reading any number will do
-
-
-@dataclass(frozen=True)
-class Scenario:
-    sizes: tuple[tuple[str, int], ...]
-    parameters: tuple[tuple[str, int], ...]  # the kernel's integer parameters
-    grid: Triple
-    block: Triple
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Parameters and built-in indices, as the first thread has them."""
-        return {**dict(self.parameters), **self.builtins((0, 0, 0), 0)}
-
-    @property
-    def threads(self) -> int:
-        return self.block[0] * self.block[1] * self.block[2]
-
-    def thread(self, number: int) -> Triple:
-        x, y, _ = self.block
-        return number % x, number // x % y, number // (x * y)
-
-    def builtins(self, block: Triple, thread: int) -> dict[str, int]:
-        place = self.thread(thread)
-        found: dict[str, int] = {}
-        for at, axis in enumerate("xyz"):
-            found[f"threadIdx.{axis}"] = place[at]
-            found[f"blockIdx.{axis}"] = block[at]
-            found[f"blockDim.{axis}"] = self.block[at]
-            found[f"gridDim.{axis}"] = self.grid[at]
-        return found
-
-
-def scenarios(problem: Problem, values: Mapping[str, Node], count: int = 4) -> tuple[Scenario, ...]:
-    """Launches of different block shapes: of the workloads, of the smallest sizes, of some between."""
-    found: dict[Triple, Scenario] = {}
-    for sizes in _sizes(problem):
-        scenario = scenario_at(problem, values, sizes)
-        if scenario is not None and 0 < scenario.threads <= _MOST_THREADS:
-            found.setdefault(scenario.block, scenario)
-    ordered = sorted(found.values(), key=lambda s: s.threads)
-    if len(ordered) == 1:  # one shape for all: other sizes still
-        others = [s for s in every_scenario(problem, values) if s.block == ordered[0].block]
-        ordered = [*others[-2:], *ordered] if len(others) > 2 else others
-    if len(ordered) <= count:
-        return tuple(ordered)
-    # The smallest two, the largest, and one in the middle: odd shapes are among the small ones.
-    return (*ordered[: count - 2], ordered[len(ordered) // 2], ordered[-1])
-
-
-def every_scenario(problem: Problem, values: Mapping[str, Node]) -> tuple[Scenario, ...]:
-    """Launches at all the sizes that are looked at, also those not played through."""
-    found = (scenario_at(problem, values, sizes) for sizes in _sizes(problem))
-    return tuple(dict.fromkeys(scenario for scenario in found if scenario is not None))
-
-
-def _sizes(problem: Problem) -> Iterator[dict[str, int]]:
-    for workload in problem.workloads:
-        yield workload.as_dict()
-    rules = problem.contract.sizes
-    smallest = {rule.name: _allowed(rule, rule.min) for rule in rules}
-    first = problem.workloads[0].as_dict() if problem.workloads else smallest
-    tried = [smallest, {rule.name: _allowed(rule, rule.max) for rule in rules}]
-    draw = random.Random(0)
-    wishes = (0, 3, 33, 48, 100, 257, 1000)
-    tried += [{r.name: _allowed(r, draw.choice(wishes)) for r in rules} for _ in range(24)]
-    for rule in rules:
-        more = (rule.min, rule.min * 5, 40, 200, 600, rule.max)
-        tried += [first | {rule.name: _allowed(rule, at)} for at in more]
-    for sizes in tried:
-        if not problem.contract.violations(sizes):
-            yield sizes
-
-
-def _allowed(rule: SizeRule, wish: int) -> int:
-    if rule.one_of:
-        return min(rule.one_of, key=lambda value: abs(value - wish))
-    step = rule.multiple_of
-    value = max(rule.min, min(rule.max, wish))
-    return max(-(-rule.min // step) * step, value // step * step)
-
-
-def scenario_at(
-    problem: Problem,
-    values: Mapping[str, Node],
-    sizes: Mapping[str, int],
-    device: Mapping[str, int] = ANY_DEVICE,
-) -> Scenario | None:
-    """The launch at these sizes; None where it has no numbers."""
-    if not problem.launches:
-        return None
-    launch = problem.launches[0]
-    known = {**sizes, **device}
-    try:
-        grid = _triple([max(1, expr.evaluate(known)) for expr in launch.grid])
-        block = _triple([max(1, expr.evaluate(known)) for expr in launch.block])
-        parameters = tuple((name, SizeExpr("", node).evaluate(known)) for name, node in values.items())
-    except Undefined:
-        return None
-    return Scenario(tuple(sizes.items()), parameters, grid, block)
-
-
-def _triple(values: list[int]) -> Triple:
-    x, y, z = [*values, 1, 1, 1][:3]
-    return x, y, z
-
 
 THREAD = frozenset(name for name in BUILTINS if name.startswith("threadIdx"))
 BLOCK = frozenset(name for name in BUILTINS if name.startswith("blockIdx"))
@@ -187,7 +73,7 @@ def form_of(expr: Expr, scenario: Scenario, is_linear: bool = False) -> Form | N
         return None
     steps: list[int] = []
     for axis in range(3):
-        one, two = _triple([int(axis == n) for n in range(3)]), _triple([2 * (axis == n) for n in range(3)])
+        one, two = triple([int(axis == n) for n in range(3)]), triple([2 * (axis == n) for n in range(3)])
         next_ = at(one, 0)
         if next_ is None:
             return None
@@ -197,7 +83,7 @@ def form_of(expr: Expr, scenario: Scenario, is_linear: bool = False) -> Form | N
         steps.append(step)
     if at((1, 2, 3), last) != base[last] + steps[0] + 2 * steps[1] + 3 * steps[2]:
         return None
-    return Form(base, _triple(steps)) if is_linear or _goes_on_so(expr, scenario) else None
+    return Form(base, triple(steps)) if is_linear or _goes_on_so(expr, scenario) else None
 
 
 def wrapping(expr: Expr) -> Iterator[Binary | Cast]:
@@ -220,8 +106,8 @@ def _goes_on_so(expr: Expr, scenario: Scenario) -> bool:
                 return False
             whole = given + 1 if node.op == "&" else 1 << given if node.op == ">>" else given
         form = form_of(inner, scenario)
-        steps = () if form is None else zip(form.per_block, scenario.grid, strict=True)
-        if form is None or whole < 1 or any(step % whole for step, blocks in steps if blocks > 1):
+        steps = () if form is None else zip(form.per_block, scenario.several, strict=True)
+        if form is None or whole < 1 or any(step % whole for step, counts in steps if counts):
             return False
     return True
 

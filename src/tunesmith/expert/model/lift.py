@@ -52,6 +52,7 @@ from tunesmith.expert.model.obstacles import other_obstacles
 from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.same_kernel import is_same
+from tunesmith.expert.model.scenarios import Scenario, every_scenario, scenarios
 from tunesmith.expert.model.shifted_loops import loops_apart, with_element_loops
 from tunesmith.expert.model.sight import (
     check_in_sight,
@@ -123,7 +124,7 @@ def multiples(problem: Problem, launch: LaunchTerms) -> dict[str, int]:
     }
 
 
-def check_reach(reading: KernelReading, launches: Iterable[geometry.Scenario]) -> None:
+def check_reach(reading: KernelReading, launches: Iterable[Scenario]) -> None:
     for scenario in launches:
         numbers = scenario.numbers
         for reach in reading.reach:
@@ -257,7 +258,7 @@ class _Lifting:
 
     def kernel(self) -> KernelModel:
         normal, launch = self._normal()
-        tried = geometry.scenarios(self._problem, launch.parameters)
+        tried = scenarios(self._problem, launch.parameters)
         if not tried:
             raise OutOfReach("no launch of at most 1024 threads follows from the problem's sizes")
         plain = normal
@@ -278,7 +279,7 @@ class _Lifting:
             else:
                 launched, reading = again
                 reading = replace(reading, reach=(*reading.reach, *reach))
-        check_reach(reading, geometry.every_scenario(self._problem, launch.parameters))
+        check_reach(reading, every_scenario(self._problem, launch.parameters))
         kernel = self._model(reading, launched)
         return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
 
@@ -389,7 +390,7 @@ class _Lifting:
                 reach=tuple(reach for reading in readings for reach in reading.reach),
                 apart=tuple(reading.reach for reading in readings),
             )
-        launches = geometry.every_scenario(self._problem, kernel.launch.parameters)
+        launches = every_scenario(self._problem, kernel.launch.parameters)
         rules, program = self._problem.contract.sizes, Program.of(self._source)
         flat = with_rows_as_tasks(FlatReader(kernel).read(), kernel, program, rules, launches)
         if not looks_like_rows(flat, normal):

@@ -28,9 +28,10 @@ from tunesmith.csource.fold import int_value
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import integer_type
 from tunesmith.expert.model import affine
-from tunesmith.expert.model.geometry import BLOCK, THREAD, Scenario, Strided, chooses_by_size, form_of
+from tunesmith.expert.model.geometry import BLOCK, THREAD, Strided, chooses_by_size, form_of
 from tunesmith.expert.model.kernel import Reach
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.scenarios import Scenario
 from tunesmith.expert.model.translate import product
 
 

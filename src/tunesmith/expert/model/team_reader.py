@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.nodes import Binary, Cast, Expr, Name, Type
@@ -24,6 +23,7 @@ from tunesmith.expert.model.kernel import (
 )
 from tunesmith.expert.model.kernel import Team as TeamKind
 from tunesmith.expert.model.normal import Id
+from tunesmith.expert.model.scenarios import Scenario
 from tunesmith.expert.model.team_loops import TeamState
 from tunesmith.expert.model.team_memory import BlockMemory, Int, Vec
 from tunesmith.expert.model.team_statements import BlockInterpreter
@@ -38,7 +38,7 @@ class TeamReader:
         kernel: geometry.LaunchedKernel,
         layouts: Sequence[geometry.Layout],
         warp: int,
-        real: Sequence[geometry.Scenario] = (),
+        real: Sequence[Scenario] = (),
         element_per_thread: bool = False,
     ) -> None:
         self._kernel = kernel
@@ -221,7 +221,7 @@ class TeamReader:
     def _check_cover(self, used: Mapping[str, geometry.CountedIndex]) -> None:
         for layout in self._layouts:
             for axis in range(3):
-                if layout.scenario.grid[axis] > 1 and not any(a.grid == axis for a in used.values()):
+                if layout.scenario.several[axis] and not any(a.grid == axis for a in used.values()):
                     raise OutOfReach(f"the blocks along {'xyz'[axis]} of the grid all do the same work")
             if layout.teams > 1 and not any(a.teams for a in used.values()):
                 raise OutOfReach(f"the {layout.teams} teams of a block all do the same work")
@@ -339,5 +339,5 @@ def _read_element_per_thread(kernel: geometry.LaunchedKernel, warp: int) -> Kern
 
 def read_rows(kernel: geometry.LaunchedKernel) -> KernelReading:
     """Kernels with a thread to each row: the loops of one thread become loops over elements."""
-    layouts = [geometry.Layout(replace(scenario, block=(1, 1, 1)), 1) for scenario in kernel.scenarios[-2:]]
+    layouts = [geometry.Layout(scenario.of_threads(), 1) for scenario in kernel.scenarios[-2:]]
     return TeamReader(kernel, layouts, 32, real=kernel.scenarios).read()

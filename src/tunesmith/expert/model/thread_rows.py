@@ -39,9 +39,10 @@ from tunesmith.expert.model.affine import (
 )
 from tunesmith.expert.model.facts import Fact
 from tunesmith.expert.model.flat import Flat
-from tunesmith.expert.model.geometry import LaunchedKernel, Scenario
+from tunesmith.expert.model.geometry import LaunchedKernel
 from tunesmith.expert.model.kernel import OutOfReach, Reach, Task
 from tunesmith.expert.model.normal import Normal
+from tunesmith.expert.model.scenarios import Scenario
 from tunesmith.expert.model.size_bounds import SizeBounds
 from tunesmith.expert.model.tidy import structured
 from tunesmith.problem.problem import SizeRule
