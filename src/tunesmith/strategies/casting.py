@@ -363,12 +363,13 @@ def record(folder: Path, state: State) -> None:
 
 def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role, LanguageModel]:
     """One for each that is named, whatever roles it plays."""
-    from tunesmith.models.letters import Player
+    from tunesmith.models.letters import Mailbox, Player
 
     made = {spec: _model(spec, cast) for spec in dict.fromkeys(who.values())}
     for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere
+        if isinstance(model, Player | Mailbox):
             model.skip(state.dialogue)
     return {role: made[spec] for role, spec in who.items()}
 
