@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,9 +14,10 @@ from typing import Any
 import pytest
 
 from tests.end_to_end import tiny, written
+from tests.models.frames import openai_words
 from tests.models.openai_server import Answer, Server, serving
 from tests.opencl_here import needs_opencl
-from tests.running import Ended, journal, tunesmith
+from tests.running import Ended, journal, start, tunesmith
 from tests.talkers import file, plan
 from tests.wording import says
 
@@ -244,3 +248,36 @@ def test_budgets_of_tokens_are_respected(tmp_path: Path) -> None:
     assert ended.code == 0, ended.err
     assert len(server.requests) == 2, "18 tokens each"
     says(ended.err, "budget", "30 tokens", "used up")
+
+
+@pytest.mark.long
+def test_ctrl_c_while_a_reply_comes_ends_at_once_and_the_same_request_is_sent_later(tmp_path: Path) -> None:
+    begun = threading.Event()
+    half = [*openai_words([GOOD[:200]]), 60.0]
+    answer = answering(Answer(frames=half), GOOD)
+
+    def told(asked: dict[str, Any]) -> Answer:
+        found = answer(asked)
+        if found.frames is not None:
+            begun.set()
+        return found
+
+    tiny.fake(tmp_path / "problem")
+    (tmp_path / "problem" / "template.fake").unlink()
+    with serving(told) as server:
+        roles = f"planner=openai:m@{server.url},author=openai:m@{server.url}"
+        process = start(tmp_path, *COMMAND, "--model", roles, "--effort", "low", "-v")
+        assert begun.wait(60)
+        time.sleep(1.5)  # until it has read what there is
+        process.send_signal(signal.SIGINT)
+        asked_at = time.monotonic()
+        _, err = process.communicate(timeout=20)
+        assert time.monotonic() - asked_at < 6
+        assert process.returncode == 130, err
+        says(err, "(author): openai:m@", "writes, 200 characters so far")
+        ended = tunesmith(tmp_path, "resume", "run")
+    assert ended.code == 0, ended.err
+    first, second = author_requests(server)
+    assert first == second
+    assert all(asked["reasoning_effort"] == "low" for asked in server.requests), "also of the resumed run"
+    assert won(tmp_path)

@@ -186,11 +186,34 @@ def test_a_kernel_beyond_reading_does_not_stop_the_others() -> None:
     found = written(problem, "lanes", "vector", "restrict", "bounds", "registers")
     assert "codes_of_rows is beyond the expert" in found.notes[0]
     template = parse_template(found.text, path="template.cu", problem=problem)
-    assert [launch.entry for launch in template.launches] == ["absmax_of_rows_1", "codes_of_rows"]
+    assert [launch.entry for launch in template.launches] == ["absmax_of_rows", "codes_of_rows"]
     names = {param.name for param in template.space.params}
     assert {"LANES_1", "VEC_1", "RESTRICT_2", "BOUNDS_2", "REGS"} <= names
     assert "VEC_2" not in names
     assert UNREAD[1].splitlines()[0] in found.text
+
+
+def test_beside_kernels_that_keep_their_text_no_original_is_left_that_nobody_launches() -> None:
+    alone = "__device__ __forceinline__ float scaled(float most) { return most / 127.0f; }\n\n"
+    problem = with_text(problem_of(TWO_PASS), *UNREAD)
+    problem = with_text(problem, "larger(most[0], 1e-10f) / 127.0f", "scaled(larger(most[0], 1e-10f))")
+    problem = with_text(
+        problem, 'extern "C" __global__ void absmax', f'{alone}extern "C" __global__ void absmax'
+    )
+    problem = with_text(problem, "#define THREADS", "#include <cuda_fp16.h>\n#define THREADS")
+    text = written(problem, "lanes", "vector").text
+    assert text.count("__global__") == 2
+    assert text.count("absmax_of_rows(") == 1
+    assert text.count("float scaled(") == 1  # of the new kernel: the original alone had used it
+    assert text.count("float larger(") == 1  # which the kernel that is kept uses as well
+    assert text.count("#include <cuda_fp16.h>") == 1
+
+
+def test_a_kernel_may_be_called_like_a_function_of_a_library() -> None:
+    problem = with_text(problem_of(HEADS), "norm_heads", "norm")
+    problem = replace(problem, launches=tuple(replace(one, entry="norm") for one in problem.launches))
+    template = template_of(problem, "lanes", "vector")
+    assert [launch.entry for launch in template.launches] == ["norm_1", "norm_2"]
 
 
 def test_memory_of_the_file_is_not_copied_beside_kernels_that_may_write_it() -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tunesmith.errors import BadInput
-from tunesmith.models import Spec, alone, parse_models, parse_spec, placed
+from tunesmith.models import Spec, alone, parse_models, parse_spec, placed, with_effort
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,9 @@ from tunesmith.models import Spec, alone, parse_models, parse_spec, placed
             Spec("openai", "org/model", "http://localhost:8000/v1"),
         ),
         ("anthropic:claude", Spec("anthropic", "claude")),
+        ("openai:gpt-5#high", Spec("openai", "gpt-5", effort="high")),
+        ("openai:a:8b@http://h/v1#low", Spec("openai", "a:8b", "http://h/v1", "low")),
+        ("mailbox:box#1", Spec("mailbox", "box#1")),
         ("mailbox:box", Spec("mailbox", "box")),
         ("mailbox:", Spec("mailbox", "")),
         ("recorded:a/b", Spec("recorded", "a/b")),
@@ -42,6 +45,9 @@ def test_a_model_for_some_roles_leaves_the_others_to_the_expert() -> None:
     [
         ("gpt-5", "unknown model 'gpt-5'; known are openai:…, anthropic:…, mailbox:…, recorded:… and expert"),
         ("openai:", "names no model"),
+        ("openai:#low", "names no model"),
+        ("openai:m#", "an effort is low, medium or high, got ''"),
+        ("openai:m@http://h/v1#top", "an effort is low, medium or high, got 'top'"),
         ("openai:m@localhost", "'localhost' is no address"),
         ("openai:m@http://me:secret@host/v1", "an address with a password in it would end up in the journal"),
         ("recorded:", "names no folder"),
@@ -83,3 +89,27 @@ def test_folders_of_a_run_lie_below_the_one_that_is_named(text: str, found: str)
 )
 def test_one_model_in_all_roles(text: str, one: str) -> None:
     assert alone(text) == one
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", ""),
+        ("openai:a", "openai:a#low"),
+        ("openai:a#high", "openai:a#high"),
+        ("openai:a@http://h/v1?a=b", "openai:a@http://h/v1?a=b#low"),
+        ("mailbox:box", "mailbox:box"),
+        (
+            "planner=expert,author=anthropic:m,tester=openai:a#high",
+            "planner=expert,author=anthropic:m#low,tester=openai:a#high",
+        ),
+    ],
+)
+def test_an_effort_for_all_leaves_those_that_have_their_own(text: str, found: str) -> None:
+    assert with_effort(text, "low") == found
+    assert with_effort(text, "") == text
+
+
+def test_an_effort_that_is_none_is_refused_whoever_plays() -> None:
+    with pytest.raises(BadInput, match="an effort is low, medium or high, got 'much' for all models"):
+        with_effort("", "much")

@@ -12,9 +12,11 @@ from tests.samples import started
 from tests.wording import says
 from tunesmith.errors import BadInput
 from tunesmith.models.letters import Player, keep, read_about
+from tunesmith.problem.codec import decode
 from tunesmith.run.dialogue import Exchange, Message, NoReply, Reply, Request, Usage
-from tunesmith.run.events import Settings
+from tunesmith.run.events import Replied, Settings
 
+OLD = b'{"number":1,"reply":{"text":"x","usage":{"sent":1,"received":null,"dollars":0.5},"is_cut":false}}'
 FIRST = Reply("one\r\n", Usage(10, 1, 0.5), 0.5)
 SECOND = Reply("two", Usage(None, 2), is_cut=True)
 THIRD = Reply("three ½")
@@ -115,3 +117,7 @@ def test_a_recording_that_is_not_there_or_damaged_is_said(tmp_path: Path) -> Non
     (tmp_path / "about.json").write_text("{")
     with pytest.raises(BadInput, match="is damaged"):
         Player(tmp_path).reply(request())
+
+
+def test_replies_of_journals_from_before_caches_were_counted_are_read() -> None:
+    assert decode(OLD, Replied) == Replied(1, Reply("x", Usage(1, None, 0.5)))

@@ -240,7 +240,7 @@ def test_flags_that_name_files_are_refused(flag: str) -> None:
         '""',
     ],
 )
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_no_text_takes_long(text: str, language: str) -> None:
     """Of the length that is looked at; what is found is another matter."""
     began = time.process_time()

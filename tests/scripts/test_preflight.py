@@ -118,6 +118,7 @@ def test_where_pocl_is_unpacked_a_linker_is_asked_for(machine: Machine) -> None:
         ("Darwin", "arm64", "brew", "", "install"),
     ],
 )
+@pytest.mark.few(4)
 def test_how_pocl_gets_here(
     machine: Machine, system: str, chip: str, manager: str, choice: str, how: str
 ) -> None:

@@ -273,5 +273,6 @@ def test_the_report_says_that_nobody_searched() -> None:
 
 
 @pytest.mark.parametrize("settings", [BEST, CHAIN], ids=["best", "linear"])
+@pytest.mark.few(1)
 def test_a_run_killed_after_any_event_goes_on_and_asks_nothing_twice(settings: Settings) -> None:
     goes_on_after_any_event(STORY, SPEEDS, settings, frozenset({"Searched"}))

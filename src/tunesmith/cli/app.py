@@ -24,6 +24,7 @@ from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, named_values, plain
 
 if TYPE_CHECKING:
+    from tunesmith.backends.port import DoctorFinding
     from tunesmith.deliver.display import TableContent
     from tunesmith.problem.device import Device
     from tunesmith.session.library import Library
@@ -247,15 +248,34 @@ def size_text(nbytes: int) -> str:
     return f"{nbytes} B"
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    model: Annotated[
+        str | None, typer.Option(help="Try this model instead, as `tune` takes it: one tiny request.")
+    ] = None,
+    effort: console.Effort = None,
+    as_json: AsJson = False,
+) -> None:
     """Say what is usable here, and the one command that enables what is not."""
-    from tunesmith.session.authoring import examine
-
-    findings, lines = examine(), []
+    findings, lines = _tried(model, effort, as_json) if model is not None else _examined(), []
     for f in findings:
         lines.append(f"{'ok     ' if f.usable else 'missing'}  {f.what}: {f.detail}")
         lines += [f"         enable it with: {f.fix}"] if f.fix else []
     console.say(as_json, findings, lines)
+
+
+def _examined() -> list[DoctorFinding]:
+    from tunesmith.session.authoring import examine
+
+    return examine()
+
+
+def _tried(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]:
+    from tunesmith.session.endpoints import try_out
+    from tunesmith.session.given import settings
+
+    config = settings(model=model, effort=effort)
+    with console.progress(as_json) as listener:
+        return try_out(config.model, config, listener.note)
 
 
 # -- the library ----------------------------------------------------------------------------------------

@@ -290,7 +290,7 @@ def _switch(name: str, text: str) -> typer.models.OptionInfo:
 _SEARCHERS = _names("tunesmith.search", "SEARCHERS")
 _STRATEGIES = _names("tunesmith.run.budget", "STRATEGIES")
 _WHO = (
-    "Who plays the roles: openai:NAME[@URL], anthropic:NAME, mailbox[:DIR], recorded:DIR or expert; "
+    "Who plays the roles: openai:NAME[@URL][#EFFORT], anthropic:NAME, mailbox[:DIR], recorded:DIR or expert; "
     "or planner=…,author=…."
 )
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
@@ -309,6 +309,13 @@ ProblemFile = Annotated[
     Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")
 ]
 Wait = Annotated[bool | None, _switch("wait", "For replies to a mailbox; else stop, exit 4.")]
+Effort = Annotated[
+    str | None,
+    typer.Option(
+        help="How much hosted models are to think: low, medium or high.",
+        autocompletion=_names("tunesmith.models", "EFFORTS"),
+    ),
+]
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
 Sign = Annotated[str | None, typer.Option(help="Sign the certificate: ssh:KEY_FILE or minisign:KEY_FILE.")]
@@ -357,6 +364,7 @@ class TuneOptions(SearchOptions):
     linear: Annotated[
         bool | None, _switch("linear", "With rewrite: go on from the last kernel, not the best.")
     ]
+    effort: Effort
     wait: Wait
     prompts: Prompts
     record: Record
@@ -372,6 +380,7 @@ class PlanOptions(TypedDict):
     repeats: Annotated[int | None, typer.Option(min=1, help="Of each arm; 3 by default.")]
     out: Annotated[Path | None, typer.Option(help="The comparison's folder.")]
     model: Annotated[str | None, typer.Option(help="As for `tune`; a folder has one below it for each run.")]
+    effort: Effort
     evals: Annotated[int | None, typer.Option(min=1, help="Of each run; 400 by default.")]
     time: Annotated[float | None, typer.Option(min=0, help="Seconds of search, of each run.")]
     rounds: Annotated[int | None, typer.Option(min=1, help="Of each run; 5 by default.")]

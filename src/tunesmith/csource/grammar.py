@@ -14,7 +14,7 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 from tunesmith.csource.lex import Token, closing_angle, layout, squeeze
-from tunesmith.csource.nodes import INDICES, Comment, Unreadable
+from tunesmith.csource.nodes import INDICES, Comment, Language, Unreadable
 from tunesmith.csource.types import PRIMITIVE, is_builtin_type
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _NO_FUNCTIONS = DROPPED_GROUPS | {"__align__", "alignas", "decltype"}
 _CASTS = frozenset({"static_cast", "reinterpret_cast", "const_cast", "dynamic_cast", "bit_cast"})
 _BEFORE_CAST = frozenset({"and", "or", "not", "return", "sizeof", "case", "else", "do", "co_return"})
 _IN_TYPES = OPENCL_WORDS.keys() | {"const", "volatile", "struct", "typename", "restrict", "__restrict__"}
-_AFTER_DECLARED = frozenset({"=", ";", ",", ")", "["})
+_AFTER_DECLARED = frozenset({"=", ";", ",", ")", "[", "("})
 _AFTER_NAME = frozenset({"=", ";", "(", "{", "[", ","})
 _AFTER_TEMPLATE = frozenset({"(", "::", "{", ">", ",", ")", ";", "&", "*", ">>", "..."})
 
@@ -53,7 +53,7 @@ class GrammarText:
     starts: tuple[int, ...]  # byte offset at which each token begins here
     inserted: frozenset[int]  # offsets of `const` that only helps the grammar
     less: frozenset[int]  # offsets of `<=` that stand for `<`
-    language: str
+    language: Language
     known: Known
 
     def words(self, start: int, end: int) -> tuple[Token, ...]:
@@ -189,12 +189,12 @@ def _template_name(tokens: Sequence[Token], at: int) -> set[str]:
     return set()
 
 
-def grammar_text(tokens: Sequence[Token], language: str, known: Known) -> GrammarText:
+def grammar_text(tokens: Sequence[Token], language: Language, known: Known) -> GrammarText:
     return _Writer(tokens, language, known).run()
 
 
 class _Writer:
-    def __init__(self, tokens: Sequence[Token], language: str, known: Known) -> None:
+    def __init__(self, tokens: Sequence[Token], language: Language, known: Known) -> None:
         self._tokens, self._language, self._known = tokens, language, known
         self._pieces: list[str] = []
         self._length = 0

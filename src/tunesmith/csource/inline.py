@@ -132,6 +132,7 @@ class _Inliner:
         taken.add("this")
         self.placer = Placer(taken, self._types, source)
         self.objects = Objects(source, self._types, self.placer.fresh)
+        self.objects.construction.unset = self.placer.results
         self._file = self._source = self.objects.source
         self.function = self._with_elements(function) if self.objects.active else function
         self.placer.note_addresses(self.function.body)

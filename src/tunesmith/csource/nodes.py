@@ -332,6 +332,7 @@ class Function:
     is_kernel: bool = False
     template: tuple[TemplateParameter, ...] = ()
     specialises: tuple[str, ...] = ()  # template<> f<float>: the arguments it is written for
+    sets: int = 0  # of a constructor: how many statements at its start are its list of initialisers
     text: str = ""  # as it stands in the source, with its qualifiers
     commented: str = field(default="", compare=False)  # the same with its comments, from those before it on
     line: int = field(default=0, compare=False)
@@ -351,6 +352,7 @@ class Record:
     constants: tuple[tuple[str, Expr], ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
     is_union: bool = False
+    align: Expr | None = None  # what it says of its own alignment
     unread: str = ""  # why it is not understood: nothing is concluded from the rest then
     line: int = field(default=0, compare=False)
 

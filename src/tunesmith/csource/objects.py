@@ -14,11 +14,14 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.construction import Construction
 from tunesmith.csource.effects import is_function
+from tunesmith.csource.instances import Instance
 from tunesmith.csource.overloads import Overloads
-from tunesmith.csource.places import Places
-from tunesmith.csource.records import BITS, Instance, Instances
-from tunesmith.csource.types import INTEGERS, integer, type_of
+from tunesmith.csource.places import Places, declared_at_once, shorter
+from tunesmith.csource.records import BITS, CONSTRUCTED, Instances
+from tunesmith.csource.simplify import declared_where_set
+from tunesmith.csource.types import INTEGERS, type_of
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMPOUND = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="})
@@ -30,9 +33,10 @@ class Objects:
     def __init__(self, source: c.Source, types: dict[str, c.Type], fresh: Callable[[str], str]) -> None:
         self.instances = Instances(source)
         self.overloads = Overloads(source, self.instances)
-        self.places = Places(self.instances, types, self.type)
+        self.places = Places(self.instances, types, self.type, fresh)
+        self.construction = Construction(self, self.instances, self.overloads, self.places, types, fresh)
         self.source = self.overloads.source
-        self._types, self._fresh = types, fresh
+        self._types = types
         self._names = {record.name for record in source.records}
 
     @property
@@ -47,12 +51,12 @@ class Objects:
         return self.instances.of(self.type(expr))
 
     def concerns(self, call: c.Call) -> bool:
-        """Whether a call takes an object or is of a template for one: it cannot stay a call."""
+        """Whether a call takes or gives an object, or is of a template for one: it cannot stay a call."""
         if call.function in self.overloads.made:
             return True
         if any(word in self._names for text in call.template_args for word in _WORD.findall(text)):
             return True
-        return any(self.record(arg) is not None for arg in call.args)
+        return any(self.record(part) is not None for part in (call, *call.args))
 
     # -- statements before calls are put in place -----------------------------------------------------
 
@@ -72,9 +76,19 @@ class Objects:
 
         match stmt:
             case c.Declare():
-                done: c.Stmt = self._declared(stmt, before)
+                made = self._declared(stmt, before)
+                return (*before, *made)
+            case c.Evaluate(expr=c.Call(function=name, args=args, of=c.Member() as field)) if (
+                name == CONSTRUCTED
+            ):
+                items = args[0].items if args and isinstance(args[0], c.Braces) else None
+                self.construction.field(inside(field.base), field.field, items, before, stmt.line)
+                return tuple(before)
+            case c.For() if any(isinstance(p, c.Declare) and self._makes(p) for p in stmt.init):
+                first = tuple(part for one in stmt.init for part in self.prepared(one))
+                return (*first, *self.prepared(replace(stmt, init=())))
             case c.For():
-                done = replace(
+                done: c.Stmt = replace(
                     stmt,
                     init=tuple([walk.map_simple(part, inside) for part in stmt.init]),
                     condition=None if stmt.condition is None else head(stmt.condition),
@@ -90,11 +104,22 @@ class Objects:
                 done = stmt
         return (*before, done)
 
-    def _declared(self, stmt: c.Declare, before: list[c.Stmt]) -> c.Stmt:
+    def _makes(self, stmt: c.Declare) -> bool:
+        """Whether a declaration makes an object."""
+        type_ = self.instances.type(stmt.type)
+        made = self.instances.made_by(stmt.init) if type_.base == "auto" and stmt.init is not None else None
+        return made is not None or self.instances.of(type_) is not None
+
+    def _declared(self, stmt: c.Declare, before: list[c.Stmt]) -> tuple[c.Stmt, ...]:
         type_ = self.instances.type(stmt.type)
         init = stmt.init
+        made = None if init is None else self.instances.made_by(init)
+        if type_.base == "auto" and made is not None and not type_.reference:
+            type_ = replace(type_, base=made[0].name)
         instance = self.instances.of(type_)
-        if instance is None or stmt.dims:
+        if instance is None:
+            if isinstance(init, c.Braces) and init.type is None and type_.base in self._names:
+                init = init if stmt.dims else replace(init, type=c.Type(type_.base))
             init = None if init is None else self.expr(init, before, stmt.line)
             dims = tuple([self.expr(dim, before, stmt.line) for dim in stmt.dims])
             if type_.base == "auto" and init is not None and not stmt.dims:
@@ -105,16 +130,23 @@ class Objects:
                     self._types[stmt.name] = type_
             elif init is not None and self.record(init) is not None:
                 init = self.converted(init, type_, before, stmt.line)
-            return replace(stmt, type=type_, init=init, dims=dims)
+            return (replace(stmt, type=type_, init=init, dims=dims),)
         if type_.reference and init is not None:
             raise c.Unreadable(f"'{stmt.name}' is another name for an object", stmt.line)
-        self._types[stmt.name] = type_
+        self._types[stmt.name] = replace(type_, pointers=len(stmt.dims))
+        alone = replace(stmt, type=type_, init=None)
         if init is None:
-            return replace(stmt, type=type_)
+            return self.construction.declared(alone, instance, None)
         if isinstance(init, c.Braces) and init.type is None:
+            made = instance, init.items
+        if stmt.dims and (made is None or not isinstance(init, c.Braces)):
+            raise c.Unreadable(f"how the array '{stmt.name}' is set is not understood", stmt.line)
+        if made is not None and made[0] is instance and (instance.only is None or stmt.dims):
+            return self.construction.declared(alone, instance, made[1])
+        if isinstance(init, c.Braces):
             init = replace(init, type=c.Type(instance.name))
         value = self.converted(self.expr(init, before, stmt.line), type_, before, stmt.line)
-        return replace(stmt, type=type_, init=value)
+        return (replace(stmt, type=type_, init=value),)
 
     def _is_record(self, base: str) -> bool:
         return self.instances.named(base) is not None
@@ -148,7 +180,7 @@ class Objects:
     def _node(self, expr: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         match expr:
             case c.Call(of=of) if of is not None:
-                return self._method(expr, of, line)
+                return self._method(expr, of, before, line)
             case c.Call():
                 return self._call(expr, before, line)
             case c.Member(base=base, field=field):
@@ -157,7 +189,7 @@ class Objects:
                     return expr
                 if field in instance.constants:
                     return instance.constants[field]
-                return self.places.field(base, instance, field, line)
+                return self.places.field(self._kept(base, instance, before, line), instance, field, line)
             case c.Index(base=base, index=index):
                 instance = self.record(base)
                 return expr if instance is None else self._operator("[]", (base, index), line)
@@ -165,7 +197,9 @@ class Objects:
                 return self._cast(replace(expr, type=self.instances.type(type_)), value, before, line)
             case c.Braces(items=items, type=type_) if type_ is not None:
                 instance = self.instances.of(self.instances.type(type_))
-                return expr if instance is None else self.constructed(instance, items, before, line)
+                if instance is None:
+                    return items[0] if len(items) == 1 and self._is_plain_copy(type_, items[0]) else expr
+                return self.construction.value(instance, items, before, line)
             case c.Binary(op=op, left=left, right=right) if op not in (",", "&&", "||"):
                 return self._binary(expr, left, right, before, line)
             case c.Unary(op=op, operand=operand) if op != "&" and self.record(operand) is not None:
@@ -178,21 +212,29 @@ class Objects:
                 return self._chosen(expr, yes, no, before, line)
         return expr
 
-    def _method(self, call: c.Call, of: c.Expr, line: int) -> c.Expr:
+    def _kept(self, value: c.Expr, instance: Instance, before: list[c.Stmt], line: int) -> c.Expr:
+        """An object that a function gives back, in a variable; any other as it is."""
+        made = self.overloads.made.get(value.function) if isinstance(value, c.Call) else None
+        own = [f for f in self.source.functions if isinstance(value, c.Call) and f.name == value.function]
+        results = [f.result for f in ([made] if made is not None else own)]
+        if not results or any(type_.reference for type_ in results) or instance.only is not None:
+            return value
+        return self.construction.kept(value, instance, before, line)
+
+    def _method(self, call: c.Call, of: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         instance = self.record(of)
         if instance is None:
             return call
+        of = self._kept(of, instance, before, line)
         function, args = self.overloads.method(instance, call.function, (of, *call.args), self.type, line)
         return c.Call(function, args, call.template_args)
 
     def _call(self, call: c.Call, before: list[c.Stmt], line: int) -> c.Expr:
         if call.function in self.overloads.made:
             return call
-        text = call.function + (f"<{', '.join(call.template_args)}>" if call.template_args else "")
-        if call.function in self._names:
-            instance = self.instances.named(self.instances.text(text))
-            if instance is not None:
-                return self.constructed(instance, call.args, before, line)
+        made = self.instances.made_by(call)
+        if made is not None:
+            return self.construction.value(*made, before, line)
         owner, separator, name = call.function.rpartition("::")
         instance = self.instances.named(owner) if separator else None
         if instance is not None:
@@ -217,10 +259,15 @@ class Objects:
             return value if same else self.places.pointer_cast(cast, line)
         target, own = self.instances.of(cast.type), self.record(value)
         if target is None and own is None:
-            return cast
+            return value if self._is_plain_copy(cast.type, value) else cast
         if cast.type.reference:
             raise c.Unreadable("an object is cast to a reference", line)
         return self.converted(value, cast.type, before, line, explicit=True)
+
+    def _is_plain_copy(self, type_: c.Type, value: c.Expr) -> bool:
+        """Whether a structure of fields alone is made from another one."""
+        own = self.type(value)
+        return own is not None and not own.pointers and own.base == type_.base and own.base in self._names
 
     def _binary(self, expr: c.Binary, left: c.Expr, right: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         if self.record(left) is None and self.record(right) is None:
@@ -255,7 +302,7 @@ class Objects:
         if type_ is None or (instance is None and self.record(value) is None):
             return expr
         if isinstance(value, c.Braces) and value.type is None and instance is not None:
-            return replace(expr, value=self.constructed(instance, value.items, before, line))
+            return replace(expr, value=self.construction.value(instance, value.items, before, line))
         return replace(expr, value=self.converted(value, type_, before, line))
 
     def _chosen(self, expr: c.Ternary, yes: c.Expr, no: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
@@ -287,7 +334,7 @@ class Objects:
                 found = self.overloads.conversion(own, target.name)
                 if found is not None:
                     return c.Call(found, (value,))
-            return self.constructed(target, (value,), before, line)
+            return self.construction.value(target, (value,), before, line, implicit=not explicit)
         assert own is not None
         found = self.overloads.conversion(own, type_.base, explicit=explicit)
         if found is None:
@@ -295,33 +342,6 @@ class Objects:
         done = c.Call(found, (value,))
         result = self.overloads.made[found].result
         return done if result.base == type_.base else c.Cast(c.Type(type_.base), done)
-
-    def constructed(
-        self, instance: Instance, args: tuple[c.Expr, ...], before: list[c.Stmt], line: int
-    ) -> c.Expr:
-        if len(args) == 1 and self.record(args[0]) is instance:
-            return args[0]
-        name = self.overloads.constructor(instance, args, self.type, line)
-        only = instance.only
-        if name:
-            function = self.overloads.made[name]
-            if function.result != c.Type("void"):  # an expression that makes it
-                return c.Call(name, args)
-        elif only is not None and len(args) <= 1:
-            value = args[0] if args else integer(0)
-            value = value if self.record(value) is None else self.converted(value, only.type, before, line)
-            return c.Cast(c.Type(instance.name, space=BITS), value)
-        made = c.Name(self._fresh(f"{re.sub(r'[^A-Za-z0-9_].*', '', instance.name)}_made"))
-        self._types[made.name] = c.Type(instance.name)
-        if only is None:
-            self.places.parts.add(made.name)
-        before.append(c.Declare(c.Type(instance.name), made.name, line=line))
-        if name:
-            before.append(c.Evaluate(c.Call(name, (made, *args)), line=line))
-            return made
-        for target, item in self.places.aggregate(made, instance, args, line):
-            before.append(c.Evaluate(c.Assign("=", target, item), line=line))
-        return made
 
     # -- statements after calls are put in place -------------------------------------------------------
 
@@ -332,13 +352,12 @@ class Objects:
                 return (self.places.pointer_variable(stmt),)
             case c.Declare(type=type_, name=name) if (instance := self.instances.of(type_)) is not None:
                 self._types.setdefault(name, type_)
-                default = self.overloads.constructor(instance, (), self.type, stmt.line)
                 if instance.only is not None:
-                    return (stmt,) if stmt.init is not None or not default else self._refused(stmt)
-                if stmt.init is None:
-                    return self.places.split(stmt, instance) if not default else self._refused(stmt)
+                    return (stmt,)
                 done = self.places.split(stmt, instance)
-                return _declared_at_once(done, self._copied(c.Name(name), stmt.init, instance, stmt.line))
+                if stmt.init is None:
+                    return done
+                return declared_at_once(done, self._copied(c.Name(name), stmt.init, instance, stmt.line))
             case c.Evaluate(expr=c.Assign(op="=", target=target, value=value)) if (
                 instance := self.record(target)
             ) is not None and instance.only is None:
@@ -349,21 +368,13 @@ class Objects:
                 return ()  # what an operator gives back, and nobody takes
         return (stmt,)
 
-    def _refused(self, stmt: c.Declare) -> tuple[c.Stmt, ...]:
-        made = self.overloads.constructor_body(stmt.type.base)
-        if made:
-            raise c.Unreadable(f"'{stmt.name}' is made by a constructor without arguments", stmt.line)
-        instance = self.instances.of(stmt.type)
-        assert instance is not None
-        return (stmt,) if instance.only is not None else self.places.split(stmt, instance)
-
     def _copied(self, target: c.Expr, value: c.Expr, instance: Instance, line: int) -> tuple[c.Stmt, ...]:
         if isinstance(value, c.Ternary):
             yes, no = (self._copied(target, part, instance, line) for part in (value.yes, value.no))
             return (c.If(value.condition, yes, no, line=line),)
         if self.record(value) is not instance:
             raise c.Unreadable(f"how a {instance.name} is set here is not understood", line)
-        return self.places.copied(target, value, instance, line, self._fresh)
+        return self.places.copied(target, value, instance, line)
 
     # -- the whole function -----------------------------------------------------------------------------
 
@@ -372,8 +383,10 @@ class Objects:
         self._check(function)
         body = walk.map_nodes(function.body, self._without_bits)
         body = walk.map_types(body, self._as_field)
+        made = self.construction.made | self.places.names_of(self.construction.made)
+        body = declared_where_set(body, made)
         parameters = tuple(replace(p, type=self._as_field(p.type)) for p in function.parameters)
-        return replace(function, parameters=parameters, body=walk.map_nodes(body, _shorter))
+        return replace(function, parameters=parameters, body=walk.map_nodes(body, shorter))
 
     def used_whole(self, function: c.Function) -> bool:
         """Whether something is left that takes an object, and not its fields."""
@@ -408,9 +421,9 @@ class Objects:
         instance = self.instances.of(replace(node.type, space=""))
         if instance is None or instance.only is None:
             return node.value
-        own, base = self.type(node.value), instance.only.type.base
-        same = own is not None and not own.pointers
-        if own is not None and same and (own.base == base or INTEGERS.get(own.base, 0) == INTEGERS.get(base)):
+        own, base = self.type(node.value), self.instances.value(instance.only.type.base)
+        of = "" if own is None or own.pointers else self.instances.value(own.base)
+        if of and (of == base or INTEGERS.get(of, 0) == INTEGERS.get(base)):
             return node.value
         return c.Cast(c.Type(base), node.value)
 
@@ -418,32 +431,6 @@ class Objects:
         instance = self.instances.named(type_.base)
         if instance is None:
             return type_
-        only = instance.only
-        if only is not None:
-            return replace(type_, base=only.type.base)
+        if instance.only is not None:
+            return replace(type_, base=self.instances.value(instance.name))
         raise c.Unreadable(f"a {instance.name} is used as a whole")
-
-
-def _declared_at_once(declares: tuple[c.Stmt, ...], sets: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
-    """`float v_x; v_x = a;` as one declaration; the values name none of the variables."""
-    values = {
-        stmt.expr.target: stmt.expr.value
-        for stmt in sets
-        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign)
-    }
-    done: list[c.Stmt] = []
-    for stmt in declares:
-        value = values.get(c.Name(stmt.name)) if isinstance(stmt, c.Declare) else None
-        done.append(replace(stmt, init=value) if isinstance(stmt, c.Declare) and value is not None else stmt)
-    return (*done, *(stmt for stmt in sets if not isinstance(stmt, c.Evaluate)))
-
-
-def _shorter(node: c.Expr) -> c.Expr:
-    """*(T *)&a[i] as *(T *)(a + i): the same place, as it is read elsewhere."""
-    match node:
-        case c.Index(
-            base=c.Cast(type=type_, value=c.Unary(op="&", operand=c.Index(base=base, index=index))),
-            index=c.Number(value=0) as zero,
-        ):
-            return c.Index(c.Cast(type_, c.Binary("+", base, index)), zero)
-    return node

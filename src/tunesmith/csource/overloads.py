@@ -13,8 +13,9 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import is_function
 from tunesmith.csource.fold import fold
+from tunesmith.csource.instances import Instance
 from tunesmith.csource.parse_records import EXPLICIT, THIS
-from tunesmith.csource.records import BITS, Instance, Instances
+from tunesmith.csource.records import BITS, Instances
 from tunesmith.csource.specialise import file_meaning, specialise
 from tunesmith.csource.types import INTEGERS
 
@@ -227,41 +228,42 @@ class Overloads:
 
     # -- constructors ---------------------------------------------------------------------------------------
 
-    def constructor(self, instance: Instance, args: tuple[c.Expr, ...], type_of: _Type, line: int) -> str:
-        """The constructor for these arguments; "" where it has none that is written."""
+    def constructor(
+        self,
+        instance: Instance,
+        args: tuple[c.Expr, ...],
+        type_of: _Type,
+        line: int,
+        implicit: bool = False,
+    ) -> tuple[str, tuple[c.Expr, ...]] | None:
+        """The constructor for these arguments, with its defaults filled in; None where none is written.
+
+        Unless it gives the object it takes that first. `implicit`: nobody has asked for a conversion.
+        """
         own = instance.record.name.rpartition("::")[2]
-        names = [
-            name
-            for name in self._named(instance, own)
-            if len(self.made[name].parameters) == len(args) + 1 and not self._copies(name, instance)
-        ]
-        if not names:
+        given: dict[str, tuple[c.Expr, ...]] = {}
+        for name in self._named(instance, own):
+            function = self.made[name]
+            rest = [parameter.default for parameter in function.parameters[len(args) + 1 :]]
+            too_many = len(args) + 1 > len(function.parameters)
+            if too_many or None in rest or self._copies(name, instance):
+                continue
+            if not implicit or function.text != EXPLICIT:
+                given[name] = (c.Name(THIS), *args, *(value for value in rest if value is not None))
+        if not given:
             if args and self._named(instance, own):
                 raise c.Unreadable(f"no constructor of {instance.name} takes {len(args)} arguments", line)
-            return ""
-        given = {name: (c.Name(THIS), *args) for name in names}
+            return None
 
         def typed(arg: c.Expr) -> c.Type | None:
             return c.Type(instance.name) if arg == c.Name(THIS) else type_of(arg)
 
-        name = self._best(names, given, typed, f"constructor of {instance.name}", line)
-        return self._as_expression(name, instance) or name
+        name = self._best(list(given), given, typed, f"constructor of {instance.name}", line)
+        return self._as_expression(name, instance) or name, given[name][1:]
 
     def _copies(self, name: str, instance: Instance) -> bool:
         parameters = self.made[name].parameters
         return len(parameters) == 2 and self._instances.of(parameters[1].type) is instance
-
-    def constructor_body(self, base: str) -> bool:
-        """Whether the constructor without arguments does anything."""
-        instance = self._instances.named(base)
-        if instance is None:
-            return False
-        own = instance.record.name.rpartition("::")[2]
-        return any(
-            self.made[name].body
-            for name in self._named(instance, own)
-            if len(self.made[name].parameters) == 1
-        )
 
     def _as_expression(self, name: str, instance: Instance) -> str:
         """A constructor that only sets the one field, as a function that gives the object."""
@@ -270,7 +272,12 @@ class Overloads:
         if made in self.made:
             return made
         stmt = function.body[0] if len(function.body) == 1 else None
-        if only is None or not isinstance(stmt, c.Evaluate) or not isinstance(stmt.expr, c.Assign):
+        if (
+            only is None
+            or only.inner is not None
+            or not isinstance(stmt, c.Evaluate)
+            or not isinstance(stmt.expr, c.Assign)
+        ):
             return ""
         field = c.Member(c.Name(THIS), only.name)
         if stmt.expr.op != "=" or stmt.expr.target != field:

@@ -76,10 +76,18 @@ class RecordReader:
             tuple(found.constants.items()),
             tuple(found.aliases.items()),
             is_union=node.type == "union_specifier",
+            align=self._alignment(node),
             unread=found.unread,
             line=self.place.line(node),
         )
         return [record, *found.inner], found.friends
+
+    def _alignment(self, node: Node) -> c.Expr | None:
+        said = [child for child in node.children if child.type == "alignas_qualifier"]
+        if not said:
+            return None
+        parts = [part for one in said for part in parts_of(one)]
+        return self.reader.expr(parts[0]) if len(parts) == 1 else c.Opaque("alignas")
 
     def _member(self, node: Node, found: _Members) -> None:
         match node.type:
@@ -151,7 +159,8 @@ class RecordReader:
                 raise self.place.trouble(node, "its field ", " is not understood")
             dims = tuple(self.reader.expr(dim) for dim in declared.dims)
             line = self.place.line(declarator)
-            found.fields.append(c.Declare(declared.type, declared.name, init, dims, line=line))
+            align = None if specifiers.align is None else self.reader.expr(specifiers.align)
+            found.fields.append(c.Declare(declared.type, declared.name, init, dims, align=align, line=line))
 
     def _defined(self, node: Node, template: tuple[c.TemplateParameter, ...], found: _Members) -> None:
         if any(child.type in ("default_method_clause", "delete_method_clause") for child in node.children):
@@ -175,7 +184,7 @@ class RecordReader:
             )
         elif node.child_by_field_name("type") is None and declarator is not None:
             function = self.reader.headless(node, declarator, own, c.Type("void"), template)
-            function = replace(function, body=(*self._initialisers(node), *function.body))
+            function = self._with_initialisers(function, node)
         else:
             made = self.reader.function(node, template, set(), "", operators=True)
             assert made is not None, "operators are functions here"
@@ -197,17 +206,23 @@ class RecordReader:
         this = c.Parameter(c.Type(record, const=const, reference=True), THIS)
         return replace(function, parameters=(this, *function.parameters))
 
-    def _initialisers(self, node: Node) -> tuple[c.Stmt, ...]:
+    def _with_initialisers(self, function: c.Function, node: Node) -> c.Function:
+        """`: a(x), b{y, z}` as `this->a = {x}`, `this->b = {y, z}` at the start, in the order of the list;
+        `: vec(x)`, another constructor of its own, as a call."""
         done: list[c.Stmt] = []
         for listed in (child for child in node.children if child.type == "field_initializer_list"):
             for item in parts_of(listed):
                 name = item.named_children[0] if item.named_children else None
-                values = [self.reader.expr(a) for a in parts_of(item.named_children[-1])]
-                if name is None or name.type != "field_identifier" or len(values) != 1:
+                if name is None or name.type != "field_identifier" or len(item.named_children) != 2:
                     raise self.place.trouble(item, "its initialiser ", " is not understood")
-                target = c.Name(self.place.short(name))
-                done.append(c.Evaluate(c.Assign("=", target, values[0]), line=self.place.line(item)))
-        return tuple(done)
+                values = tuple(self.reader.expr(a) for a in parts_of(item.named_children[1]))
+                of, line = c.Name(THIS), self.place.line(item)
+                if self.place.short(name) == function.name:
+                    done.append(c.Evaluate(c.Call(function.name, values, of=of), line=line))
+                    continue
+                target = c.Member(of, self.place.short(name), arrow=True)
+                done.append(c.Evaluate(c.Assign("=", target, c.Braces(values)), line=line))
+        return replace(function, body=(*done, *function.body), sets=len(done))
 
     def outside(self, node: Node, template: tuple[c.TemplateParameter, ...]) -> OutsideMethod | None:
         """A method that is defined behind its class; None for any other function."""
@@ -231,7 +246,7 @@ class RecordReader:
         record, plain = self.place.short(scope), self.place.short(name).replace(" ", "")
         if type_ is None:
             function = self.reader.headless(node, inner, plain, c.Type("void"), ())
-            function = replace(function, body=(*self._initialisers(node), *function.body))
+            function = self._with_initialisers(function, node)
         else:
             made = self.reader.function(node, (), set(), "", operators=True)
             if made is None:

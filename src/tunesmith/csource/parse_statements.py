@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import is_pure
-from tunesmith.csource.lex import read_number
+from tunesmith.csource.lex import Token, read_number
 from tunesmith.csource.parse_assembly import AsmOperand, as_statements
-from tunesmith.csource.parse_expressions import Declarator, ExpressionReader, Specifiers, plain_value
+from tunesmith.csource.parse_expressions import ExpressionReader
+from tunesmith.csource.parse_types import Declarator, Specifiers, plain_value
 from tunesmith.csource.switches import leaves_switch, without_break
 from tunesmith.csource.types import canonical, integer
 from tunesmith.csource.walk import commented, statements_in
@@ -254,13 +256,21 @@ class StatementReader(ExpressionReader):
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
         items: list[c.Expr] = []
         for parameter in parts_of(found.arguments):
-            words = self.place.words(parameter.start_byte, parameter.end_byte)
-            if len(words) != 1 or words[0].kind != "word" or self.place.is_type(words[0].text):
+            if not self._is_value(self.place.words(parameter.start_byte, parameter.end_byte)):
                 raise c.Unreadable("a function is declared inside a function", self.place.line(parameter))
-            items.append(c.Name(words[0].text))
+            items.append(self.reread(parameter))
         if not items:
             raise c.Unreadable("a function is declared inside a function")
         return _construction(found, tuple(items))
+
+    def _is_value(self, words: Sequence[Token]) -> bool:
+        """Whether `a`, `x[i]`, `a * b` between parentheses are a value, and not a parameter's type."""
+        first = words[0]
+        if first.text in self.variables:
+            return True
+        if first.kind != "word" or self.place.is_type(first.text):
+            return False
+        return len(words) == 1 or any(w.kind == "number" or w.text in self.variables for w in words)
 
 
 def _head_end(node: Node) -> int:

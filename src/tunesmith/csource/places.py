@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource.fold import fold
-from tunesmith.csource.records import BITS, Instance, Instances, RecordField
+from tunesmith.csource.instances import Instance, RecordField
+from tunesmith.csource.records import BITS, Instances
 from tunesmith.csource.types import integer
 
 _Type = Callable[[c.Expr], c.Type | None]
 
 
 class Places:
-    def __init__(self, instances: Instances, types: dict[str, c.Type], type_of: _Type) -> None:
+    def __init__(
+        self,
+        instances: Instances,
+        types: dict[str, c.Type],
+        type_of: _Type,
+        fresh: Callable[[str], str],
+    ) -> None:
         self.parts: set[str] = set()  # variables that are several by now
+        self._named: dict[tuple[str, str], str] = {}  # variable and field -> what holds it
+        self._fresh = fresh
         self._flat: dict[str, c.Type] = {}  # pointers to elements -> what the source says they point to
         self._instances, self._types, self._type = instances, types, type_of
 
@@ -39,7 +48,9 @@ class Places:
             return type_
         element = instance.element
         if element is None:
-            raise c.Unreadable(f"'{name}' points to a {instance.name}, whose fields are of several types")
+            raise c.Unreadable(
+                f"'{name}' points to a {instance.name}, whose fields are of several types or lie apart"
+            )
         done = replace(type_, base=element[0])
         self._flat[name] = c.Type(type_.base, 1, type_.const)
         self._types[name] = done
@@ -76,7 +87,7 @@ class Places:
         """A pointer to records as one to their elements."""
         element = instance.element
         if element is None:
-            raise c.Unreadable(f"the fields of {instance.name} are of several types")
+            raise c.Unreadable(f"the fields of {instance.name} are of several types or lie apart")
         base, count = element
         match pointer:
             case c.Cast(type=type_, value=value) if self._pointed(type_) is instance:
@@ -108,49 +119,72 @@ class Places:
             address = whole if storage.count else c.Unary("&", whole)
             pointer = c.Cast(c.Type(field.type.base, 1), address)
             return pointer if field.count else c.Index(pointer, integer(0))
+        part = self._part(place, name)
+        if part is not None:
+            return part
         match place:
-            case c.Name(name=variable) if variable in self.parts:
-                return c.Name(f"{variable}_{name}")
-            case c.Index(base=c.Name(name=variable), index=index) if variable in self.parts:
-                return c.Index(c.Name(f"{variable}_{name}"), index)
             case c.Index(base=base, index=index) if self._pointed(self._type(base)) is instance:
                 flat, element = self.flat(base, instance), instance.element
                 assert element is not None, "or it would not be flat"
                 start = _plus(_times(index, element[1]), before)
+                if field.is_object:
+                    inner = c.Cast(c.Type(field.type.base, 1), c.Binary("+", flat, start))
+                    return inner if field.count else c.Index(inner, integer(0))
                 return c.Binary("+", flat, start) if field.count else c.Index(flat, start)
         raise c.Unreadable(f"where the object of {instance.name}::{name} lies is not followed", line)
+
+    def _part(self, place: c.Expr, field: str) -> c.Expr | None:
+        """The field of an object that is a variable, or an element of one."""
+        match place:
+            case c.Name(name=variable) if variable in self.parts:
+                return c.Name(self._named[variable, field])
+            case c.Index(base=base, index=index):
+                inner = self._part(base, field)
+                return None if inner is None else c.Index(inner, index)
+        return None
+
+    def take_apart(self, name: str, instance: Instance, dims: int = 0) -> None:
+        """From here on a variable, or an array of `dims` dimensions, is one variable for each field."""
+        if name in self.parts:
+            return
+        self.parts.add(name)
+        self._types[name] = c.Type(instance.name, dims)
+        storage = instance.storage
+        for field in instance.fields if storage is None else (storage,):
+            part = self._named[name, field.name] = self._fresh(f"{name}_{field.name}")
+            depth = dims + bool(field.count)
+            self._types[part] = replace(field.type, pointers=field.type.pointers + depth)
+            if field.inner is not None and field.is_object:
+                self.take_apart(part, field.inner, depth)
+
+    def names_of(self, variables: set[str]) -> set[str]:
+        """The variables that hold the fields of these, and of objects in them."""
+        inside = {part for (name, _), part in self._named.items() if name in variables}
+        return inside | self.names_of(inside) if inside else inside
 
     def split(self, stmt: c.Declare, instance: Instance) -> tuple[c.Stmt, ...]:
         """A variable for each field."""
         if stmt.type.reference or stmt.storage in ("static", "dynamic shared"):
             raise c.Unreadable(f"the object '{stmt.name}' is not one of this call alone", stmt.line)
-        self.parts.add(stmt.name)
-        known = replace(stmt.type, pointers=stmt.type.pointers + len(stmt.dims), const=False)
-        self._types[stmt.name] = known
+        self.take_apart(stmt.name, instance, len(stmt.dims))
         storage = instance.storage
         done: list[c.Stmt] = []
         for field in instance.fields if storage is None else (storage,):
-            dims = (*stmt.dims, *((integer(field.count),) if field.count else ()))
-            name = f"{stmt.name}_{field.name}"
-            self._types[name] = replace(field.type, pointers=field.type.pointers + len(dims))
-            first = not done
-            done.append(
-                c.Declare(
-                    replace(field.type, const=False),
-                    name,
-                    field.init if stmt.init is None else None,
-                    dims,
-                    stmt.storage,
-                    stmt.align,
-                    line=stmt.line,
-                    comments=stmt.comments if first else (),
-                )
+            part = c.Declare(
+                replace(field.type, const=False),
+                self._named[stmt.name, field.name],
+                None,
+                (*stmt.dims, *((integer(field.count),) if field.count else ())),
+                stmt.storage,
+                stmt.align,
+                line=stmt.line,
+                comments=stmt.comments if not done else (),
             )
+            inner = field.inner if field.is_object else None
+            done += (part,) if inner is None else self.split(part, inner)
         return tuple(done)
 
-    def copied(
-        self, target: c.Expr, value: c.Expr, instance: Instance, line: int, fresh: Callable[[str], str]
-    ) -> tuple[c.Stmt, ...]:
+    def copied(self, target: c.Expr, value: c.Expr, instance: Instance, line: int) -> tuple[c.Stmt, ...]:
         """Field by field; what is copied onto itself is left out."""
         if target == value:
             return ()
@@ -159,49 +193,37 @@ class Places:
         for field in instance.fields if storage is None else (storage,):
             left, right = (self.field(part, instance, field.name, line) for part in (target, value))
             if not field.count:
-                done.append(c.Evaluate(c.Assign("=", left, right), line=line))
+                done += self._set(left, right, field, line)
                 continue
-            done.append(self._loop(left, right, field, line, fresh))
+            done.append(
+                self.loop(
+                    0,
+                    field.count,
+                    lambda at, to=left, of=right, field=field: self._set(  # type: ignore[misc]
+                        c.Index(to, at), c.Index(of, at), field, line
+                    ),
+                    line,
+                )
+            )
         return tuple(done)
 
-    def _loop(
-        self, left: c.Expr, right: c.Expr, field: RecordField, line: int, fresh: Callable[[str], str]
-    ) -> c.Stmt:
-        index = fresh("part")
+    def _set(self, left: c.Expr, right: c.Expr, field: RecordField, line: int) -> tuple[c.Stmt, ...]:
+        if field.inner is not None and field.is_object:
+            return self.copied(left, right, field.inner, line)
+        return (c.Evaluate(c.Assign("=", left, right), line=line),)
+
+    def loop(self, start: int, stop: int, body: Callable[[c.Expr], tuple[c.Stmt, ...]], line: int) -> c.Stmt:
+        """The same for elements from `start` to before `stop`."""
+        index = self._fresh("part")
         self._types[index] = c.Type("int")
-        body = c.Evaluate(
-            c.Assign("=", c.Index(left, c.Name(index)), c.Index(right, c.Name(index))), line=line
-        )
         return c.For(
-            (c.Declare(c.Type("int"), index, integer(0), line=line),),
-            c.Binary("<", c.Name(index), integer(field.count)),
+            (c.Declare(c.Type("int"), index, integer(start), line=line),),
+            c.Binary("<", c.Name(index), integer(stop)),
             (c.Unary("++", c.Name(index)),),
-            (body,),
+            body(c.Name(index)),
             unroll=0,
             line=line,
         )
-
-    def aggregate(
-        self, made: c.Expr, instance: Instance, items: tuple[c.Expr, ...], line: int
-    ) -> Iterator[tuple[c.Expr, c.Expr]]:
-        """{a, b, c}: the fields in order, those without a value 0."""
-        if instance.record.is_union:
-            raise c.Unreadable(f"{instance.name} is a union, set by a list", line)
-        given = list(items)
-        self.parts.add(made.name if isinstance(made, c.Name) else "")
-        for field in instance.fields:
-            place = self.field(made, instance, field.name, line)
-            if not field.count:
-                yield place, given.pop(0) if given else integer(0)
-                continue
-            if given and isinstance(given[0], c.Braces) and given[0].type is None:
-                inner = list(given.pop(0).items)  # type: ignore[union-attr]
-            else:
-                inner, given = given[: field.count], given[field.count :]
-            for at in range(field.count):
-                yield c.Index(place, integer(at)), inner[at] if at < len(inner) else integer(0)
-        if given:
-            raise c.Unreadable(f"{instance.name} is set by a list that is too long", line)
 
 
 def _times(index: c.Expr, count: int) -> c.Expr:
@@ -210,3 +232,28 @@ def _times(index: c.Expr, count: int) -> c.Expr:
 
 def _plus(index: c.Expr, count: int) -> c.Expr:
     return index if count == 0 else fold(c.Binary("+", index, integer(count)))
+
+
+def declared_at_once(declares: tuple[c.Stmt, ...], sets: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
+    """`float v_x; v_x = a;` as one declaration; the values name none of the variables."""
+    values = {
+        stmt.expr.target: stmt.expr.value
+        for stmt in sets
+        if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Assign)
+    }
+    done: list[c.Stmt] = []
+    for stmt in declares:
+        value = values.get(c.Name(stmt.name)) if isinstance(stmt, c.Declare) else None
+        done.append(replace(stmt, init=value) if isinstance(stmt, c.Declare) and value is not None else stmt)
+    return (*done, *(stmt for stmt in sets if not isinstance(stmt, c.Evaluate)))
+
+
+def shorter(node: c.Expr) -> c.Expr:
+    """*(T *)&a[i] as *(T *)(a + i): the same place, as it is read elsewhere."""
+    match node:
+        case c.Index(
+            base=c.Cast(type=type_, value=c.Unary(op="&", operand=c.Index(base=base, index=index))),
+            index=c.Number(value=0) as zero,
+        ):
+            return c.Index(c.Cast(type_, c.Binary("+", base, index)), zero)
+    return node

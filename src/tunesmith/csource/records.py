@@ -6,98 +6,31 @@ typename traits<T>::type         ->  the type that the record calls so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import re
+from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.fold import fold, int_value
+from tunesmith.csource.instances import Instance, RecordField
 from tunesmith.csource.lex import lex, split_at, squeeze
 from tunesmith.csource.parse import read_expression
 from tunesmith.csource.parse_records import THIS
 from tunesmith.csource.specialise import Meaning, file_meaning, plain_type, specialise, template_meaning
 from tunesmith.csource.substitution import substitute
-from tunesmith.csource.types import byte_size, canonical, of_type
+from tunesmith.csource.types import byte_size, canonical, integer, of_type
 
+CONSTRUCTED = "#constructed"  # a call that stands for: this field is made from these values
 BITS = "bits"  # the address space of a cast that means: the record as its only field, or back
 _MAX_INSTANCES = 200
-
-
-@dataclass(frozen=True)
-class RecordField:
-    name: str
-    type: c.Type
-    count: int = 0  # elements of an array; 0: it is none
-    init: c.Expr | None = None
-
-    @property
-    def size(self) -> int | None:
-        one = 8 if self.type.is_pointer else byte_size(self.type.base)
-        return None if one is None else one * (self.count or 1)
-
-
-@dataclass(frozen=True)
-class Instance:
-    """A record for certain template arguments."""
-
-    name: str  # "vec_t<__half, 8>"
-    record: c.Record
-    fields: tuple[RecordField, ...]
-    meaning: Meaning
-    constants: Mapping[str, c.Expr]
-
-    @property
-    def only(self) -> RecordField | None:
-        """The field that is all of it, where that is a single value."""
-        alone = self.fields[0] if len(self.fields) == 1 else None
-        return alone if alone is not None and not alone.count and not alone.type.is_pointer else None
-
-    @property
-    def storage(self) -> RecordField | None:
-        """Of a union: the field whose bytes are all of it."""
-        if not self.record.is_union:
-            return None
-        sizes = [field.size for field in self.fields]
-        if not sizes or any(size is None for size in sizes):
-            return None
-        most = max(size or 0 for size in sizes)
-        whole = [field for field in self.fields if field.size == most]
-        return next((field for field in whole if not field.count), whole[0])
-
-    @property
-    def element(self) -> tuple[str, int] | None:
-        """The one type that all fields have, and how many of it there are; None where they differ."""
-        if self.record.is_union:
-            storage = self.storage
-            return None if storage is None else (storage.type.base, storage.count or 1)
-        bases = {field.type.base for field in self.fields}
-        if len(bases) != 1 or any(field.type.is_pointer for field in self.fields):
-            return None
-        return bases.pop(), sum(field.count or 1 for field in self.fields)
-
-    def place(self, name: str) -> tuple[RecordField, int] | None:
-        """A field, and how many elements stand before it where all are of one type."""
-        before = 0
-        for field in self.fields:
-            if field.name == name:
-                return field, 0 if self.record.is_union else before
-            before += field.count or 1
-        return None
-
-    @property
-    def size(self) -> int | None:
-        storage = self.storage
-        if storage is not None:
-            return storage.size
-        element = self.element
-        size = byte_size(element[0]) if element is not None else None
-        return None if element is None or size is None else size * element[1]
 
 
 class Instances:
     def __init__(self, source: c.Source) -> None:
         self._source = source
         self._names = {record.name for record in source.records}
+        self._inner = {f.type.base.split("<")[0] for record in source.records for f in record.fields}
+        self._defaults: dict[tuple[str, str], c.Expr] = {}
         self._found: dict[str, Instance | None] = {}
         self._texts: dict[str, str] = {}
         self._file = file_meaning(source)
@@ -118,6 +51,21 @@ class Instances:
             self._found[base] = None  # one that contains itself
             self._found[base] = self._made(base)
         return self._found[base]
+
+    def made_by(self, init: c.Expr) -> tuple[Instance, tuple[c.Expr, ...]] | None:
+        """The record that an expression makes an object of, and from what."""
+        match init:
+            case c.Cast(type=type_, value=value) if type_.space != BITS:
+                instance = self.of(self.type(type_))
+                return None if instance is None else (instance, (value,))
+            case c.Braces(type=maybe, items=items) if maybe is not None:
+                instance = self.of(self.type(maybe))
+                return None if instance is None else (instance, items)
+            case c.Call(of=None) if init.function in self._names:
+                text = init.function + (f"<{', '.join(init.template_args)}>" if init.template_args else "")
+                instance = self.named(self.text(text))
+                return None if instance is None else (instance, init.args)
+        return None
 
     # -- types --------------------------------------------------------------------------------------
 
@@ -214,20 +162,39 @@ class Instances:
             if isinstance(folded, c.Number):
                 constants[name] = folded
         meaning = meaning.with_template({}, constants)
-        fields = tuple(self._field(declare, meaning) for declare in record.fields)
+        fields = tuple(self._field(declare, meaning, record.is_union) for declare in record.fields)
         if not record.methods and not record.is_union and self._is_plain(record, fields):
             return None
-        return Instance(base, record, fields, meaning, constants)
+        made = Instance(base, record, fields, meaning, constants)
+        return replace(made, has_gaps=self._has_gaps(made))
+
+    def _has_gaps(self, instance: Instance) -> bool:
+        """Whether what it says of alignment may make it longer than its fields are."""
+        record, offset, asked = instance.record, 0, list[tuple[int | None, int | None]]()
+        for declare, field in zip(record.fields, instance.fields, strict=True):
+            if declare.align is not None:
+                asked.append((self._number(declare.align, instance.meaning), offset))
+            offset += field.size or 0
+        total = instance.size
+        if record.align is not None:
+            asked.append((self._number(record.align, instance.meaning), 0))
+        return any(
+            not by or total is None or total % by != 0 or (start or 0) % by != 0 for by, start in asked
+        )
+
+    def _number(self, value: c.Expr, meaning: Meaning) -> int | None:
+        found = self._plain_default(value, meaning)
+        return None if found is None else int_value(fold(found))
 
     def _is_plain(self, record: c.Record, fields: tuple[RecordField, ...]) -> bool:
         """Fields and nothing else: left to whoever takes plain structures apart."""
         named = any(
             parameter.type.base == record.name for op in self._source.operators for parameter in op.parameters
         )
-        inner = any(self.of(field.type) is not None for field in fields)
-        return bool(fields) and not named and not inner and not any(field.count for field in fields)
+        more = any(field.inner is not None or field.count or field.init is not None for field in fields)
+        return bool(fields) and not named and not more and record.name not in self._inner
 
-    def _field(self, declare: c.Declare, meaning: Meaning) -> RecordField:
+    def _field(self, declare: c.Declare, meaning: Meaning, in_union: bool) -> RecordField:
         type_ = self.type(meaning.type(declare.type))
         count = 0
         if declare.dims:
@@ -235,12 +202,30 @@ class Instances:
             if known is None or len(declare.dims) > 1 or known <= 0:
                 raise c.Unreadable(f"the extent of the field {declare.name} is not known", declare.line)
             count = known
+        inner: Instance | None = None
         if byte_size(type_.base) is None and not type_.is_pointer:
             inner = self.named(type_.base)
-            if inner is None or inner.only is None:
+            if inner is None or (in_union and inner.only is None):
                 raise c.Unreadable(f"the field {declare.name} is a {type_.base}", declare.line)
-            type_ = inner.only.type
-        return RecordField(declare.name, type_, count, declare.init)
+        return RecordField(declare.name, type_, count, declare.init, inner)
+
+    def value(self, base: str) -> str:
+        """The type that a record with one field comes to; any other is itself."""
+        instance = self.named(base)
+        while instance is not None and instance.only is not None:
+            base, instance = instance.only.type.base, instance.only.inner
+        return base
+
+    def default(self, instance: Instance, field: RecordField) -> c.Expr | None:
+        """The value that a field has unless a constructor says another; its object is THIS."""
+        key = instance.name, field.name
+        if field.init is not None and key not in self._defaults:
+            this = c.Parameter(c.Type(instance.name, reference=True), THIS)
+            given = c.Function("", (this,), (c.Return(as_list(field.init)),), c.Type("auto"))
+            last = self._method(instance, given).body[-1]
+            assert isinstance(last, c.Return) and last.value is not None, "nothing else was there"
+            self._defaults[key] = last.value
+        return self._defaults.get(key)
 
     def _chosen(
         self, name: str, args: tuple[str, ...]
@@ -277,7 +262,9 @@ class Instances:
                 if bound.setdefault(pattern, arg) != arg:
                     return None
             elif set(lex_words(pattern)) & names:
-                return None  # a pattern within a pattern: not looked for
+                if _may_fit(pattern, arg, names):
+                    raise c.Unreadable(f"whether {record.name} is written for {arg} is not looked for")
+                return None
             elif self._argument(pattern, 0) != arg:
                 return None
         return bound if set(bound) == names else None
@@ -298,7 +285,8 @@ class Instances:
             name: c.Member(c.Name(THIS), name) for name in fields if name not in parameters
         }
         names = {other.name for other in instance.record.methods} - {instance.record.name}
-        body = substitute(walk.map_nodes(method.body, lambda node: _of_this(node, names)), members)
+        written = walk.map_nodes(self._arranged(instance, method), lambda node: _of_this(node, names))
+        body = substitute(written, members)
 
         def itself(type_: c.Type) -> c.Type:  # within a record its name alone means itself
             return replace(type_, base=instance.name) if type_.base == instance.record.name else type_
@@ -313,7 +301,50 @@ class Instances:
         )
         result = itself(method.result)
         done = specialise(replace(method, body=body, parameters=parts, result=result, template=()), meaning)
-        return self.settled(replace(done, template=method.template))
+        filled = tuple(
+            replace(p, default=self._plain_default(own.default, meaning))
+            for p, own in zip(done.parameters, method.parameters, strict=True)
+        )
+        return self.settled(replace(done, parameters=filled, template=method.template))
+
+    def _plain_default(self, value: c.Expr | None, meaning: Meaning) -> c.Expr | None:
+        """An argument that may be left out; None where what it names may be something else at the call."""
+        if value is None:
+            return None
+        given = c.Function("", (), (c.Return(value),), c.Type("auto"))
+        last = self.settled(specialise(given, meaning)).body[-1]
+        found = last.value if isinstance(last, c.Return) else None
+        return None if found is None or walk.names_in(found) else found
+
+    def _arranged(self, instance: Instance, method: c.Function) -> tuple[c.Stmt, ...]:
+        """A constructor's body, with all fields set first in the order in which they are declared."""
+        if method.name != instance.record.name.rpartition("::")[2]:
+            return method.body
+        given: dict[str, c.Evaluate] = {}
+        for stmt in method.body[: method.sets]:
+            if not isinstance(stmt, c.Evaluate) or not isinstance(stmt.expr, c.Assign):
+                return method.body  # another constructor sets them
+            if isinstance(stmt.expr.target, c.Member):
+                given[stmt.expr.target.field] = stmt
+        done: list[c.Stmt] = []
+        for field in instance.fields:
+            listed = given.pop(field.name, None)
+            value = listed.expr.value if listed is not None and isinstance(listed.expr, c.Assign) else None
+            if value is None and not instance.record.is_union:
+                value = self.default(instance, field)
+            items = value.items if isinstance(value, c.Braces) else None
+            place, line = c.Member(c.Name(THIS), field.name), method.line if listed is None else listed.line
+            if field.inner is not None or field.count:
+                args = () if items is None else (c.Braces(items),)
+                done.append(c.Evaluate(c.Call(CONSTRUCTED, args, of=place), line=line))
+            elif items is not None:
+                if len(items) > 1:
+                    raise c.Unreadable(f"the field {field.name} is set to several values", line)
+                one = items[0] if items else integer(0)
+                done.append(c.Evaluate(c.Assign("=", place, one), line=line))
+        if given:
+            raise c.Unreadable(f"{min(given)} is set, which is no field of {instance.name}", method.line)
+        return (*done, *method.body[method.sets :])
 
     def settled(self, function: c.Function) -> c.Function:
         """The function with its types as they are called here."""
@@ -353,20 +384,43 @@ def _of_this(node: c.Expr, methods: set[str]) -> c.Expr:
 def _copies(record: c.Record, method: c.Function) -> bool:
     """Whether it is a constructor or an assignment from another of the kind that does more than copy."""
     own = record.name.rpartition("::")[2]
-    if method.name not in (own, "operator=") or len(method.parameters) != 2:
+    if method.name not in (own, "operator=") or len(method.parameters) < 2:
         return False
-    other = method.parameters[1]
-    if other.type.base.split("<")[0] != record.name or method.template:
+    other, *more = method.parameters[1:]
+    if other.type.base.split("<")[0] != record.name or other.type.is_pointer or method.template:
         return False
-    set_ = [stmt.expr for stmt in method.body if isinstance(stmt, c.Evaluate)]
+    if any(parameter.default is None for parameter in more):
+        return False
+    set_ = [_plainly(stmt.expr) for stmt in method.body if isinstance(stmt, c.Evaluate)]
     fields = {field.name for field in record.fields}
     plain = {c.Assign("=", c.Name(name), c.Member(c.Name(other.name), name)) for name in fields}
     rest = [stmt for stmt in method.body if not isinstance(stmt, c.Evaluate | c.Return)]
     return set(set_) != plain or bool(rest)
 
 
+def _plainly(expr: c.Expr) -> c.Expr:
+    """`this->a = {x}`, as lists of initialisers are read, as `a = x`."""
+    match expr:
+        case c.Assign("=", c.Member(base=c.Name(name="this"), field=field, arrow=True), value):
+            if isinstance(value, c.Braces) and len(value.items) == 1:
+                value = value.items[0]
+            return c.Assign("=", c.Name(field), value)
+    return expr
+
+
+def as_list(value: c.Expr) -> c.Braces:
+    return value if isinstance(value, c.Braces) and value.type is None else c.Braces((value,))
+
+
 def lex_words(text: str) -> list[str]:
     return [token.text for token in lex(text) if token.kind == "word"]
+
+
+def _may_fit(pattern: str, arg: str, names: set[str]) -> bool:
+    """Whether `vec<T, 4>` or `T *` may stand for an argument."""
+    words = [token.text for token in lex(pattern)]
+    signs = [r".+" if word in names else re.escape(word) for word in words]
+    return re.fullmatch(r"\s*".join(signs), arg) is not None
 
 
 def _closing(text: str) -> int:

@@ -27,6 +27,40 @@ def simplified(body: tuple[c.Stmt, ...]) -> tuple[c.Stmt, ...]:
     return _with_plain_arrays(fold_statements(body))
 
 
+def declared_where_set(body: tuple[c.Stmt, ...], names: set[str]) -> tuple[c.Stmt, ...]:
+    """`float v_x; ... v_x = a;` as `... float v_x = a;`, where that is the first that is heard of it."""
+    done: list[c.Stmt] = []
+    stmts = [walk.map_blocks(stmt, lambda inside: declared_where_set(inside, names)) for stmt in body]
+    later: dict[int, c.Stmt] = {}
+    for at, stmt in enumerate(stmts):
+        if at in later:
+            done.append(later[at])
+            continue
+        if isinstance(stmt, c.Declare) and stmt.name in names and _is_bare(stmt):
+            use = next((n for n in range(at + 1, len(stmts)) if stmt.name in _named(stmts[n])), None)
+            value = None if use is None else _value_set(stmts[use], stmt.name)
+            if use is not None and value is not None and use not in later:
+                later[use] = replace(stmt, init=value)
+                continue
+        done.append(stmt)
+    return tuple(done)
+
+
+def _is_bare(stmt: c.Declare) -> bool:
+    return stmt.init is None and not stmt.dims and not stmt.storage
+
+
+def _named(stmt: c.Stmt) -> frozenset[str]:
+    return walk.names_in(stmt) | frozenset(walk.declared_in(stmt))
+
+
+def _value_set(stmt: c.Stmt, name: str) -> c.Expr | None:
+    match stmt:
+        case c.Evaluate(expr=c.Assign(op="=", target=c.Name(name=own), value=value)) if own == name:
+            return None if name in walk.names_in(value) else value
+    return None
+
+
 def _without_few_turns(stmt: c.Stmt) -> c.Stmt | tuple[c.Stmt, ...]:
     if not isinstance(stmt, c.For) or len(stmt.init) != 1 or len(stmt.step) != 1:
         return stmt

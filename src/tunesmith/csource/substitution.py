@@ -186,6 +186,7 @@ class Placer:
         self._source = source
         self._changes = Changes(source)
         self._aliased: frozenset[str] = frozenset()
+        self.results: set[str] = set()  # variables that only hold what a function gives back
 
     def as_expression(self, function: c.Function, args: tuple[c.Expr, ...]) -> c.Expr | None:
         """The call as one expression, where the function is no more than `return expression;`."""
@@ -352,6 +353,7 @@ class Placer:
         result = replace(function.result, const=False, reference=False)
         if result.base == "auto":
             result = self._type_of_value(returns[0].value)
+        self.results.add(name)
         return (c.Declare(result, name, line=line), *walk.without_exits(body, name)), c.Name(name)
 
     def _type_of_value(self, value: c.Expr | None) -> c.Type:

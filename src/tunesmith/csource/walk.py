@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
+from operator import attrgetter
 from typing import Any, TypeAlias, cast, get_args
 
 from tunesmith.csource import nodes as c
@@ -26,10 +27,23 @@ _FIELDS: dict[type, tuple[tuple[str, bool], ...]] = {
     for kind in (*_STATEMENTS, *get_args(c.Expr))
 }
 _BELOW = {kind: tuple(name for name, is_below in parts if is_below) for kind, parts in _FIELDS.items()}
+# Kinds of which every part below is one expression: most nodes are of these, and most time goes by on them.
+_PLAIN: dict[type, Callable[[Any], tuple[c.Expr, ...]]] = {
+    c.Binary: attrgetter("left", "right"),
+    c.Index: attrgetter("base", "index"),
+    c.Assign: attrgetter("target", "value"),
+    c.Ternary: attrgetter("condition", "yes", "no"),
+    c.Unary: lambda node: (node.operand,),
+    c.Cast: lambda node: (node.value,),
+    c.Member: lambda node: (node.base,),
+    c.Evaluate: lambda node: (node.expr,),
+}
 
 
 def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     """The expressions and statements directly below, in the order of the text."""
+    if (plain := _PLAIN.get(type(node))) is not None:
+        return plain(node)
     if isinstance(node, c.Declare):
         return tuple(e for e in (node.align, *node.dims, node.init) if e is not None)
     if isinstance(node, c.While) and node.after:

@@ -14,7 +14,7 @@ from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.fills import without_fills
 from tunesmith.expert.model.kernel import KernelModel, ParameterChoice
 from tunesmith.expert.model.overlaps import overlaps
-from tunesmith.expert.own_text import by_kernel, opened, own_text, texts_of
+from tunesmith.expert.own_text import by_kernel, opened, own_text, rewritten, texts_of
 from tunesmith.expert.passes import LOCAL_MOVES, MOVES, PARAMETERS, Context
 from tunesmith.expert.passes.fills import fills
 from tunesmith.expert.passes.flags import flags
@@ -50,6 +50,38 @@ def write_call(task: Refactoring, context: Context, reading: Reading) -> Written
             left.append((part, found))
         else:
             made.append(found)
+    return _joined(task, context, on_launches, made, left, why_all)
+
+
+def _joined(
+    task: Refactoring,
+    context: Context,
+    call: _ChangedCall,
+    made: Sequence[_MadePart],
+    left: Sequence[tuple[CallPart, str]],
+    why_all: Refusals,
+) -> Written | str:
+    """Kernels that are written and kernels that keep their text as one file.
+
+    Where that cannot be, one more kernel keeps its text, if it can then."""
+    found = _as_one_file(task, context, call, made, left, why_all)
+    for one in made if isinstance(found, str) and len(made) > 1 else ():
+        others = [other for other in made if other is not one]
+        fewer = _as_one_file(task, context, call, others, [*left, (one.written.part, str(found))], why_all)
+        if isinstance(fewer, Written):
+            return fewer
+    return found
+
+
+def _as_one_file(
+    task: Refactoring,
+    context: Context,
+    on_launches: _ChangedCall,
+    made: Sequence[_MadePart],
+    left: Sequence[tuple[CallPart, str]],
+    why_all: Refusals,
+) -> Written | str:
+    problem, reading, left = on_launches.problem, on_launches.reading, list(left)
     if left:
         kept = [(one, kept_memory(one.written.page)) for one in made]
         made = [one for one, memory in kept if memory is None]
@@ -57,7 +89,7 @@ def write_call(task: Refactoring, context: Context, reading: Reading) -> Written
         left += [(one.written.part, shared.format(memory)) for one, memory in kept if memory]
     if not made:
         return by_kernel([(part.entry, why) for part, why in left])
-    made, switches, why_order = _overlapping(task, made, reading, context)
+    made, switches, why_order = _overlapping(task, list(made), reading, context)
     own, moves, why_text = _kept(
         task, [part for part, _ in left], [part for part, _ in reading], context, switches
     )
@@ -218,4 +250,4 @@ def _kept(
             draft, require=distinct(draft.require, [least]), answers=either(draft.answers, [answer])
         )
     draft = replace(draft, choices=tuple(left_out(choice, task.without) for choice in draft.choices))
-    return own_text(draft, places), draft.moves, refused
+    return own_text(draft, places, rewritten(every, parts)), draft.moves, refused

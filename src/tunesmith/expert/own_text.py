@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.expert.model.call import CallPart
@@ -20,6 +20,7 @@ from tunesmith.expert.passes.local_draft import (
 from tunesmith.expert.passes.port import Context
 from tunesmith.expert.writing.together import OwnText
 from tunesmith.problem.problem import Problem
+from tunesmith.problem.unused import without_kernels
 
 Refusals = list[tuple[str, str]]
 
@@ -101,7 +102,14 @@ def by_kernel(said: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in said)
 
 
-def own_text(draft: LocalDraft, places: Sequence[int]) -> OwnText:
-    """For a file that has other kernels besides; `places` are those of the draft's launches in the call."""
-    text = edited(draft) if draft.launches else ""
+def rewritten(every: Sequence[CallPart], kept: Sequence[CallPart]) -> frozenset[str]:
+    """Kernels of the text that no launch runs any more: names of those that do not keep their text."""
+    return frozenset(_bare(part.entry) for part in every) - {_bare(part.entry) for part in kept}
+
+
+def own_text(draft: LocalDraft, places: Sequence[int], gone: Collection[str] = ()) -> OwnText:
+    """For a file that has other kernels besides; `places` are those of the draft's launches in the call.
+
+    Kernels that are `gone` have no launch."""
+    text = without_kernels(edited(draft), gone) if draft.launches else ""
     return OwnText(local_heading(draft), tuple(places), text, tuple(local_defaults(draft)))

@@ -1,5 +1,5 @@
 """Language models behind one protocol, and how they are named on the command line:
-`openai:gpt-5@http://host/v1`, `mailbox:DIR`, `recorded:DIR`."""
+`openai:gpt-5@http://host/v1#high`, `mailbox:DIR`, `recorded:DIR`."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from tunesmith.errors import BadInput
 from tunesmith.run.dialogue import ROLES, Role
 
-KINDS = ("openai", "anthropic", "mailbox", "recorded")
+HOSTED = ("openai", "anthropic")
+KINDS = (*HOSTED, "mailbox", "recorded")
 EXPERT = "expert"
+EFFORTS = ("low", "medium", "high")
 
 
 @dataclass(frozen=True)
 class Spec:
-    """`kind` is one of KINDS or "expert"; `rest` a model's name or a folder, `url` another place for it."""
+    """`kind` is one of KINDS or "expert"; `rest` a model's name or a folder, `url` another place for it,
+    `effort` how much it is to think: one of EFFORTS, or empty for what it does by itself."""
 
     kind: str
     rest: str = ""
     url: str = ""
+    effort: str = ""
 
 
 def parse_spec(text: str) -> Spec:
@@ -37,7 +41,11 @@ def parse_spec(text: str) -> Spec:
         if not rest and kind == "recorded":
             raise BadInput(f"{text!r} names no folder", hint=f"write {kind}:DIR")
         return Spec(kind, rest)
-    name, _, url = rest.partition("@")
+    place, has_effort, effort = rest.rpartition("#")
+    if has_effort:
+        check_effort(effort, f"after the # of {text!r}")
+    name, _, url = (place if has_effort else rest).partition("@")
+    effort = effort if has_effort else ""
     if not name:
         raise BadInput(f"{text!r} names no model", hint=f"write {kind}:NAME")
     if "@" in url:
@@ -45,7 +53,30 @@ def parse_spec(text: str) -> Spec:
         raise BadInput("an address with a password in it would end up in the journal", hint=hint)
     if url and not url.startswith(("http://", "https://")):
         raise BadInput(f"{url!r} is no address", hint=f"write {kind}:{name}@http://host:port/v1")
-    return Spec(kind, name, url)
+    return Spec(kind, name, url, effort)
+
+
+def check_effort(effort: str, where: str) -> None:
+    if effort not in EFFORTS:
+        known = f"{', '.join(EFFORTS[:-1])} or {EFFORTS[-1]}"
+        raise BadInput(f"an effort is {known}, got {effort!r} {where}", hint="e.g. --model openai:gpt-5#high")
+
+
+def with_effort(text: str, effort: str) -> str:
+    """The same models, those behind a network with that effort where they name none of their own."""
+    if effort:
+        check_effort(effort, "for all models")
+    if not (text and effort):
+        return text
+    if not names_roles(text):
+        return _with_effort(text, effort)
+    parts = (part.partition("=") for part in text.split(","))
+    return ",".join(f"{role}={_with_effort(spec, effort)}" for role, _, spec in parts)
+
+
+def _with_effort(text: str, effort: str) -> str:
+    spec = parse_spec(text)
+    return f"{text}#{effort}" if spec.kind in HOSTED and not spec.effort else text
 
 
 def names_roles(text: str) -> bool:

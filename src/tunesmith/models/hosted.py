@@ -1,42 +1,59 @@
 """Models behind a network: any endpoint that speaks OpenAI's protocol, and Anthropic's.
 
-Through pydantic-ai's direct requests, which translate and nothing more: history, retries and budgets are the
-loop's, so that they are in the journal. Keys come from the environment, and are cut out of what we repeat.
+Replies are streamed (`streaming`). History, retries and budgets are the loop's, so that they are in the
+journal. Keys come from the environment, and are cut out of what we repeat.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+import json
+import math
+import re
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
-from tunesmith.run.dialogue import LONGEST, Message, NoReply, Pending, Reply, Request, Usage
-from tunesmith.text import cut, redacted
+from tunesmith.run.dialogue import LONGEST, Expects, NoReply, Reply, Request
+from tunesmith.text import counted, cut, flat, redacted
 
 if TYPE_CHECKING:
-    from pydantic_ai.messages import ModelMessage
+    from tunesmith.models.streaming import Arrival, Incoming
 
 KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 SECONDS = 600.0  # for one reply
+STALL = 120.0  # without a sign, once a reply has begun; before it, a model may think as long as it has
+GRACE = 5.0  # seconds after which a thread that should have ended is left to itself
+LOOK = 0.25  # between two looks at what has come
+FIRST_NOTE = 1.0  # seconds until progress is told; then at ever longer intervals, for whoever keeps the lines
+SLOWER = 1.1
 HINT = "install the extra that brings the client: pip install 'tunesmith[models]'"
+LASTING = (400, 401, 402, 403, 404, 405, 422)
+_FENCE = re.compile(r"^ {0,3}(?:`{3,}|~{3,})", re.MULTILINE)
+_HEADING = "\n\n## "
 
 
 @dataclass
 class Hosted:
-    """`provider` is openai or anthropic; `url` another place that speaks that protocol."""
+    """`provider` is openai or anthropic; `url` another place that speaks that protocol. Several threads may
+    ask at once."""
 
     provider: str
     model: str
     url: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     seconds: float = SECONDS
-    _client: Any = field(default=None, init=False, repr=False)
+    effort: str = ""
+    stall: float = STALL
+    tell: Callable[[str], None] = lambda _text: None
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _material: dict[str, tuple[str, int]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def name(self) -> str:
-        return f"{self.provider}:{self.model}" + (f"@{self.url}" if self.url else "")
+        place = f"@{self.url}" if self.url else ""
+        return f"{self.provider}:{self.model}{place}" + (f"#{self.effort}" if self.effort else "")
 
     @property
     def _key(self) -> str:
@@ -50,75 +67,150 @@ class Hosted:
                 hint=f"export {KEYS[self.provider]}=…, or name a server of your own: "
                 f"{self.provider}:{self.model}@http://host:port/v1",
             )
+        if not self._key.isascii() or not self._key.isprintable():
+            fault = f"a key is printable ASCII, and {KEYS[self.provider]} is not"
+            raise BadInput(fault, hint="set it again, without a line end or quotes from elsewhere")
         try:
-            self._client = self._made()
+            if self.provider == "anthropic":
+                import anthropic  # noqa: F401
+
+            from tunesmith.models import streaming  # noqa: F401
         except ImportError as error:
             raise BadInput(f"the model {self.name} cannot be used: {error}", hint=HINT) from error
 
-    def reply(self, request: Request) -> Reply | Pending | NoReply:
-        if self._client is None:
-            self.prepare()
-        from pydantic_ai.direct import model_request_sync
-        from pydantic_ai.exceptions import AgentRunError, ModelAPIError, ModelRequestRejectedError, UserError
-        from pydantic_ai.settings import ModelSettings
+    def reply(self, request: Request) -> Reply | NoReply:
+        return self.ask(request)[0]
 
-        started = time.monotonic()
+    def ask(self, request: Request) -> tuple[Reply | NoReply, Arrival]:
+        """The reply, and how it came."""
+        self.prepare()
+        from tunesmith.models.streaming import Endpoint, Incoming
+
+        own = (self.provider, self.model, self.url, self._key, self.effort, self.seconds, self.stall)
+        said, stable = request.messages, self._stable(request)
+        incoming = Incoming(Endpoint(*own), said, request.most_tokens, stable)
         try:
-            limits = ModelSettings(max_tokens=request.most_tokens, timeout=self.seconds)
-            answer = model_request_sync(self._client, _messages(request.messages), model_settings=limits)
-        except ModelAPIError as error:
-            status = getattr(error, "status_code", None)
-            lasts = isinstance(error, ModelRequestRejectedError) or status in (400, 401, 403, 404)
-            return NoReply(self._said(error), lasts, error.retry_after)
-        except UserError as error:
-            return NoReply(self._said(error), lasts=True)
-        except (AgentRunError, OSError, ValueError) as error:  # a reply that is no reply of that protocol
-            return NoReply(self._said(error))
-        text, ran_out = answer.text or "", answer.finish_reason == "length"
-        if not text.strip() and not ran_out:  # one that thought until the end has been paid for, and is told
+            incoming.start()
+            self._follow(incoming, request)
+        finally:  # also after Ctrl-C, which finds us waiting
+            incoming.cancel()
+        return self._answer(request, incoming.arrival), incoming.arrival
+
+    def _follow(self, incoming: Incoming, request: Request) -> None:
+        arrival, next_note = incoming.arrival, FIRST_NOTE
+        while not incoming.wait(LOOK):
+            seconds = arrival.seconds
+            if seconds > self.seconds + GRACE:  # a library is busy with what it was sent
+                arrival.fault = f"the reply was not read after {self.seconds:g} s (reply_seconds)"
+                return
+            if seconds >= next_note:
+                next_note = max(next_note + FIRST_NOTE, seconds * SLOWER)
+                self.tell(f"request {request.number} ({request.role}): {progress_text(self.name, arrival)}")
+
+    def _answer(self, request: Request, arrival: Arrival) -> Reply | NoReply:
+        """A reply that is whole; one that is not, if it holds what was asked for; else why there is none."""
+        text = arrival.text
+        if len(self._key) >= 6:
+            text = text.replace(self._key, "…")
+        if arrival.is_refused:
+            return NoReply(self._said(f"it refused: {arrival.refusal or 'filtered'}"), lasts=True)
+        is_long = arrival.is_long or len(text) > LONGEST
+        if not arrival.is_whole and not is_long:
+            why = self._failed(arrival)
+            if not _holds(text, request.expects):
+                return why
+            note = f"the stream broke off behind what was asked for: {why.reason}"
+            return Reply(text, arrival.usage, arrival.seconds, is_cut=True, note=note)
+        if not text.strip() and not is_long:  # one that thought until the end has been paid for, and is told
             return NoReply(f"{self.name} sent an empty reply")
-        is_cut, seconds = ran_out or len(text) > LONGEST, time.monotonic() - started
-        return Reply(text[: LONGEST + 1], _usage(answer), seconds, is_cut=is_cut)
+        return Reply(text[: LONGEST + 1], arrival.usage, arrival.seconds, is_cut=is_long)
 
-    def _made(self) -> Any:
-        settings: dict[str, Any] = {"api_key": self._key or "none", "base_url": self.url or None}
-        settings |= {"max_retries": 0, "timeout": self.seconds}
-        if self.provider == "anthropic":
-            from anthropic import AsyncAnthropic
-            from pydantic_ai.models.anthropic import AnthropicModel
-            from pydantic_ai.providers.anthropic import AnthropicProvider
+    def _failed(self, arrival: Arrival) -> NoReply:
+        from pydantic_ai.exceptions import (
+            AgentRunError,
+            ModelAPIError,
+            ModelQuotaExceededError,
+            ModelRequestRejectedError,
+            UserError,
+        )
 
-            own = AsyncAnthropic(**settings)
-            return AnthropicModel(self.model, provider=AnthropicProvider(anthropic_client=own))
-        from openai import AsyncOpenAI
-        from pydantic_ai.models.openai import OpenAIChatModel
-        from pydantic_ai.providers.openai import OpenAIProvider
+        came = f" ({counted(arrival.length, 'character')} had come)" if arrival.length else ""
+        sent = "" if "event-stream" in arrival.kind else f"; it was sent as {arrival.kind or 'nothing known'}"
+        error = arrival.error
+        if arrival.fault:
+            return NoReply(self._said(arrival.fault + came))
+        if arrival.elsewhere:
+            where = (
+                f"it sends us to {flat(arrival.elsewhere)}, and a key goes nowhere but where it was named for"
+            )
+            return NoReply(self._said(f"{where}; name that address if it is right"), lasts=True)
+        if isinstance(error, ModelAPIError):
+            rejected = isinstance(error, ModelRequestRejectedError | ModelQuotaExceededError)
+            lasts = rejected or getattr(error, "status_code", None) in LASTING
+            return NoReply(self._said(f"{error}{_cause(error)}{came}"), lasts, _pause(error.retry_after))
+        if isinstance(error, UserError):
+            return NoReply(self._said(str(error)), lasts=True)
+        if error is None:
+            return NoReply(self._said(f"the stream ended in the middle{came}{sent}"))
+        if isinstance(error, AgentRunError | OSError):
+            return NoReply(self._said(f"{error}{came}{sent}"))
+        what = f"what it sent is no reply of {self.provider}'s protocol"
+        return NoReply(self._said(f"{what}: {type(error).__name__}: {error}{came}"))
 
-        client = AsyncOpenAI(**settings)
-        return OpenAIChatModel(self.model, provider=OpenAIProvider(openai_client=client))
+    def _said(self, text: str) -> str:
+        """On one line that nothing acts in; keys are cut out before it is shortened, hidden ones too."""
+        return f"{self.name}: {cut(redacted(flat(redacted(text, [self._key])), [self._key]), 300)}"
 
-    def _said(self, error: BaseException) -> str:
-        text = " ".join(str(error).split()) or type(error).__name__
-        return f"{self.name}: {cut(redacted(text, [self._key]), 300)}"
-
-
-def _messages(said: tuple[Message, ...]) -> list[ModelMessage]:
-    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
-
-    found: list[ModelMessage] = []
-    for message in said:
-        if message.speaker == "assistant":
-            found.append(ModelResponse(parts=[TextPart(content=message.text)]))
-        else:
-            kind = SystemPromptPart if message.speaker == "system" else UserPromptPart
-            found.append(ModelRequest(parts=[kind(content=message.text)]))
-    return found
+    def _stable(self, request: Request) -> int:
+        """How many characters of its material this role was sent before, up to a heading: what to store on
+        the other side. Material begins with what stays the same."""
+        text = next((message.text for message in request.messages if message.speaker == "user"), "")
+        with self._lock:
+            before, stable = self._material.get(request.role, ("", 0))
+            if text != before:
+                pairs = enumerate(zip(before, text, strict=False))
+                same = next((at for at, (old, new) in pairs if old != new), min(len(before), len(text)))
+                stable = max(0, text.rfind(_HEADING, 0, same))
+                self._material[request.role] = (text, stable)
+        return stable
 
 
-def _usage(answer: Any) -> Usage:
-    usage = answer.usage
-    try:
-        dollars: float | None = float(answer.cost().total_price)
-    except (LookupError, AssertionError, ValueError):  # a model without a price list
-        dollars = None
-    return Usage(usage.input_tokens or None, usage.output_tokens or None, dollars)
+def progress_text(name: str, arrival: Arrival) -> str:
+    """What people are told while a reply comes."""
+    seconds = f"{arrival.seconds:.0f} s"
+    if arrival.length:
+        return f"{name} writes, {arrival.length} characters so far, {seconds}"
+    if arrival.thought:
+        return f"{name} thinks, {arrival.thought} characters so far, {seconds}"
+    return f"waiting for {name}, {seconds}"
+
+
+def _holds(text: str, expects: Expects) -> bool:
+    """Whether what came before a stream broke off has all that was asked for: an object, or a whole file."""
+    begin, end = text.find("{"), text.rfind("}")
+    is_object = False
+    if 0 <= begin < end:
+        try:
+            is_object = isinstance(json.loads(text[begin : end + 1]), dict)
+        except (ValueError, RecursionError):
+            is_object = False
+    fences = len(_FENCE.findall(text))
+    is_file = fences > 0 and fences % 2 == 0
+    return is_object if expects == "json" else is_file or (expects == "turn" and is_object)
+
+
+def _cause(error: BaseException) -> str:
+    """What is behind an error of the connection, where its own words are a wrapper's."""
+    from pydantic_ai.exceptions import ModelConnectionError
+
+    last = error
+    while (
+        isinstance(error, ModelConnectionError) and (below := last.__cause__ or last.__context__) is not None
+    ):
+        last = below
+    return f" ({last})" if last is not error and str(last) and str(last) not in str(error) else ""
+
+
+def _pause(asked: float | None) -> float | None:
+    """What the other side asks for, where it is a time."""
+    return asked if asked is not None and math.isfinite(asked) and asked >= 0 else None

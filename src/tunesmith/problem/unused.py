@@ -26,6 +26,7 @@ class _NamedPart:
     start: int
     end: int
     words: set[str] = field(default_factory=set)
+    kernel: str = ""  # the name of a kernel, which others run
 
 
 def without_unused(text: str, used: Collection[str], since: int = 0) -> str:
@@ -45,9 +46,38 @@ def without_unused(text: str, used: Collection[str], since: int = 0) -> str:
     return _tidy(_without(text, [(part.start, part.end) for part in left], since), since)
 
 
+def without_kernels(text: str, names: Collection[str]) -> str:
+    """Without these kernels, unless something else in the text names them, and what they alone used."""
+    tokens = lex(text)
+    if any("##" in token.text for token in tokens):
+        return text
+    parts = list(_PartReader(text, tokens, into_namespaces=True).parts())
+    gone = [part for part in parts if part.kernel in names and part.kernel]
+    named = {word for part in parts if part not in gone for word in part.words}
+    gone = [part for part in gone if part.kernel not in named]
+    if not gone:
+        return text
+    others = [part for part in parts if part not in gone]
+    left = _reached(others, others)
+    gone += [part for part in others if part not in left and part in _reached(gone, others)]
+    return _tidy(_without(text, [(part.start, part.end) for part in gone], 0), 0)
+
+
+def _reached(start: Sequence[_NamedPart], parts: Sequence[_NamedPart]) -> list[_NamedPart]:
+    """Of `parts` those that stay anyway, or that `start` uses, and what these use."""
+    waiting = [part for part in start if not part.name]
+    found, words = list(waiting), set[str]()
+    while waiting:
+        for part in waiting:
+            words |= part.words
+        waiting = [part for part in parts if part.name in words and part not in found]
+        found += waiting
+    return found
+
+
 class _PartReader:
-    def __init__(self, text: str, tokens: list[Token]) -> None:
-        self._text, self._tokens = text, tokens
+    def __init__(self, text: str, tokens: list[Token], *, into_namespaces: bool = False) -> None:
+        self._text, self._tokens, self._into_namespaces = text, tokens, into_namespaces
         self._macros: list[_NamedPart] = []
         told = [t for t in tokens if t.kind == "directive"]
         self._guards = {
@@ -135,6 +165,11 @@ class _PartReader:
             head = closing + 1
         body = next((p for p in range(head, end) if self._tokens[p].text in ("{", ";", "=")), end)
         words = [t.text for t in self._tokens[head:body] if t.kind == "word"]
+        if self._into_namespaces and words[:1] == ["namespace"] and body < end - 1 and last.text == "}":
+            return self._level(body + 1, end - 1, inside)
+        if any(word in _KERNELS for word in words):
+            name, is_function = self._name(head, body)
+            part.kernel = name if is_function else ""
         if any(word in _ASIDE or word in _KERNELS for word in words) or "~" in (
             t.text for t in self._tokens[head:body]
         ):
@@ -250,9 +285,12 @@ def _without(text: str, gone: Sequence[tuple[int, int]], since: int) -> str:
         closes = not under or under.startswith(("}", "#e"))
         if above in drop or not closes:
             continue
+        comment = []
         while above > top and lines[above].strip().startswith("//"):
-            drop.add(above)
+            comment.append(above)
             above -= 1
+        if above > 0 or not lines[0].strip().startswith("//"):  # else it speaks of the whole file
+            drop.update(comment)
     return "\n".join(line for number, line in enumerate(lines) if number not in drop)
 
 

@@ -95,6 +95,8 @@ class Spent:
     sent: int | None
     received: int | None
     dollars: float | None
+    cached: int | None = None  # of those sent, from the other side's cache
+    reasoning: int | None = None  # of those received, thought
 
     @property
     def tokens(self) -> int | None:
@@ -115,6 +117,8 @@ def spent(state: State) -> Spent:
         sent=total([usage.sent for usage in used]),
         received=total([usage.received for usage in used]),
         dollars=sum(dollars) if used and len(dollars) == len(used) else None,
+        cached=total([usage.cached for usage in used]),
+        reasoning=total([usage.reasoning for usage in used]),
     )
 
 
@@ -167,10 +171,12 @@ def spent_text(state: State) -> str:
     if limits.tokens is not None:  # where nobody reports, the estimate that the budget goes by
         used = f"about {tokens_used(state)}" if cost.tokens is None else tokens
         tokens = f"{used} of {limits.tokens}"
+    among = [f"{n} {what}" for n, what in ((cost.cached, "from a cache"), (cost.reasoning, "thought")) if n]
+    within = f" ({', '.join(among)})" if among else ""
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.2f}"
     of = "" if limits.dollars is None else f" of ${limits.dollars:g}"
     rounds = f"round {rounds_begun(state)}" + (f" of {limits.rounds}" if limits.rounds is not None else "")
-    return f"{rounds}, {counted(cost.requests, 'request')}, {tokens} tokens, cost {dollars}{of}"
+    return f"{rounds}, {counted(cost.requests, 'request')}, {tokens} tokens{within}, cost {dollars}{of}"
 
 
 # -- evaluations and seconds --------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ class RunConfig:
     strategy: str = "template"  # or rewrite, or single
     linear: bool = False  # rewrite: each round goes on from the last kernel, not from the best
     model: str = ""  # who plays the roles: SPEC, or role=SPEC,...; empty: the expert
+    effort: str = ""  # how much models behind a network are to think: low, medium or high
     wait: bool = True  # for replies that are written by hand
     prompts: str = ""  # a folder with prompts in place of ours
     reply_seconds: float = 600.0  # for one reply of a model behind a network
@@ -71,7 +72,16 @@ class RunConfig:
         return Path(self.cache_dir) / "results.sqlite"
 
 
-_LEAST = {"evals": 1, "time": 0, "seed": 0, "builders": 0, "rounds": 1, "tokens": 1, "money": 0}
+_LEAST = {
+    "evals": 1,
+    "time": 0,
+    "seed": 0,
+    "builders": 0,
+    "rounds": 1,
+    "tokens": 1,
+    "money": 0,
+    "reply_seconds": 1,
+}
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}

@@ -67,6 +67,9 @@ class Usage:
     sent: int | None = None  # tokens
     received: int | None = None
     dollars: float | None = None
+    cached: int | None = None  # of those sent: read from the other side's cache of prompts
+    stored: int | None = None  # of those sent: written to it
+    reasoning: int | None = None  # of those received: thought, not said
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Reply:
     text: str
     usage: Usage = Usage()
     seconds: float | None = None
-    is_cut: bool = False  # it ran into the limit on its length
+    is_cut: bool = False  # it ran into the limit on its length, or broke off behind what was asked for
     note: str = ""  # what is to be known of it beside its text
     digest: str = ""  # as of a message
 

@@ -13,6 +13,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.boundary import SLOWER, TimedSize, boundary_of, probes_of, ratio_of, rounds_of
 from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
 from tunesmith.run.ports import Tried
+from tunesmith.run.refusals import doubted
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
@@ -55,8 +56,8 @@ class Winners:
 
 
 def choose(problem: Problem, state: State) -> Winners:
-    """The winners by the alternating measurements, without those that failed verification."""
-    barred = failed_verification(state)
+    """The winners by the alternating measurements, without those that failed verification, or are sure to."""
+    barred = failed_verification(state) | _doubted(state)
     field = {config: results for config, results in merged(state).items() if config not in barred}
     # The general one also serves sizes nobody timed: one that failed anywhere inside its domain is no such.
     sound = {
@@ -218,15 +219,16 @@ def _both(first: Result, second: Result) -> Result:
 def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist]:
     """The `count` best in general, then the best of each workload; none that nobody would bet on.
 
-    One that fails its long look, there or anywhere, gives its place to the next in line, as long as the
-    patience lasts; then those that have raced are all there will be. One with sizes built in serves nobody
-    else, so it contends in general only where all are such.
+    One that fails its long look, there or anywhere, gives its place to the next in line that is not like it
+    (`refusals`), as long as the patience lasts; then those that have raced are all there will be. One with
+    sizes built in serves nobody else, so it contends in general only where all are such.
     """
     raced = merged(state)
     fell = {(config, name) for config, found in raced.items() for name, r in found.items() if not r.ok}
     failed = {config for config, found in raced.items() if not any(r.ok for r in found.values())}
     failed |= failed_verification(state)
     is_over = len(failed | {config for config, _ in fell}) > PATIENCE
+    failed |= _doubted(state)
     yardstick = Yardstick(state)
     field = [
         (o, yardstick.speedups(o))
@@ -270,6 +272,13 @@ def _names_sizes(defines: tuple[str, ...], config: Config) -> bool:
 def general_entries(problem: Problem, state: State) -> list[Config]:
     entered = entries(problem, state, state.settings.finalists)
     return [config for config, entry in entered.items() if entry.is_general]
+
+
+def _doubted(state: State) -> frozenset[Config]:
+    """Those that have everything in common with finalists that were refused."""
+    raced = merged(state)
+    statuses = {config: {result.status for result in found.values()} for config, found in raced.items()}
+    return doubted(state, [c for c, own in statuses.items() if Status.WRONG in own and Status.OK not in own])
 
 
 def failed_verification(state: State) -> set[Config]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -46,6 +46,7 @@ class OtherSettings(TypedDict, total=False):
     prompts: str | None
     record: str | None
     reply_seconds: float | None
+    effort: str | None  # of models behind a network: low, medium or high
     library: bool | None  # keep winning templates in the library
     library_dir: str | None
     runs: str | None  # the folder that run folders are made in
@@ -69,7 +70,12 @@ def settings(
         fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
         raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
     limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
-    return resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
+    found = resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
+    if not found.effort:
+        return found
+    from tunesmith.models import with_effort
+
+    return replace(found, model=with_effort(found.model, found.effort))
 
 
 def problem_of(given: ProblemLike) -> Problem:

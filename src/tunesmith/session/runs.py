@@ -308,6 +308,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         config.wait,
         config.reply_seconds,
         listener.say,
+        listener.note,
         strategy=settings.strategy,
         library=decode(entries[0], LibraryTemplate) if entries else None,
     )

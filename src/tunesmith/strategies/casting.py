@@ -24,6 +24,7 @@ from tunesmith.run.talking import Conversation, Talking
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
+    from tunesmith.models.hosted import Hosted
     from tunesmith.problem.device import Device
     from tunesmith.problem.problem import Problem
     from tunesmith.problem.template import Template
@@ -270,7 +271,8 @@ class Casting:
     folder: Path  # the run's
     wait: bool = True
     seconds: float = 600.0  # for one reply over a network
-    note: Callable[[str], None] = lambda _text: None
+    note: Callable[[str], None] = lambda _text: None  # what is worth keeping
+    progress: Callable[[str], None] = lambda _text: None  # what is true only for now
     pause: Callable[[float], None] = time.sleep
     strategy: str = "template"
     library: LibraryTemplate | None = None  # a template of the library that the run begins from
@@ -324,6 +326,19 @@ def prepare(spec: str, strategy: str = "template") -> None:
             model.prepare()
 
 
+def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hosted]:
+    """The models behind a network among those named, each once, ready to be asked."""
+    from tunesmith.models import HOSTED, names_roles, parse_models, parse_spec
+
+    named = parse_models(spec).values() if names_roles(spec) else [parse_spec(spec)]
+    own = [one for one in dict.fromkeys(named) if one.kind in HOSTED]
+    if not own:
+        fault = f"only models behind a network can be tried, got {spec!r}"
+        raise BadInput(fault, hint="e.g. --model openai:NAME@http://localhost:8000/v1")
+    cast = Casting(spec, {}, Path(), seconds=seconds, progress=tell)
+    return [_hosted(one, cast) for one in own]
+
+
 def talking(problem: Problem, templates: Templates, state: State, cast: Casting) -> Talking:
     talk = _talking(problem, templates, state, cast)
     if cast.library is None:
@@ -375,11 +390,17 @@ def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role,
 
 
 def _model(spec: Spec, cast: Casting) -> LanguageModel:
-    from tunesmith.models.hosted import KEYS, Hosted
     from tunesmith.models.letters import Mailbox, Player
 
     if spec.kind == "mailbox":
         return Mailbox(Path(spec.rest) if spec.rest else cast.folder / MAILBOX, cast.wait, cast.note)
     if spec.kind == "recorded":
         return Player(Path(spec.rest))
-    return Hosted(spec.kind, spec.rest, spec.url, settings.model_keys(KEYS.values()), cast.seconds)
+    return _hosted(spec, cast)
+
+
+def _hosted(spec: Spec, cast: Casting) -> Hosted:
+    from tunesmith.models.hosted import KEYS, Hosted
+
+    keys, tell = settings.model_keys(KEYS.values()), cast.progress
+    return Hosted(spec.kind, spec.rest, spec.url, keys, cast.seconds, spec.effort, tell=tell)

@@ -88,6 +88,7 @@ def test_a_helper_with_an_instruction_that_does_more_than_compute(case: str, sha
 @pytest.mark.parametrize(
     ("shape", "language"), [("flat", "hip"), ("flat", "cuda"), ("one thread stores", "cuda")]
 )
+@pytest.mark.few(26)
 def test_a_call_of_the_languages(call: str, shape: str, language: str) -> None:
     assert _refused(shape, call, "__device__ int state;", language)
     helper = f"__device__ int state; __device__ float h() {{ return {call.replace('&x[0]', '&state')}; }}"

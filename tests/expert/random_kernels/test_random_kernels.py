@@ -29,6 +29,7 @@ QUICK = (
     "a pointer from an index that changes",
     "a helper that sees its own namespace",
     "while over a row",
+    "a row kept and changed",
 )
 
 

@@ -145,6 +145,7 @@ BY_HAND = (
 
 
 @pytest.mark.parametrize("name", BY_HAND)
+@pytest.mark.few(5)
 def test_drafts_agree_with_problems_written_by_hand(name: str) -> None:
     """Where something is said, it is the same; kernels' names for arrays may differ from the problem's."""
     [source] = (path for path in (ZOO / name).glob("kernel.*"))

@@ -398,7 +398,7 @@ def test_conditions_nest_without_limit() -> None:
         ("a" * 600_000, "longer than 500,000"),
     ],
 )
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 def test_what_a_grammar_takes_long_over_is_refused_before_it_is_shown(inside: str, words: str) -> None:
     text = f"__global__ void k(float* p) {{\n{inside}\n p = 1; }}"
     began = time.process_time()

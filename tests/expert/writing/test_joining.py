@@ -93,6 +93,15 @@ def test_a_library_s_name_is_not_changed() -> None:
         linked(codes((ours, "void a() {}"), ("void b() { fmaxf(1.0f, 2.0f); }",)), ())
 
 
+def test_a_kernel_s_own_name_is_changed_though_a_library_has_it_unless_its_code_calls_that() -> None:
+    other = "void b() { norm(1.0f, 2.0f); }"
+    first, second = linked(codes(("__global__ void norm(float *x) { x[0] = 1; }",), (other,)), ())
+    assert first.pieces == ("__global__ void norm_1(float *x) { x[0] = 1; }",)
+    assert second.pieces == (other,)
+    with pytest.raises(Unwritable, match="norm"):
+        linked(codes(("__global__ void norm(float *x) { x[0] = norm(1.0f, 2.0f); }",), (other,)), ())
+
+
 def test_pieces_are_parted_where_nothing_is_open() -> None:
     text = "int a;\n\n#if X\nint b;\n\nint c;\n#endif\n\nvoid f()\n{\n    one();\n\n    two();\n}\n"
     assert list(apart(text)) == [

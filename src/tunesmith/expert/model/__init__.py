@@ -17,6 +17,7 @@
                                statement (`team_statements`, `team_loops`), on the values that they hold
                                (`team_expressions`, `team_memory`); `team_record` keeps the steps, and
                                `element_loops` the bodies of loops over elements
+    kept_rows                  rows that threads keep in arrays of their own, read again as a team's
     boxes, tiles, block_sums   tiles in shared memory, as the values that they hold
     exchange                   whether steps may follow each other so, and which only store again
 

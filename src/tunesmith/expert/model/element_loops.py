@@ -254,7 +254,8 @@ class SharedPlaces:
         if place is None or place.offset is None:
             return 0
         offset = substitute(place.offset, {self._head.index: number(0)})
-        values = {self._team.eval(offset, self._active).at(thread) for thread in self._active}
+        found = self._team.eval(offset, self._active)
+        values = set(found.values(self._active))
         value = values.pop()
         if values or not isinstance(value, tv.Int):
             raise self._memory.refusal("shared memory is used at an offset that differs between threads")

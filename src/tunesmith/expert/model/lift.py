@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
@@ -33,6 +34,7 @@ from tunesmith.expert.model.facts import Fact, facts_of, order_free
 from tunesmith.expert.model.fixed_arguments import facts_of_fixed, fixed_values, given_arrays, with_decided
 from tunesmith.expert.model.flat import Flat, FlatReader
 from tunesmith.expert.model.guarded_turns import with_guarded_turns
+from tunesmith.expert.model.kept_rows import with_kept_rows
 from tunesmith.expert.model.kernel import (
     Each,
     KernelModel,
@@ -42,13 +44,13 @@ from tunesmith.expert.model.kernel import (
     Step,
     Task,
     all_steps,
-    map_own_parts,
     map_steps,
     names_in_steps,
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
 from tunesmith.expert.model.obstacles import other_obstacles
+from tunesmith.expert.model.opencl_words import in_opencl_words
 from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
 from tunesmith.expert.model.same_kernel import is_same
@@ -266,22 +268,47 @@ class _Lifting:
         loops = geometry.strided_loops(normal, tried[-1])
         aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
         launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
+        kept = replace(launched, normal=plain)
         try:
             reading = self._read(launched)
             reading = replace(reading, reach=(*reading.reach, *reach))
         except OutOfReach as stop:
+            if (model := self._with_kept_rows(kept)) is not None:
+                return model
             if not any(declare.is_array for declare in normal.shared.values()):
                 raise
             again = self._with_rows(launched)
             if again is None:
-                launched = replace(launched, normal=plain)
+                launched = kept
                 reading = self._with_tiles(launched, stop)
             else:
                 launched, reading = again
                 reading = replace(reading, reach=(*reading.reach, *reach))
-        check_reach(reading, every_scenario(self._problem, launch.parameters))
+        try:
+            return self._checked(launched, reading)
+        except OutOfReach:
+            if (model := self._with_kept_rows(kept)) is not None:
+                return model
+            raise
+
+    def _checked(self, launched: geometry.LaunchedKernel, reading: KernelReading) -> KernelModel:
+        check_reach(reading, every_scenario(self._problem, launched.launch.parameters))
         kernel = self._model(reading, launched)
         return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
+
+    def _with_kept_rows(self, kernel: geometry.LaunchedKernel) -> KernelModel | None:
+        """Rows that threads keep in arrays of their own from loop to loop."""
+        bounds_of = partial(kernel.launch.bounds_of, ranges=self._ranges)
+        found = with_kept_rows(kernel, bounds_of)
+        if found is None:
+            return None
+        kernel, reach, facts = found
+        try:
+            reading = read_teams(kernel, self._problem.kernel.language)
+            reach, facts = (*reading.reach, *reach), (*reading.facts, *facts)
+            return self._checked(kernel, replace(reading, reach=reach, facts=facts))
+        except OutOfReach:
+            return None
 
     def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
         normal = launched.normal
@@ -415,32 +442,3 @@ class _Lifting:
         reading = read_rows(replace(kernel, normal=apart, loops=loops))
         note = "the maximum and the sum of exponentials, found in one pass, are read as two loops"
         return replace(reading, notes=(*reading.notes, note))
-
-
-# -- what the reader itself adds to steps, in OpenCL's words: it names functions as CUDA does -------
-
-
-_WORDS = {
-    "fmaxf": "fmax", "fminf": "fmin", "__int_as_float": "as_float", "__uint_as_float": "as_float",
-}  # fmt: skip
-
-
-def in_opencl_words(kernel: KernelModel) -> KernelModel:
-    own = {function.name for function in kernel.source.functions}
-    words = {cuda: opencl for cuda, opencl in _WORDS.items() if cuda not in own}
-
-    def word(expr: c.Expr) -> c.Expr:
-        if isinstance(expr, c.Call) and expr.function in words:
-            return replace(expr, function=words[expr.function])
-        return expr
-
-    def one(step: Step) -> Step:
-        step = map_own_parts(
-            step, lambda expr: walk.map_expr(expr, word), lambda body: walk.map_nodes(body, word)
-        )
-        if isinstance(step, Each):
-            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
-            step = replace(step, totals=totals)
-        return step
-
-    return replace(kernel, steps=map_steps(kernel.steps, one))

@@ -55,6 +55,18 @@ def with_element_loops(
     return replace(normal, body=body, types={**normal.types, **work.types}), tuple(work.reach)
 
 
+def counted_by_element(
+    normal: Normal, loop: c.For, index: str, element: c.Expr, stop: c.Expr, first: c.Expr, each: c.Expr
+) -> tuple[c.For, str, c.Type] | None:
+    """`for (i = first; i < stop; i += each)` in place of a loop over `index`, whose turn is for `element`.
+
+    With the new index and its type; None where its body asks for the turn's own number."""
+    work = _Shifting(normal, (), lambda _: None)
+    head = affine.Head(index, "int", affine.number(0), stop, affine.number(1))
+    made = work.made(loop, head, _GuardedBody(element, stop, loop.body), first, each)
+    return None if made is None else (made, *next(iter(work.types.items())))
+
+
 class _Shifting:
     def __init__(self, normal: Normal, tried: Sequence[Scenario], bounds_of: BoundsOf) -> None:
         self._normal = normal
@@ -91,13 +103,13 @@ class _Shifting:
         if each == affine.number(1) and affine.same_value(guarded.stop, head.stop):
             start = affine.plus(head.start, rest)
             if all(self._is_natural(rest, s) for s in self._tried):
-                return self._made(loop, head, guarded, start, head.step) or loop
+                return self.made(loop, head, guarded, start, head.step) or loop
         if head.start != affine.number(0) or head.step != affine.number(1):
             return loop
         if all(
             self._is_natural(rest, s) and self._reaches(head, guarded, each, rest, s) for s in self._tried
         ):
-            return self._made(loop, head, guarded, rest, each) or loop
+            return self.made(loop, head, guarded, rest, each) or loop
         outside = {name for stmt in before for name in walk.declared_in((stmt,))}
         if outside & (walk.assigned_in(loop.body) | walk.stored_in(loop.body)):
             return loop  # a turn leaves something for the next
@@ -158,7 +170,7 @@ class _Shifting:
                 return None
         block, threads, grid = c.Name("blockIdx.x"), c.Name("blockDim.x"), c.Name("gridDim.x")
         start = c.Binary("+", c.Binary("*", block, threads), c.Name("threadIdx.x"))
-        made = self._made(loop, head, guarded, start, c.Binary("*", grid, threads))
+        made = self.made(loop, head, guarded, start, c.Binary("*", grid, threads))
         if made is None or any(self._is_of_thread(stmt) for stmt in made.body):
             return None
         if walk.names_in(made.body) & BLOCK & {"blockIdx.x"}:
@@ -169,7 +181,7 @@ class _Shifting:
         self.reach.append(Reach(index.name, guarded.stop, count))
         return made
 
-    def _made(
+    def made(
         self, loop: c.For, head: affine.Head, guarded: _GuardedBody, start: c.Expr, step: c.Expr
     ) -> c.For | None:
         name = walk.fresh_name(f"{head.index}_own", set(self._taken))

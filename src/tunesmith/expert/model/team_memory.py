@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tunesmith.csource.nodes import Binary, Call, Cast, Expr, Index, Name, Number, Unary
@@ -79,6 +79,10 @@ class Vec:
 
     def at(self, thread: int) -> Value:
         return self.many[thread] if self.one is None else self.one
+
+    def values(self, active: Threads) -> Sequence[Value]:
+        """Those of the threads, a value that all have once."""
+        return [self.many[thread] for thread in active] if self.one is None else [self.one] if active else []
 
 
 _IDENTITY: dict[Operator, tuple[float, ...]] = {

@@ -340,6 +340,6 @@ def refuse_below_zero(
     common = integer_type(c.Binary("+", expr.left, expr.right), memory.types)
     if common is None or INTEGERS[common.base][1]:
         return
-    values = (side.at(thread) for side in sides for thread in active)
+    values = (value for side in sides for value in side.values(active))
     if any(isinstance(value, tv.Int) and value.value < 0 for value in values):
         raise memory.refusal(f"an unsigned number below zero in '{print_expr(expr)}'")

@@ -46,13 +46,15 @@ def structures(source: c.Source) -> dict[str, Fields]:
     }
     for text in source.preamble:
         for name, inside in _STRUCT.findall(text):
-            fields: list[tuple[str, str]] = []
-            for line in inside.split(";"):
-                match = _FIELD.match(line.strip()) if line.strip() else None
-                if match is None:
-                    continue
-                fields += [(field.strip(), match[1].strip()) for field in match[2].split(",")]
-            found[name] = tuple(fields)
+            lines = [_FIELD.match(line.strip()) for line in inside.split(";") if line.strip()]
+            if None in lines:
+                continue  # it has more than plain fields
+            found[name] = tuple(
+                (field.strip(), match[1].strip())
+                for match in lines
+                if match is not None
+                for field in match[2].split(",")
+            )
     return found
 
 
@@ -72,6 +74,12 @@ def without_structures(body: tuple[c.Stmt, ...], known: dict[str, Fields]) -> tu
         and len(declare.dims) <= 1
         and (bool(declare.dims), declare.storage) in kinds
         and name not in heads
+    }
+    taken = walk.names_in(body) | declared.keys()
+    split = {
+        name: fields
+        for name, fields in split.items()
+        if not any(f"{name}_{field}" in taken for field, _ in fields)
     }
     while split:
         bad = set(_used_whole(body, split))

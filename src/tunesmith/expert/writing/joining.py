@@ -78,10 +78,17 @@ def _clashes(codes: Sequence[KernelCode], ahead: str) -> list[list[str]] | None:
                 if name in before or any(name in words[o] and defined[o].get(name) != pieces for o in others)
             ]
         )
-    for name in (name for names in found for name in names):
-        if is_function(name):
-            raise Unwritable(f"{name}, which a library has as well, is not the same for all kernels")
+    for code, names in zip(codes, found, strict=True):
+        for name in names:
+            if is_function(name) and not _is_only_defined(name, code):
+                raise Unwritable(f"{name}, which a library has as well, is not the same for all kernels")
     return found if any(found) else None
+
+
+def _is_only_defined(name: str, code: KernelCode) -> bool:
+    """Its code has the word once, as the name of the kernel: nothing there means the library's."""
+    words = [word for piece in code.pieces for word in _WORD.findall(without_comments(piece))]
+    return words.count(name) == 1 and name in defined_names(code.pieces[-1])
 
 
 def _definitions(pieces: Sequence[str]) -> dict[str, tuple[str, ...]]:

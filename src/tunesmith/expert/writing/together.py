@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.layout import wrapped
@@ -43,7 +43,7 @@ def text_of_call(problem: Problem, parts: Sequence[WrittenPart], own: OwnText) -
     ahead = "\n".join([*own.defaults, own.text]) if own.text else "\n".join(own.defaults)
     # Names with numbers are longer: some lines have to be broken again.
     pieces = ["\n".join(_fitting(piece)) for code in codes for piece in code.pieces]
-    below = pieces_text(_with_includes_first(pieces))
+    below = pieces_text(_with_includes_first(pieces, _included(own.text)))
     start = ahead.rstrip("\n") + "\n\n" if ahead.strip() else ""
     text = without_unused(start + below, (), since=len(start))
     heading = _joined(problem, parts, codes, own, text)
@@ -93,10 +93,23 @@ def _fitting(piece: str) -> Iterator[str]:
     return (line for whole in piece.split("\n") for line in wrapped(whole))
 
 
-def _with_includes_first(pieces: Sequence[str]) -> Iterator[str]:
+def _with_includes_first(pieces: Sequence[str], before: Collection[str]) -> Iterator[str]:
+    """`before`: those that stand above already."""
     included = [piece for piece in pieces if piece.startswith("#include")]
-    yield "\n".join(included)
+    lines = [line.strip() for piece in included for line in piece.split("\n")]
+    yield "\n".join(line for line in dict.fromkeys(lines) if line not in before)
     yield from (piece for piece in pieces if piece not in included)
+
+
+def _included(text: str) -> frozenset[str]:
+    """What a text includes under no condition."""
+    found, depth = set[str](), 0
+    for line in without_comments(text).split("\n"):
+        word = line.strip().removeprefix("#").lstrip() if line.lstrip().startswith("#") else ""
+        depth += word.startswith("if") - word.startswith("endif")
+        if depth == 0 and word.startswith("include"):
+            found.add(line.strip())
+    return frozenset(found)
 
 
 def _taken(problem: Problem) -> frozenset[str]:
