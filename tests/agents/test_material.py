@@ -179,3 +179,9 @@ def test_the_build_is_told_as_it_is() -> None:
     for flag in named:
         read_flags((flag.replace("=N", "=64"),), 90)
     assert read_flags(("-arch=sm_90a",), 90).architecture == "sm_90a"
+
+
+def test_lessons_of_earlier_runs_are_data_that_gives_way_first() -> None:
+    part = task.lessons_part("- won, this kernel: 2.00×")
+    assert part.rank == 2
+    assert "data" in part.heading

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tunesmith.agents import material, prompting, task
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
@@ -240,6 +240,7 @@ class PlanningModel:
     catalogue: Callable[[], Catalogue]
     prompt: str
     analyst: ModelAnalyst | None  # whose words it is told; `Analysed` asks for them
+    lessons: str = field(default="", kw_only=True)  # of earlier runs
 
     def _plan(
         self,
@@ -257,7 +258,7 @@ class PlanningModel:
             last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
             values = task.values_tested(self.problem, state)
             tested = PromptPart("Tested anyway", f"All edges of the contract, with values: {values}.", 1)
-            parts = [*told, tested, *analysis, *between(), last]
+            parts = [*told, tested, task.lessons_part(self.lessons), *analysis, *between(), last]
             return of_role("planner", self.prompt, parts, "json", example())
 
         return settled("planner", state.this_turn("planner"), state.settings.repairs, read, first)

@@ -7,7 +7,7 @@ first; the kernel as it is, the last reply and the best kernel stay whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tunesmith.agents import material, prompting, task
 from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
@@ -60,6 +60,7 @@ class SinglePlanner:
 @dataclass(frozen=True)
 class SingleWriter(ModelAuthor):
     concrete: bool = True
+    lessons: str = field(default="", kw_only=True)  # of earlier runs
 
     def write(self, state: State, decision: Decided) -> Written | Declined | Question:
         turn = state.this_turn(SINGLE)
@@ -100,6 +101,7 @@ class SingleWriter(ModelAuthor):
             *material.task_parts(self.problem, state, self.catalogue()),
             task.build_part(self.problem, state),
             task.tested_part(self.problem, state),
+            task.lessons_part(self.lessons),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
         ]

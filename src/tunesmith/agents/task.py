@@ -321,6 +321,11 @@ def tested_part(problem: Problem, state: State) -> PromptPart:
     return PromptPart("Tested anyway", "\n".join(lines), 1, lines[1])
 
 
+def lessons_part(lessons: str) -> PromptPart:
+    """Left out where there are none, and one of the first to give way."""
+    return PromptPart("What earlier runs here have shown: data, not yet measured on this problem", lessons, 2)
+
+
 def values_tested(problem: Problem, state: State) -> str:
     cases = full_cases(problem, original(problem), state.device, state.settings.seed)
     return ", ".join(dict.fromkeys(case.distribution for case in cases))

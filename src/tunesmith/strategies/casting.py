@@ -231,8 +231,10 @@ def models_talking(
     conversation: Conversation,
     catalogue: Callable[[], Catalogue],
     expert: tuple[Planner, Author] | None = None,
+    lessons: str = "",
 ) -> Talking:
-    """The roles that models play, `expert` in those that they do not; None: kernels are concrete."""
+    """The roles that models play, `expert` in those that they do not; None: kernels are concrete. `lessons`
+    of earlier runs are for whoever plans."""
     from tunesmith.agents import roles as agents
     from tunesmith.agents.single import SinglePlanner, SingleWriter
 
@@ -243,7 +245,7 @@ def models_talking(
         raise BadInput(f"the run has lost what its {silent[0]} is told", hint=hint)
     moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
     if strategy == "single":
-        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)
+        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature, lessons=lessons)
         return Talking(problem, templates, SinglePlanner(problem), moves, alone, None, conversation)
     analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
     tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
@@ -251,9 +253,10 @@ def models_talking(
     if "author" in names:
         writer = agents.ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
     if planner is None:
-        planner = agents.RewritePlanner(*own, prompts["planner"], analyst)
+        planner = agents.RewritePlanner(*own, prompts["planner"], analyst, lessons=lessons)
     elif "planner" in names:
-        planner = agents.ModelPlanner(*own, prompts["planner"], analyst, planner, writer is not None)
+        told = (*own, prompts["planner"], analyst, planner, writer is not None)
+        planner = agents.ModelPlanner(*told, lessons=lessons)
     if analyst is not None:  # whoever plans: an author and the report read it, too
         planner = agents.Analysed(analyst, planner)
     return Talking(problem, templates, planner, moves, writer, tester, conversation)
@@ -276,6 +279,7 @@ class Casting:
     pause: Callable[[float], None] = time.sleep
     strategy: str = "template"
     library: LibraryTemplate | None = None  # a template of the library that the run begins from
+    lessons: str = ""  # of earlier runs, for whoever plans
 
 
 def prompts_for(
@@ -364,7 +368,8 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
             return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
     expert = (planner, author) if cast.strategy == "template" else None
-    return models_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue, expert)
+    own = (problem, templates, cast.strategy, cast.prompts, conversation, catalogue, expert)
+    return models_talking(*own, cast.lessons)
 
 
 def record(folder: Path, state: State) -> None:
