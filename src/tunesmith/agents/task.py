@@ -360,10 +360,13 @@ def _shared(texts: Iterable[str], sign: Callable[[int], str]) -> dict[str, str]:
 def offer_line(offer: Offer, shared: Mapping[str, str] | None = None) -> str:
     """One move with its place, what it adds to a template, and the remedies it can be."""
     place = (shared or {}).get(offer.place, offer.place)
+    added = offer.parameters
+    if len(added) == 1:  # of several each needs its remark; of one the move has said what it is
+        added = (added[0].partition("#")[0].strip(),)
     parts = [
         f"{offer.about or 'see its name'}",
         f"Where: {place}." if place else "",
-        f"Adds {'; '.join(offer.parameters)}." if offer.parameters else "",
+        f"Adds {'; '.join(added)}." if added else "",
         f"A remedy of: {', '.join(offer.remedies)}." if offer.remedies else "",
     ]
     return f"- {offer.name}: {' '.join(filter(None, parts))}"
