@@ -185,3 +185,22 @@ def test_lessons_of_earlier_runs_are_data_that_gives_way_first() -> None:
     part = task.lessons_part("- won, this kernel: 2.00×")
     assert part.rank == 2
     assert "data" in part.heading
+
+
+def test_workloads_without_a_fault_are_told_together_with_their_distances() -> None:
+    one = Diagnosis(
+        "bandwidth", "no fault found; far", 0.2, (), 1.3, 1e-6, "memory bandwidth", ("looked at: x",)
+    )
+    far = replace(one, distance=1.9, notes=("looked at: y",))
+    state = state_of(Profiled(None, "small", one), Profiled(None, "wide", far))
+    text = material.diagnosis_part(PROBLEM, state).text
+    assert text == (
+        "small, wide: bound by bandwidth, 1.30, 1.90 × the floor: no fault found (at wide looked at: y)"
+    )
+
+
+def test_the_remark_of_a_parameter_stays_where_it_says_what_its_numbers_are() -> None:
+    plain = Offer("lanes", "How many threads share a task.", "", ("LANES = [32, 64] # threads to a task",))
+    coded = Offer("divide", "Cheaper division.", "", ("DIVIDE = [0, 1] # 1: shifts",))
+    assert task.offer_line(plain).endswith("Adds LANES = [32, 64].")
+    assert task.offer_line(coded).endswith("Adds DIVIDE = [0, 1] # 1: shifts.")

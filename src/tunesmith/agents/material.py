@@ -3,7 +3,9 @@ rounds."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 
 from tunesmith.agents import task
 from tunesmith.agents.prompting import PromptPart, fenced, shortened
@@ -22,6 +24,7 @@ from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
 from tunesmith.text import counted
 
+NO_COUNTERS = "no hardware counters"  # how a note begins that is of use only where nothing else is known
 WHOLE = 2  # of the latest rounds; older ones give way to a line each
 FINDINGS = 6  # of a diagnosis
 BROKEN = 60_000  # characters of a kernel that was turned away; one that is right is shown whole
@@ -156,18 +159,23 @@ def diagnosis_part(problem: Problem, state: State) -> PromptPart:
     found, seen = diagnoses(problem, state), in_view(problem, state)
     is_known = seen is not None and any(p.config == seen and p.diagnosis for p in state.profiled)
     whose = _where(seen) if seen is not None and is_known else "the original"
-    alike: dict[str, list[str]] = {}
+    alike: dict[tuple[str, str], dict[str, Diagnosis]] = {}
     for name, diagnosis in found.items():
-        alike.setdefault(_diagnosis(diagnosis), []).append(name)
-    text = "\n\n".join(f"{', '.join(names)}: {words}" for words, names in alike.items())
+        alike.setdefault((diagnosis.bound, _findings(diagnosis)), {})[name] = diagnosis
+    several = [
+        f"{', '.join(own)}: bound by {bound}{words or _without_fault(own)}"
+        for (bound, words), own in alike.items()
+    ]
+    text = "\n\n".join(several)
     short = "\n".join(f"- {name}: {diagnosis.summary}" for name, diagnosis in found.items())
     return PromptPart(f"Diagnosis of {whose}", text, 1, short)
 
 
-def _diagnosis(found: Diagnosis) -> str:
+def _findings(found: Diagnosis) -> str:
+    """Empty where no fault is found."""
     if not found.findings:
-        return f"bound by {found.bound}. {found.summary}" + _looked_at(found)
-    lines = [f"bound by {found.bound}" + (f", in {found.launch}" if found.launch else "")]
+        return ""
+    lines = [f", in {found.launch}" if found.launch else ""]
     for finding in found.findings[:FINDINGS]:
         evidence, remedies = "; ".join(finding.evidence), ", ".join(finding.remedies)
         stake = f"{finding.gain:.0%} of the time at stake"
@@ -175,8 +183,15 @@ def _diagnosis(found: Diagnosis) -> str:
     return "\n".join(lines)
 
 
-def _looked_at(found: Diagnosis) -> str:
-    return f" ({'; '.join(found.notes)})" if found.notes else ""
+def _without_fault(found: Mapping[str, Diagnosis]) -> str:
+    """Of workloads with one bound, and what was looked at where there is most to be gained."""
+    away = ", ".join(f"{d.distance:.2f}" for d in found.values() if d.distance is not None)
+    name, worst = max(found.items(), key=lambda pair: pair[1].distance or 0.0)
+    where = f"at {name} " if len(found) > 1 else ""
+    told = [note for note in worst.notes if worst.bound == "unknown" or not note.startswith(NO_COUNTERS)]
+    notes = f" ({where}{'; '.join(told)})" if told else ""
+    summary = re.split("[;:]", worst.summary)[0]
+    return (f", {away} × the floor" if away else "") + f": {summary}{notes}"
 
 
 # -- what was written ---------------------------------------------------------------------------------------

@@ -289,6 +289,7 @@ def _cuda_rules(state: State) -> tuple[str, ...]:
 # -- how a program reads it, what is tested, and moves ---------------------------------------------------
 
 
+_NUMBERED = re.compile(r"#.*\b\d+:")
 _ACCESS = re.compile(r"(?P<what>(?:read|written) as .*?\]), (?P<how>[^\[\]]+)")
 
 
@@ -361,7 +362,8 @@ def offer_line(offer: Offer, shared: Mapping[str, str] | None = None) -> str:
     """One move with its place, what it adds to a template, and the remedies it can be."""
     place = (shared or {}).get(offer.place, offer.place)
     added = offer.parameters
-    if len(added) == 1:  # of several each needs its remark; of one the move has said what it is
+    # Of several parameters each needs its remark; of one the move has said what it is, but not its numbers.
+    if len(added) == 1 and not _NUMBERED.search(added[0]):
         added = (added[0].partition("#")[0].strip(),)
     parts = [
         f"{offer.about or 'see its name'}",
