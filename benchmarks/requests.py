@@ -22,6 +22,7 @@ from tunesmith.models.letters import letter
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status, least_seconds
 from tunesmith.problem.problem import Problem
+from tunesmith.run.budget import STRATEGIES as KINDS
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import NoReply, Request, Role, tokens_of
 from tunesmith.run.events import (
@@ -100,7 +101,7 @@ def of_problem(
 ) -> Iterator[tuple[str, Request]]:
     """The first request of each role."""
     language = problem.kernel.language
-    settings = Settings(models="mailbox", rounds=ROUNDS, evals=EVALS, strategy=casting.named(strategy))
+    settings = Settings(models="mailbox", rounds=ROUNDS, evals=EVALS, strategy=KINDS[strategy].name)
     compiler = COMPILER.get(language, "")
     kernel = backends.backend_for(language, None).partition(":")[0]
     started = Started(problem.name, (), "", kernel, device, settings, (), compiler)

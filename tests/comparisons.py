@@ -37,6 +37,7 @@ FACTS = RunFacts(
     tokens_by_length=0,
     dollars=0.0,
     device_seconds=3.0,
+    searched_seconds=2.0,
     kernel_seconds=1.0,
     seconds=4.0,
     device="a device",

@@ -70,7 +70,7 @@ def tune(
     raises `Interrupted`, and `resume` goes on.
     """
     from tunesmith.session import library, retuning
-    from tunesmith.strategies import casting
+    from tunesmith.strategies import wishes
 
     if prior_runs and others.get("prior") is False:
         fault = (
@@ -84,7 +84,7 @@ def tune(
         for line in retuning.offers(definition, os.fspath(problem), config):
             listening.say(line)
     given = load_template(Path(template), definition, files) if template is not None else None
-    casting.check(config, given is not None, bool(earlier), from_library)
+    wishes.check(config, given is not None, bool(earlier), from_library)
     stored = library.to_begin_from(definition, given, config, listening.note) if from_library else ()
     measured = retuning.measured_files(earlier)
 

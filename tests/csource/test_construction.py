@@ -71,3 +71,37 @@ def test_an_object_in_an_object_is_its_fields():
 
 def test_a_variable_by_the_name_of_a_field_is_another_one():
     assert "float p_f_2 = 0.5f;\n" in _text(PAIR, "float p_f = 1.0f;\nPair p;\nf[0] = p.f + p_f;")
+
+
+def test_a_method_is_chosen_by_whether_its_object_is_const():
+    two = """
+    struct L {
+        float a, b;
+        __device__ float go() { return a; }
+        __device__ float go() const { return b; }
+        __device__ float same() const { return go(); }
+    };
+    __device__ float of(const L &l) { return l.go(); }
+    """
+
+    text = _text(two, "L l = {x[0], x[1]};\nf[0] = l.go();\nf[1] = l.same();\nf[2] = of(l);")
+    assert text.endswith("f[0] = l_a;\nf[1] = l_b;\nf[2] = l_b;\n")
+
+
+def test_a_second_name_for_an_object_is_the_object():
+    text = _text(PAIR, "Pair p[2];\nint k = n;\nPair &r = p[k];\nk = 0;\nr.f += 1.0f;\nf[0] = p[1].f;")
+
+    assert "const int r_index = k;\nk = 0;\np_f[r_index] += 1.0f;\n" in text
+
+
+def test_a_loop_over_an_array_counts():
+    text = _text("", "float w[2] = {x[0], 1.0f};\nfor (auto &v : w) v *= 2.0f;\nfor (float v : w) f[0] += v;")
+
+    assert "for (int v_at = 0; v_at < 2; ++v_at)\n    w[v_at] *= 2.0f;\n" in text
+    assert "    float v = w[v_at];\n    f[0] += v;\n" in text
+
+
+def test_an_array_whose_name_is_used_again_is_not_gone_through():
+    text = _text("", "float w[2];\n{ float w[3]; for (float v : w) f[0] += v; }")
+
+    assert "for (float v : w)" in text

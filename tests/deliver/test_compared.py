@@ -110,6 +110,7 @@ class TestFigures:
         assert (costs.requests, costs.tokens, costs.dollars, costs.kernel_seconds) == (3.0, None, None, None)
         assert costs.tokens_by_length == 800
         assert costs.device_seconds == 3.0
+        assert costs.searched_seconds == 2.0
 
     def test_gain_per_round_keeps_what_a_run_that_ended_had(self) -> None:
         planned = plan("template", repeats=2)

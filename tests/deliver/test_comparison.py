@@ -44,7 +44,7 @@ def test_tells_what_on_what_against_what_and_how_sure() -> None:
     assert text.startswith("# Comparison: template and expert\n")
     assert "At 2 problems: p and q. On a device (7)." in text
     assert "Against the original kernel" in text
-    assert "3 rounds, 40 evaluations; no limit on time, tokens and money" in text
+    assert "3 rounds, 40 evaluations; no limit on time, device-seconds, tokens and money" in text
     assert "2 repeats, with the seeds 0 to 1" in text
     assert "| p | right by the float64 reference | only | n=64 | 20.0 to 20.0 µs |" in text
     result = rows(text, "Result")

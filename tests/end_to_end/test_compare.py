@@ -73,7 +73,14 @@ def speedups(folder: Path) -> dict[str, float | None]:
 
 def timeless(folder: Path) -> list[dict[str, Any]]:
     """What each run tells, but for what the clock says and how long the requests were."""
-    changing = ("device_seconds", "kernel_seconds", "seconds", "tokens_by_length", "originals")
+    changing = (
+        "device_seconds",
+        "searched_seconds",
+        "kernel_seconds",
+        "seconds",
+        "tokens_by_length",
+        "originals",
+    )
     return [{k: v for k, v in r["facts"].items() if k not in changing} for r in data(folder)["runs"]]
 
 
@@ -133,7 +140,7 @@ def _has_the_same_budget(folder: Path) -> None:
 def _tells_what_it_saw(folder: Path) -> None:
     text = (folder / "cmp" / "compare.md").read_text()
     assert "# Comparison: template, rewrite, single and expert" in text
-    assert "2 rounds, 12 evaluations; no limit on time, tokens and money" in text
+    assert "2 rounds, 12 evaluations; no limit on time, device-seconds, tokens and money" in text
     assert "[tiny/template-1](runs/tiny/template-1/report.md)" in text
     assert "unknown, about" in text  # tokens of a mailbox
     template, rewrite, single, expert = data(folder)["cells"]

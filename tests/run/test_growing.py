@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tunesmith.run.state import Grown
+from tunesmith.run.growing import Grown
 
 
 def by_rest(number: int) -> tuple[str, ...]:

@@ -260,6 +260,13 @@ def round_parts(problem: Problem, state: State) -> list[PromptPart]:
 
 
 def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
+    lines = [] if one.branches else _round_lines(one, word)
+    for place, branch in enumerate(one.branches, 1):
+        lines += [f"Draft {place} of {len(one.branches)}, side by side:", *_round_lines(branch, word)]
+    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
+
+
+def _round_lines(one: RoundReport, word: str) -> list[str]:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     lines.append(f"From: {f'{word} {one.base}' if one.base else 'the original'}")
     lines += [f"Moves: {', '.join(one.moves)}"] if one.moves else []
@@ -268,8 +275,7 @@ def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
         if word == "template" or draft.status == "rejected":
             lines.append(f"{word.title()} {draft.template}: {status}. {shortened(draft.why)}".rstrip())
     after = f" after {counted(one.evaluations, 'evaluation')}" if word == "template" else ""
-    lines.append(f"Result{after}: {shortened(one.verdict)}")
-    return PromptPart(f"Round {one.number}", "\n".join(lines), rank, shortened(one.verdict, 200))
+    return [*lines, f"Result{after}: {shortened(one.verdict)}"]
 
 
 def left_words(state: State) -> str:

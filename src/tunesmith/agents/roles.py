@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tunesmith.agents import material, prompting, task
+from tunesmith.agents import directions, material, prompting, task
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
 from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
@@ -18,12 +18,10 @@ from tunesmith.problem.vetting import foreign_fault
 from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Exchange, Question, Reply
-from tunesmith.run.events import Decided, Extended
+from tunesmith.run.events import Decided, Direction, Extended
 from tunesmith.run.ports import Catalogue, Declined, Planner, Written
 from tunesmith.run.rounds import leader
 from tunesmith.run.state import Candidate, State
-from tunesmith.run.talking import of_this_round
-from tunesmith.text import counted
 
 MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
 LONGEST = 6000  # characters of all of them
@@ -154,19 +152,21 @@ class ModelAuthor:
     name: str  # of the model
     signature: SignatureFaults
     concrete: bool = False  # whether it writes kernels without parameters
+    others: tuple[str, ...] = ()  # names of the models, where several write: by branch
 
-    def write(self, state: State, decision: Decided) -> Written | Declined | Question:
+    def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
         found = settled(
             "author",
-            state.this_turn("author"),
+            state.this_turn("author", branch),
             state.settings.repairs,
             prompting.read_kernel if self.concrete else prompting.read_file,
-            lambda: self._first(state, decision),
-            state.drafts,
+            lambda: self._first(state, decision, branch),
+            state.drafts(branch),
         )
         if isinstance(found, NoAnswer):
             return Declined(str(found))
-        return Written(found, decision.moves, author=self.name) if isinstance(found, str) else found
+        author = self.others[branch % len(self.others)] if self.others else self.name
+        return Written(found, decision.moves, author=author) if isinstance(found, str) else found
 
     def faults(self, template: Template) -> str | None:
         """Why what a model wrote may not be built, or callers could not call it."""
@@ -180,26 +180,27 @@ class ModelAuthor:
             )
         return foreign_fault(self.problem, template) or self.signature(template)
 
-    def _first(self, state: State, decision: Decided) -> Question:
+    def _first(self, state: State, decision: Decided, branch: int) -> Question:
         """The plan; where drafts of it were turned away, the last of them and the exact words about it."""
-        turn, before = state.this_turn("author"), of_this_round(state)
+        turn, before = state.this_turn("author", branch), state.written(branch)
         rejected = before[-1].rejected if before else None
         if turn and rejected is not None and turn[-1].reply is not None:
             return prompting.again(turn[0].request, turn[-1].reply, shortened(rejected.reason, 6000))
         example = prompting.example_file(self.problem.kernel.language, self.concrete)
-        return of_role("author", self.prompt, self._parts(state, decision), "file", example)
+        return of_role("author", self.prompt, self._parts(state, decision, branch), "file", example)
 
-    def _parts(self, state: State, decision: Decided) -> list[PromptPart]:
+    def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
         best = leader(self.problem, state)
-        evals = None if self.concrete else share_of(state)[0]
+        evals = None if self.concrete else share_of(state).evals
         plan = [
             self._plan(decision),
             goes_on(base) if self.concrete else "",
             f"The best that is right so far is {noun(state.settings)} {best.id}."
             if best and best is not base
             else "",
-            "" if evals is None else f"The search of your template has {counted(evals, 'evaluation')}.",
+            *directions.beside_words(state, branch),
+            directions.search_words(state, evals),
         ]
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
@@ -282,18 +283,26 @@ class ModelPlanner(PlanningModel):
     def decide(self, state: State) -> Decided | Question:
         if any(c.status == "admitted" for c in state.candidates):
             return self.expert.decide(state)
+        drafts = state.settings.drafts
 
         def read(reply: Reply) -> Decided | Unusable:
-            plan = read_json(reply, prompting.PlanReply)
+            plan = read_json(reply, directions.SeveralReply if drafts > 1 else prompting.PlanReply)
             return plan if isinstance(plan, Unusable) else self._decision(plan, state)
+
+        def example() -> str:
+            one = prompting.plan_example(self.catalogue().available, self.writes)
+            return directions.several(one) if drafts > 1 else one
 
         who = "An author is there for plans in words, a program for moves."
         who = who if self.writes else "Only moves are possible: nobody writes by words."
+        is_without = state.settings.moves == "none" and self.writes
+        who = "An author is there for plans in words; no moves are offered." if is_without else who
+        who = f"{who} {directions.several_words(drafts, 'template')}".strip()
 
         found = self._plan(
             state,
             read,
-            lambda: prompting.plan_example(self.catalogue().available, self.writes),
+            example,
             lambda: [
                 *self._text(state, leader(self.problem, state), ", the best so far"),
                 material.candidates_part(self.problem, state),
@@ -304,6 +313,10 @@ class ModelPlanner(PlanningModel):
         )
         if not isinstance(found, NoAnswer):
             return found
+        if is_without:
+            best = leader(self.problem, state)
+            reason = f"{found.what} ({found.why}); the author chooses"
+            return Decided("refactor", reason, (), best.id if best else "", what=OWN_CHOICE)
         plan = self.expert.decide(state)  # one of moves, which it can apply by itself
         if isinstance(plan, Question):
             return plan
@@ -313,21 +326,34 @@ class ModelPlanner(PlanningModel):
     def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
             return Decided("finish", plan.why)
+        if plan.decision == "search":
+            base = self._base(plan, state)
+            return base if isinstance(base, Unusable) else _search(plan, base, state)
+        drafts = state.settings.drafts
+        options = plan.options if isinstance(plan, directions.SeveralReply) else (plan,)
+        if fault := directions.too_many_plans(len(options), drafts):
+            return fault
+        found: list[Direction] = []
+        for option in options:
+            direction = self._direction(option, state)
+            if isinstance(direction, Unusable):
+                return direction
+            found.append(direction)
+        return directions.in_directions(plan.why, found, drafts)
+
+    def _direction(self, plan: directions.AnyPlan, state: State) -> Direction | Unusable:
         base = self._base(plan, state)
         if isinstance(base, Unusable):
             return base
-        if plan.decision == "search":
-            return _search(plan, base, state)
         if plan.moves:
             return self._moves(plan, base)
         if not self.writes:
             return Unusable("nobody here writes by words: name moves, out of those that are available")
         if not plan.what.strip():
             return Unusable("`what` is empty: say what the author is to change, or name moves")
-        own = base.id if base else ""
-        return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
+        return Direction(plan.why, plan.what, (), base.id if base else "", plan.expected_gain)
 
-    def _base(self, plan: prompting.PlanReply, state: State) -> Candidate | Unusable | None:
+    def _base(self, plan: directions.AnyPlan, state: State) -> Candidate | Unusable | None:
         """None: the original. What was turned away is nobody's base."""
         if plan.base in ("", "best"):
             return leader(self.problem, state)
@@ -339,7 +365,7 @@ class ModelPlanner(PlanningModel):
         known = ", ".join(["original", *sound])
         return Unusable(f"`base` is {plan.base!r}; it can be: {known}, or empty for the best")
 
-    def _moves(self, plan: prompting.PlanReply, base: Candidate | None) -> Decided | Unusable:
+    def _moves(self, plan: directions.AnyPlan, base: Candidate | None) -> Direction | Unusable:
         moves = self.catalogue()
         if unknown := [name for name in plan.moves if name not in moves.available]:
             why = dict(moves.refused).get(unknown[0])
@@ -349,8 +375,7 @@ class ModelPlanner(PlanningModel):
         # Moves start from the original: a base has some of them, or is a model's, which has none.
         chosen = tuple(dict.fromkeys((*(base.moves if base else ()), *plan.moves)))
         own = base.id if base is not None and base.moves else ""
-        gain = plan.expected_gain
-        return Decided("refactor", plan.why, chosen, own, what=plan.what, expected=gain, by_moves=True)
+        return Direction(plan.why, plan.what, chosen, own, plan.expected_gain, by_moves=True)
 
 
 @dataclass(frozen=True)
@@ -363,23 +388,34 @@ class RewritePlanner(PlanningModel):
         if (measure := to_measure(state)) is not None:
             return measure
         base = last_written(state) if state.settings.linear else leader(self.problem, state)
-        own = base.id if base else ""
+        own, drafts = base.id if base else "", state.settings.drafts
 
         def read(reply: Reply) -> Decided | Unusable:
-            plan = read_json(reply, prompting.RewriteReply)
+            kind = directions.SeveralRewrites if drafts > 1 else prompting.RewriteReply
+            plan = read_json(reply, kind)
             if isinstance(plan, Unusable):
                 return plan
             if plan.decision == "stop":
                 return Decided("finish", plan.why)
-            if not plan.what.strip():
+            options = plan.options if isinstance(plan, directions.SeveralRewrites) else (plan,)
+            if fault := directions.too_many_plans(len(options), drafts):
+                return fault
+            if not all(one.what.strip() for one in options):
                 return Unusable("`what` is empty: say what the author is to change")
-            return Decided("refactor", plan.why, (), own, what=plan.what, expected=plan.expected_gain)
+            found = [Direction(o.why, o.what, (), own, o.expected_gain) for o in options]
+            return directions.in_directions(plan.why, found, drafts)
 
         def between() -> list[PromptPart]:
             written = [material.candidates_part(self.problem, state)] if state.candidates else []
-            return [*self._text(state, base), *written, *material.round_parts(self.problem, state)]
+            rounds, ideas = (
+                material.round_parts(self.problem, state),
+                task.ideas_parts(state, self.catalogue),
+            )
+            return [*self._text(state, base), *written, *rounds, *ideas]
 
-        found = self._plan(state, read, lambda: prompting.REWRITE, between, goes_on(base))
+        words = f"{goes_on(base)} {directions.several_words(drafts, 'kernel')}".strip()
+        shape = directions.several(prompting.REWRITE) if drafts > 1 else prompting.REWRITE
+        found = self._plan(state, read, lambda: shape, between, words)
         if not isinstance(found, NoAnswer):
             return found
         last = next((e for e in reversed(state.dialogue) if e.request.role == "author"), None)
@@ -401,5 +437,4 @@ def _search(plan: prompting.PlanReply, base: Candidate | None, state: State) -> 
     if not base.searched.cut:
         why = f"the search of template {base.id} has ended: {base.searched.reason}"
         return Unusable(f"{why}; refactor or stop")
-    evals, seconds = share_of(state)
-    return Decided("search", plan.why, base.moves, base.id, evals, seconds)
+    return share_of(state).search(plan.why, base.moves, base.id)

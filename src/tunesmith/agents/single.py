@@ -20,7 +20,6 @@ from tunesmith.run.ports import Declined, Written
 from tunesmith.run.prior import in_view
 from tunesmith.run.rounds import leader, round_reports
 from tunesmith.run.state import State
-from tunesmith.run.talking import of_this_round
 
 CONVERSATION = 40_000  # tokens that a request may have, if shortening old turns can reach it
 OLD_WORDS = 600  # characters that are left of an old turn
@@ -62,15 +61,15 @@ class SingleWriter(ModelAuthor):
     concrete: bool = True
     lessons: str = field(default="", kw_only=True)  # of earlier runs
 
-    def write(self, state: State, decision: Decided) -> Written | Declined | Question:
-        turn = state.this_turn(SINGLE)
+    def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
+        turn = state.this_turn(SINGLE, branch)
         found: str | StopReply | Question | NoAnswer = prompting.settled(
             "model",
             turn,
             state.settings.repairs,
             read_turn,
             lambda: self._next(state, bool(turn)),
-            state.drafts,
+            state.drafts(branch),
             lambda why: self._go_on(state, prompting.refusal(why, "turn")),
         )
         if isinstance(found, Question):
@@ -85,7 +84,7 @@ class SingleWriter(ModelAuthor):
 
     def _next(self, state: State, is_repair: bool) -> Question:
         """The first message, what the lab says of the last kernel, or why it has to be corrected."""
-        before = of_this_round(state)
+        before = state.written(0)
         rejected = before[-1].rejected if before else None
         if is_repair and rejected is not None:
             why = shortened(rejected.reason, material.LONGEST_REASON)
@@ -102,6 +101,7 @@ class SingleWriter(ModelAuthor):
             task.build_part(self.problem, state),
             task.tested_part(self.problem, state),
             task.lessons_part(self.lessons),
+            *task.ideas_parts(state, self.catalogue),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
         ]
@@ -140,7 +140,7 @@ class SingleWriter(ModelAuthor):
     def _quoted(self, state: State, last: Exchange, reply: Reply) -> str:
         """The last reply; of one beyond measure its kernel, if that is right, or its beginning and end."""
         own = last_written(state)
-        is_right = own is not None and own.admitted is not None and last.drafts < state.drafts
+        is_right = own is not None and own.admitted is not None and last.drafts < state.drafts()
         if own is not None and is_right and len(reply.text) > prompting.QUOTED:
             return f"{words_around(reply.text)}\n\n{fenced(self.templates.text(own))}"
         return shortened(reply.text, prompting.QUOTED) or "(nothing)"

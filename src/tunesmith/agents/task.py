@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from tunesmith.agents.prompting import PromptPart, fenced
@@ -349,6 +349,14 @@ def moves_part(moves: Catalogue) -> PromptPart:
     lines += [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
     short = f"Available: {', '.join(moves.available) or 'none'}"
     return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+
+
+def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:
+    """The same for whoever writes kernels in words, where the run offers moves to all."""
+    if state.settings.moves != "all":
+        return []
+    heading = "Choices that a program knows for this kernel: nobody applies them by name, take what pays"
+    return [replace(moves_part(moves()), heading=heading)]
 
 
 def _shared(texts: Iterable[str], sign: Callable[[int], str]) -> dict[str, str]:

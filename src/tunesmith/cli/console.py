@@ -291,8 +291,11 @@ _SEARCHERS = _names("tunesmith.search", "SEARCHERS")
 _STRATEGIES = _names("tunesmith.run.budget", "STRATEGIES")
 _WHO = (
     "Who plays the roles: openai:NAME[@URL][#EFFORT], anthropic:NAME, mailbox[:DIR], recorded:DIR or expert; "
-    "or planner=…,author=…."
+    "or planner=…,author=…; several authors: author=…+…."
 )
+_MOVES = "The expert's, told to models: usual (to planners of templates), all (to all), none."
+_OFFERED = _names("tunesmith.run.config", "MOVES")
+_DRAFTS = "Templates or kernels of a round, in different directions, side by side; 1 by default."
 _STRATEGY = "template (searched), rewrite (kernels by roles) or single (one conversation)."
 _ARMS = "Arms, separated by commas: template, rewrite, rewrite-linear, single, expert."
 
@@ -344,6 +347,9 @@ class SearchOptions(PlaceOptions):
     ]
     evals: Annotated[int | None, typer.Option(min=1, help="Configurations to try at most.")]
     time: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")]
+    device_seconds: Annotated[
+        float | None, typer.Option(min=0, help="Seconds that trials may have the device at most.")
+    ]
     seed: Seed
     out: Annotated[Path | None, typer.Option(help="The run's folder.")]
     cache: Annotated[bool | None, _switch("cache", "Use timings of earlier runs.")]
@@ -368,6 +374,8 @@ class TuneOptions(SearchOptions):
     wait: Wait
     prompts: Prompts
     record: Record
+    drafts: Annotated[int | None, typer.Option(min=1, help=_DRAFTS)]
+    moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")]
     tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")]
     money: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")]
@@ -383,6 +391,11 @@ class PlanOptions(TypedDict):
     effort: Effort
     evals: Annotated[int | None, typer.Option(min=1, help="Of each run; 400 by default.")]
     time: Annotated[float | None, typer.Option(min=0, help="Seconds of search, of each run.")]
+    device_seconds: Annotated[
+        float | None, typer.Option(min=0, help="That trials have the device, of each run.")
+    ]
+    drafts: Annotated[int | None, typer.Option(min=1, help="Of a round of template and rewrite.")]
+    moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(min=1, help="Of each run; 5 by default.")]
     tokens: Annotated[int | None, typer.Option(min=1, help="Of each run.")]
     money: Annotated[float | None, typer.Option(min=0, help="Dollars, of each run.")]

@@ -84,7 +84,7 @@ def retune(
 
 def _with_budget(named: Mapping[str, Any]) -> dict[str, Any]:
     """Options as `api` takes them."""
-    limits = ("evals", "time", "rounds", "tokens", "money")
+    limits = ("evals", "time", "rounds", "tokens", "money", "device_seconds")
     others = {name: value for name, value in named.items() if name not in limits}
     return {**others, "budget": tunesmith.Budget(*(named.get(name) for name in limits))}
 
@@ -225,7 +225,10 @@ def compare(
     from tunesmith.run.store import resume_command
 
     waits = resolve({"wait": wait}).wait
-    planned = {"PROBLEM": problem or None, **{f"--{name}": value for name, value in plan.items()}}
+    planned = {
+        "PROBLEM": problem or None,
+        **{f"--{name.replace('_', '-')}": value for name, value in plan.items()},
+    }
     given = [name for name, value in planned.items() if value is not None]
     if resume is not None and given:
         fault = f"--resume goes on with a comparison as it was planned, so {given[0]} cannot be given"

@@ -39,6 +39,12 @@ def own_functions(call: c.Call, source: c.Source) -> list[c.Function]:
     ]
 
 
+def has_open_result(call: c.Call, source: c.Source) -> bool:
+    """Whether what it gives back is told only with the template arguments of this call."""
+    named = own_functions(call, source)
+    return any(p.name in _WORD.findall(f.result.base) for f in named for p in f.template)
+
+
 def with_defaults(function: c.Function, source: c.Source) -> c.Function:
     """Calls of the file's functions with the arguments that only their declarations name."""
     body = function.body

@@ -144,7 +144,7 @@ class Changes:
             )
 
     def _found(self, name: str, kind: str) -> list[c.Function]:
-        last = name.rpartition("::")[2]
+        last = name.partition("#")[0].rpartition("::")[2]
         if kind == "method":
             return self._methods.get(last, [])
         own = self._functions.get(name, [])

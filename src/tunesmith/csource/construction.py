@@ -50,6 +50,7 @@ class Construction:
         self._reader, self._instances, self._overloads = reader, instances, overloads
         self._places, self._types, self._fresh = places, types, fresh
         self.unset: set[str] = set()  # variables that hold what a function gives back: set by nobody else
+        self.second: dict[str, c.Expr] = {}  # names of references -> the objects that they are
         self.made: set[str] = set()  # variables that are set right behind their declarations
 
     # -- variables ------------------------------------------------------------------------------------
@@ -125,14 +126,6 @@ class Construction:
         before.append(made)
         self._set(c.Name(made.name), made.type, 0, args, before, line)
         return c.Name(made.name)
-
-    def kept(self, value: c.Expr, instance: Instance, before: Before, line: int) -> c.Expr:
-        """What is given back, in a variable of its own."""
-        name = self._fresh("given")
-        self._types[name] = c.Type(instance.name)
-        self._places.take_apart(name, instance)
-        before.append(c.Declare(c.Type(instance.name), name, value, line=line))
-        return c.Name(name)
 
     def _only(
         self, instance: Instance, only: RecordField, args: tuple[c.Expr, ...], before: Before, line: int
@@ -270,3 +263,51 @@ class Construction:
         own = instance.record.name.rpartition("::")[2]
         is_one = self._instances.of(self._reader.type(value)) is instance
         return is_one or any(method.name == own for method in instance.record.methods)
+
+    # -- second names ---------------------------------------------------------------------------------
+
+    def referred(self, stmt: c.Declare, init: c.Expr, before: Before) -> tuple[c.Stmt, ...]:
+        """`P &r = p[k]`: another name for an object that is a variable, or a variable for one made here."""
+        value, fresh = self._lowered(init, before, stmt.line), replace(stmt.type, reference=False)
+        match value:
+            case c.Name(name=name) if name in self._places.parts:
+                self.second[stmt.name] = value
+                return ()
+            case c.Index(base=c.Name(name=name), index=index) if name in self._places.parts:
+                kept, at = self._index(index, stmt.name, stmt.line)
+                self.second[stmt.name] = replace(value, index=at)
+                return kept
+            case c.Call() | c.Braces() | c.Cast() if stmt.type.const:
+                if not isinstance(value, c.Call) or self._is_given(value):
+                    self._types[stmt.name] = fresh
+                    done = self._reader.converted(value, fresh, before, stmt.line)
+                    return (replace(stmt, type=fresh, init=done),)
+        raise c.Unreadable(f"'{stmt.name}' is another name for an object", stmt.line)
+
+    def _index(self, index: c.Expr, name: str, line: int) -> tuple[tuple[c.Stmt, ...], c.Expr]:
+        """An index as it is now: the number, or a variable that keeps it."""
+        own = self._reader.type(index)
+        if isinstance(index, c.Number):
+            return (), index
+        if own is None or own.is_pointer:
+            raise c.Unreadable(f"'{name}' is another name for an object", line)
+        kept = self._fresh(f"{name}_index")
+        self._types[kept] = c.Type(own.base, const=True)
+        return (c.Declare(self._types[kept], kept, index, line=line),), c.Name(kept)
+
+    def kept(self, value: c.Expr, instance: Instance, before: Before, line: int) -> c.Expr:
+        """An object that a function gives back, in a variable; any other as it is."""
+        if not isinstance(value, c.Call) or instance.only is not None or not self._is_given(value):
+            return value
+        name = self._fresh("given")
+        self._types[name] = c.Type(instance.name)
+        self._places.take_apart(name, instance)
+        before.append(c.Declare(c.Type(instance.name), name, value, line=line))
+        return c.Name(name)
+
+    def _is_given(self, call: c.Call) -> bool:
+        """Whether what a function of the file gives back is no reference."""
+        made = self._overloads.made.get(call.function)
+        functions = self._overloads.source.functions
+        own = [made] if made is not None else [f for f in functions if f.name == call.function]
+        return bool(own) and not any(f.result.reference for f in own)

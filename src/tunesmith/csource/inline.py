@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.bit_copies import with_bit_copies
 from tunesmith.csource.callees import own_functions, resolve, with_defaults
+from tunesmith.csource.const_calls import marked
 from tunesmith.csource.effects import Effects, Program, function_causes, is_pure
 from tunesmith.csource.fold import fold, fold_statements, int_value
 from tunesmith.csource.handed_lambdas import with_handed_lambdas
@@ -51,7 +53,7 @@ def inline(function: c.Function, source: c.Source, obstacles: list[tuple[int, st
         raise c.Unreadable(work.notes[0])  # a call that stays takes an object, which is no variable by now
     result = replace(result, body=fold_statements(walk.map_nodes(result.body, _as_text)))
     result = replace(result, body=_with_integers_written(result))
-    result = replace(result, body=_one_by_one(result.body))
+    result = replace(result, body=with_bit_copies(_one_by_one(result.body)))
     work.note_other_calls(result)
     source = work.objects.source
     if work.objects.active and not work.notes:
@@ -145,6 +147,7 @@ class _Inliner:
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}
         function = replace(function, body=with_unique_names(function.body, taken))
+        function = marked(function, self.objects.differing, self._source)
         self._types.clear()
         self._types.update(declared_types(function))
         for name in self._types:
@@ -363,7 +366,8 @@ class _Inliner:
             return function
         function = self.objects.instances.settled(function)
         taken = {parameter.name for parameter in function.parameters}
-        return replace(function, body=with_unique_names(function.body, taken))
+        function = replace(function, body=with_unique_names(function.body, taken))
+        return marked(function, self.objects.differing, self._source)
 
     def _short(self, call: c.Call, stack: tuple[str, ...]) -> c.Expr | None:
         """The call as an expression, where the function is only one itself and calls none in turn."""

@@ -14,6 +14,8 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.callees import has_open_result, resolve
+from tunesmith.csource.const_calls import differing
 from tunesmith.csource.construction import Construction
 from tunesmith.csource.effects import is_function
 from tunesmith.csource.instances import Instance
@@ -38,13 +40,18 @@ class Objects:
         self.source = self.overloads.source
         self._types = types
         self._names = {record.name for record in source.records}
+        self.differing = differing(source.records)  # methods that ask whether their object is const
 
     @property
     def active(self) -> bool:
         return bool(self.instances)
 
     def type(self, expr: c.Expr) -> c.Type | None:
-        known = (*self.source.functions, *self.overloads.made.values())
+        made = self.overloads.made
+        if isinstance(expr, c.Call) and expr.function not in made and has_open_result(expr, self.source):
+            function = resolve(expr, self._types, self.source)
+            return None if isinstance(function, str) else self.instances.type(function.result)
+        known = (*self.source.functions, *made.values())
         return type_of(expr, self._types, known, self.source.language)
 
     def record(self, expr: c.Expr) -> Instance | None:
@@ -124,6 +131,11 @@ class Objects:
             dims = tuple([self.expr(dim, before, stmt.line) for dim in stmt.dims])
             if type_.base == "auto" and init is not None and not stmt.dims:
                 found = self.type(init)
+                if type_.reference and self.instances.of(found) is not None:
+                    assert found is not None, "it is a record"
+                    return self.construction.referred(
+                        replace(stmt, type=replace(type_, base=found.base)), init, before
+                    )
                 if found is not None and self._is_record(found.base):
                     const = type_.const if not found.is_pointer else found.const
                     type_ = replace(found, const=const, reference=type_.reference, restrict=False)
@@ -132,7 +144,7 @@ class Objects:
                 init = self.converted(init, type_, before, stmt.line)
             return (replace(stmt, type=type_, init=init, dims=dims),)
         if type_.reference and init is not None:
-            raise c.Unreadable(f"'{stmt.name}' is another name for an object", stmt.line)
+            return self.construction.referred(replace(stmt, type=type_), init, before)
         self._types[stmt.name] = replace(type_, pointers=len(stmt.dims))
         alone = replace(stmt, type=type_, init=None)
         if init is None:
@@ -172,7 +184,9 @@ class Objects:
             case c.Cast(type=type_, value=value) if type_.space == BITS:
                 return replace(expr, value=always(value))
             case c.Name() | c.Number() | c.Opaque() | c.SizeOf():
-                return self.places.name(expr) if isinstance(expr, c.Name) else expr
+                if isinstance(expr, c.Name):
+                    return self.construction.second.get(expr.name) or self.places.name(expr)
+                return expr
             case _:
                 expr = walk.map_below(expr, always)
         return self._node(expr, before, line)
@@ -189,7 +203,9 @@ class Objects:
                     return expr
                 if field in instance.constants:
                     return instance.constants[field]
-                return self.places.field(self._kept(base, instance, before, line), instance, field, line)
+                return self.places.field(
+                    self.construction.kept(base, instance, before, line), instance, field, line
+                )
             case c.Index(base=base, index=index):
                 instance = self.record(base)
                 return expr if instance is None else self._operator("[]", (base, index), line)
@@ -212,21 +228,13 @@ class Objects:
                 return self._chosen(expr, yes, no, before, line)
         return expr
 
-    def _kept(self, value: c.Expr, instance: Instance, before: list[c.Stmt], line: int) -> c.Expr:
-        """An object that a function gives back, in a variable; any other as it is."""
-        made = self.overloads.made.get(value.function) if isinstance(value, c.Call) else None
-        own = [f for f in self.source.functions if isinstance(value, c.Call) and f.name == value.function]
-        results = [f.result for f in ([made] if made is not None else own)]
-        if not results or any(type_.reference for type_ in results) or instance.only is not None:
-            return value
-        return self.construction.kept(value, instance, before, line)
-
     def _method(self, call: c.Call, of: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
-        instance = self.record(of)
+        instance, (name, mark, how) = self.record(of), call.function.partition("#")
         if instance is None:
-            return call
-        of = self._kept(of, instance, before, line)
-        function, args = self.overloads.method(instance, call.function, (of, *call.args), self.type, line)
+            is_index = name == "operator[]" and mark and len(call.args) == 1
+            return c.Index(of, call.args[0]) if is_index else replace(call, function=name)
+        of = self.construction.kept(of, instance, before, line)
+        function, args = self.overloads.method(instance, name, (of, *call.args), self.type, line, mark + how)
         return c.Call(function, args, call.template_args)
 
     def _call(self, call: c.Call, before: list[c.Stmt], line: int) -> c.Expr:
@@ -384,7 +392,7 @@ class Objects:
         body = walk.map_nodes(function.body, self._without_bits)
         body = walk.map_types(body, self._as_field)
         made = self.construction.made | self.places.names_of(self.construction.made)
-        body = declared_where_set(body, made)
+        body = declared_where_set(walk.map_nodes(body, self._without_cast), made)
         parameters = tuple(replace(p, type=self._as_field(p.type)) for p in function.parameters)
         return replace(function, parameters=parameters, body=walk.map_nodes(body, shorter))
 
@@ -426,6 +434,12 @@ class Objects:
         if of and (of == base or INTEGERS.get(of, 0) == INTEGERS.get(base)):
             return node.value
         return c.Cast(c.Type(base), node.value)
+
+    def _without_cast(self, node: c.Expr) -> c.Expr:
+        """`(float)v_x` of what is a float: a method's result, before it was told what its fields are."""
+        if not isinstance(node, c.Cast) or node.type != c.Type("float"):
+            return node
+        return node.value if self.type(node.value) in (c.Type("float"), c.Type("float", const=True)) else node
 
     def _as_field(self, type_: c.Type) -> c.Type:
         instance = self.instances.named(type_.base)

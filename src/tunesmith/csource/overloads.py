@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.const_calls import CONST, UNCLEAR
 from tunesmith.csource.effects import is_function
 from tunesmith.csource.fold import fold
 from tunesmith.csource.instances import Instance
@@ -75,15 +76,18 @@ class Overloads:
     # -- methods ----------------------------------------------------------------------------------------
 
     def method(
-        self, instance: Instance, name: str, args: tuple[c.Expr, ...], type_of: _Type, line: int
+        self, instance: Instance, name: str, args: tuple[c.Expr, ...], type_of: _Type, line: int, how: str
     ) -> tuple[str, tuple[c.Expr, ...]]:
-        """The function's name and its arguments, the object first and defaults filled in."""
-        return self._called(instance, name, args, type_of, line, is_static=False)
+        """The function's name and its arguments, the object first and defaults filled in.
+
+        `how`: CONST, UNCLEAR, or "" for an object that may be changed.
+        """
+        return self._called(instance, name, args, type_of, line, how, is_static=False)
 
     def static(
         self, instance: Instance, name: str, args: tuple[c.Expr, ...], type_of: _Type, line: int
     ) -> tuple[str, tuple[c.Expr, ...]]:
-        return self._called(instance, name, args, type_of, line, is_static=True)
+        return self._called(instance, name, args, type_of, line, "", is_static=True)
 
     def _called(
         self,
@@ -92,6 +96,7 @@ class Overloads:
         args: tuple[c.Expr, ...],
         type_of: _Type,
         line: int,
+        how: str,
         is_static: bool,
     ) -> tuple[str, tuple[c.Expr, ...]]:
         names = self._named(instance, name)
@@ -104,12 +109,13 @@ class Overloads:
             given = args if has_object or is_static else args[1:]
             if (has_object and is_static) or len(given) > len(parameters):
                 continue
+            if how == CONST and has_object and not parameters[0].type.const:
+                continue  # it may not be called
             rest = [parameter.default for parameter in parameters[len(given) :]]
             if all(value is not None for value in rest):
                 fitting.append((one, (*given, *(value for value in rest if value is not None))))
-        best = self._best(
-            [one for one, _ in fitting], dict(fitting), type_of, f"{instance.name}::{name}", line
-        )
+        what = f"{instance.name}::{name}"
+        best = self._best([one for one, _ in fitting], dict(fitting), type_of, what, line, how)
         return best, dict(fitting)[best]
 
     def _named(self, instance: Instance, name: str) -> tuple[str, ...]:
@@ -123,7 +129,13 @@ class Overloads:
         return self._methods[key]
 
     def _best(
-        self, names: list[str], args: dict[str, tuple[c.Expr, ...]], type_of: _Type, what: str, line: int
+        self,
+        names: list[str],
+        args: dict[str, tuple[c.Expr, ...]],
+        type_of: _Type,
+        what: str,
+        line: int,
+        how: str = "",
     ) -> str:
         scored: list[tuple[tuple[int, int], str]] = []
         for name in names:
@@ -135,18 +147,18 @@ class Overloads:
         most = max((score for score, _ in scored), default=None)
         best = [name for score, name in scored if score == most]
         if len(best) > 1:
-            best = self._for_either(best, what, line)
+            best = self._for_either(best, what, line, how)
         if len(best) != 1:
             raise c.Unreadable(f"which {what} is called cannot be told from its arguments", line)
         return best[0]
 
-    def _for_either(self, names: list[str], what: str, line: int) -> list[str]:
+    def _for_either(self, names: list[str], what: str, line: int, how: str = UNCLEAR) -> list[str]:
         """Of two for the same types, the one for objects that may be changed.
 
-        Which objects may not is no longer told once calls are put in place; so both must do the same.
+        Where it is not told whether this one may, both must do the same.
         """
         open_ = [n for n in names if not self.made[n].parameters[0].type.const]
-        if len(open_) != 1:
+        if len(open_) != 1 or how != UNCLEAR:
             return open_ or names
         bodies = [
             walk.map_types(self.made[name].body, lambda type_: replace(type_, const=False)) for name in names
@@ -208,7 +220,7 @@ class Overloads:
         most = max(score for score, _ in scored)
         best = [name for score, name in scored if score == most]
         if len(best) > 1:
-            best = self._for_either(best, f"operator{op}", 0)
+            best = self._for_either(best, f"operator{op}", 0, "" if op == "[]" else UNCLEAR)
         if len(best) != 1:
             raise c.Unreadable(f"which operator{op} is meant cannot be told from its operands")
         return best[0]
@@ -220,7 +232,7 @@ class Overloads:
         found = [one for one in found if explicit or self.made[one].text != EXPLICIT]
         exact = [one for one in found if self.made[one].result.base == base]
         if exact:
-            return exact[0]
+            return exact[0] if len(exact) == 1 else self._for_either(exact, f"the {base} of it", 0)[0]
         numbers = [one for one in found if _is_number(self.made[one].result)]
         if base is not None and self._instances.named(base) is not None:
             return None

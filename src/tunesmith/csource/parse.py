@@ -15,9 +15,9 @@ from tunesmith.csource.grammar import GrammarText, grammar_text, known_names
 from tunesmith.csource.lex import MAX_TEXT, Token, closing_angle, layout, obstacle, squeeze
 from tunesmith.csource.local_records import LocalRecord, taken_out
 from tunesmith.csource.namespaces import flattened
+from tunesmith.csource.parse_functions import KERNEL_WORDS
 from tunesmith.csource.parse_lambdas import LambdaReader
 from tunesmith.csource.parse_records import RECORDS, OutsideMethod, RecordReader, with_outside
-from tunesmith.csource.parse_statements import KERNEL_WORDS
 from tunesmith.csource.predefined import Predefined
 from tunesmith.csource.preprocess import HeaderAsked, Toolkit, preprocess
 from tunesmith.csource.substitution import substitute

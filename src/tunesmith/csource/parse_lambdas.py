@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import is_function
-from tunesmith.csource.parse_statements import FunctionReader, parts_of
+from tunesmith.csource.parse_functions import FunctionReader
+from tunesmith.csource.parse_statements import parts_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node

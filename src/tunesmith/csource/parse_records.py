@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.csource import nodes as c
-from tunesmith.csource.parse_statements import FunctionReader, parts_of
+from tunesmith.csource.parse_functions import FunctionReader
+from tunesmith.csource.parse_statements import parts_of
 from tunesmith.csource.types import canonical, of_type
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Statements and whole functions from tree-sitter's nodes."""
+"""Statements from tree-sitter's nodes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,25 @@ from tunesmith.csource.lex import Token, read_number
 from tunesmith.csource.parse_assembly import AsmOperand, as_statements
 from tunesmith.csource.parse_expressions import ExpressionReader
 from tunesmith.csource.parse_types import Declarator, Specifiers, plain_value
+from tunesmith.csource.substitution import substitute
 from tunesmith.csource.switches import leaves_switch, without_break
-from tunesmith.csource.types import canonical, integer
+from tunesmith.csource.types import integer
 from tunesmith.csource.walk import commented, statements_in
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+    from tunesmith.csource.grammar import GrammarText
 
 _NOTHING = frozenset({"comment", "preproc_call", ";", "static_assert_declaration"})
 
 
 class StatementReader(ExpressionReader):
     template: frozenset[str] = frozenset()  # names of the template's parameters, of the function at hand
+
+    def __init__(self, place: GrammarText) -> None:
+        super().__init__(place)
+        self.arrays: dict[str, c.Declare | None] = {}  # of the function; None: a name that is declared twice
 
     def block(self, node: Node | None, depth: int = 0) -> tuple[c.Stmt, ...]:
         """The statements of `{ ... }`, or of the single statement that stands for them."""
@@ -59,6 +66,8 @@ class StatementReader(ExpressionReader):
                 return (self._if(node, line, d),)
             case "for_statement":
                 return (self._for(node, line, d),)
+            case "for_range_loop":
+                return (self._for_each(node, line, d),)
             case "while_statement" | "do_statement":
                 condition = node.child_by_field_name("condition")
                 if _declares(condition):
@@ -202,6 +211,34 @@ class StatementReader(ExpressionReader):
             line=line,
         )
 
+    def _for_each(self, node: Node, line: int, d: int) -> c.Stmt:
+        """`for (float &v : a)` over an array of the function: a loop that counts, v as a copy or as a[at]."""
+        right = node.child_by_field_name("right")
+        array = self.place.short(right) if right is not None and right.type == "identifier" else ""
+        known = self.arrays.get(array)
+        declarator = node.child_by_field_name("declarator")
+        if known is None or declarator is None or node.child_by_field_name("initializer") is not None:
+            return self._verbatim(node, line)
+        own = self.declarator(declarator, self.specifiers(node).type)
+        same = own.type.base in ("auto", known.type.base) and own.type.pointers == 0 == known.type.pointers
+        if own.dims or (own.type.reference and not same) or (len(known.dims) > 1 and not own.type.reference):
+            return self._verbatim(node, line)
+        self.arrays[own.name] = replace(known, dims=known.dims[1:]) if len(known.dims) > 1 else None
+        self.declare(own.name, replace(known.type, pointers=len(known.dims) - 1))
+        body = self.block(node.child_by_field_name("body"), d)
+        at = c.Name(walk.fresh_name(f"{own.name}_at", {*self.variables, *walk.names_in(body)}))
+        element = c.Index(c.Name(array), at)
+        if array in walk.declared_in(body) or own.name in walk.declared_in(body):
+            return self._verbatim(node, line)
+        if own.type.reference:
+            if any(isinstance(n, c.Verbatim | c.Opaque) and own.name in n.names for n in walk.nodes_in(body)):
+                return self._verbatim(node, line)
+            body = substitute(body, {own.name: element})
+        else:
+            body = (c.Declare(own.type, own.name, element, line=line), *body)
+        count = c.Declare(c.Type("int"), at.name, integer(0), line=line)
+        return c.For((count,), c.Binary("<", at, known.dims[0]), (c.Unary("++", at),), body, line=line)
+
     # -- declarations -------------------------------------------------------------------------------
 
     def declaration(self, node: Node, line: int) -> tuple[c.Stmt, ...]:
@@ -209,6 +246,8 @@ class StatementReader(ExpressionReader):
             specifiers = self.specifiers(node)
             declarators = node.children_by_field_name("declarator")
             if not declarators or specifiers.words & {"mutable", "thread_local", "inline"}:
+                return (self._verbatim(node, line),)
+            if specifiers.type.base.startswith("decltype"):
                 return (self._verbatim(node, line),)
             plain = [part for part in declarators if not self._is_lambda(part)]
             return tuple([self._declared(specifiers, part, line) for part in plain])
@@ -248,9 +287,12 @@ class StatementReader(ExpressionReader):
                 raise c.Unreadable("an array without a size", line)
             count = integer(len(init.items) if isinstance(init, c.Braces) else 0)
             dims = tuple(self.expr(dim) if dim is not None else count for dim in found.dims)
+        again = found.name in self.variables
         self.declare(found.name, replace(found.type, pointers=found.type.pointers + len(found.dims)))
         align = None if specifiers.align is None else self.expr(specifiers.align)
-        return c.Declare(found.type, found.name, init, dims, storage, align, line=line)
+        done = c.Declare(found.type, found.name, init, dims, storage, align, line=line)
+        self.arrays[found.name] = done if dims and not again else None
+        return done
 
     def _constructed(self, found: Declarator) -> c.Expr:
         """`float4 v(a, b);`, which the grammar takes for the declaration of a function."""
@@ -312,123 +354,6 @@ def _storage(specifiers: Specifiers, type_: c.Type, language: str) -> c.Storage:
     if "constexpr" in words:
         return "constexpr"
     return "static" if "static" in words else ""
-
-
-KERNEL_WORDS = frozenset({"__global__", "__kernel", "kernel"})
-
-
-class FunctionReader(StatementReader):
-    """A function's head: its name, its parameters and those of its template; its body is statements."""
-
-    def function(
-        self,
-        node: Node,
-        template: tuple[c.TemplateParameter, ...],
-        words: set[str],
-        text: str,
-        operators: bool = False,
-    ) -> c.Function | None:
-        """None: an operator, which is used by its sign; with `operators` "operator+"."""
-        declarator = node.child_by_field_name("declarator")
-        result = self.specifiers(node).type
-        while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
-            pointer = declarator.type == "pointer_declarator"
-            result = replace(
-                result, pointers=result.pointers + pointer, reference=result.reference or not pointer
-            )
-            declarator = declarator.child_by_field_name("declarator") or declarator.named_children[-1]
-        name = declarator.child_by_field_name("declarator") if declarator is not None else None
-        if declarator is None or name is None or declarator.type != "function_declarator":
-            raise c.Unreadable("its head is not understood", self.place.line(node))
-        specialises: tuple[str, ...] = ()
-        if name.type == "template_function":
-            specialises = tuple(self.place.short(a) for a in parts_of(name.child_by_field_name("arguments")))
-            name = name.child_by_field_name("name") or name
-        if name.type == "operator_name" and not operators:
-            return None
-        known = ("operator_name", "qualified_identifier") if operators else ()
-        if name.type not in ("identifier", "field_identifier", *known):
-            raise self.place.trouble(name, "", " is a form of function that is not understood")
-        self.pointers, self.variables = set(), {}
-        self.template = frozenset(parameter.name for parameter in template)
-        parameters = self._parameters(declarator.child_by_field_name("parameters"))
-        return c.Function(
-            self.place.short(name).replace(" ", ""),
-            parameters,
-            self.block(node.child_by_field_name("body")),
-            result,
-            is_kernel=bool(words & KERNEL_WORDS),
-            template=template,
-            specialises=tuple(canonical(text, self.place.language) for text in specialises),
-            text=text.strip(),
-            line=self.place.line(name),
-        )
-
-    def headless(
-        self,
-        node: Node,
-        declarator: Node | None,
-        name: str,
-        result: c.Type,
-        template: tuple[c.TemplateParameter, ...],
-    ) -> c.Function:
-        """A constructor or a conversion, which has no type before its name."""
-        if declarator is None:
-            raise c.Unreadable("its head is not understood", self.place.line(node))
-        self.pointers, self.variables = set(), {}
-        parameters = self._parameters(declarator.child_by_field_name("parameters"))
-        body = self.block(node.child_by_field_name("body"))
-        return c.Function(name, parameters, body, result, template=template, line=self.place.line(node))
-
-    def function_name(self, node: Node) -> str:
-        declarator = node.child_by_field_name("declarator")
-        for _ in range(8):
-            if declarator is None or declarator.type == "identifier":
-                break
-            declarator = declarator.child_by_field_name("declarator")
-        return self.place.short(declarator) if declarator is not None else "a function"
-
-    def _parameters(self, node: Node | None) -> tuple[c.Parameter, ...]:
-        found: list[c.Parameter] = []
-        for child in parts_of(node):
-            if child.type not in ("parameter_declaration", "optional_parameter_declaration"):
-                raise self.place.trouble(child, "the parameter ", " is not understood")
-            declared = self.declared(child)
-            type_ = replace(declared.type, pointers=declared.type.pointers + len(declared.dims))
-            if type_ == c.Type("void") and not declared.name:
-                continue
-            self.declare(declared.name, type_)
-            value = child.child_by_field_name("default_value")
-            found.append(c.Parameter(type_, declared.name, None if value is None else self.expr(value)))
-        return tuple(found)
-
-    def template_parameters(self, node: Node | None) -> tuple[c.TemplateParameter, ...]:
-        found: list[c.TemplateParameter] = []
-        for child in parts_of(node):
-            match child.type:
-                case "type_parameter_declaration" | "optional_type_parameter_declaration":
-                    default = child.child_by_field_name("default_type")
-                    names = [n for n in child.named_children if n.type == "type_identifier" and n != default]
-                    name = self._text(names[0] if names else None)
-                    found.append(c.TemplateParameter(name, "type", default=self._text(default)))
-                case "template_template_parameter_declaration":  # template <typename> class Op
-                    names = [n for part in child.named_children for n in part.named_children[:1]]
-                    named = (
-                        names[-1] if child.named_children[-1].type == "type_parameter_declaration" else None
-                    )
-                    if named is None or named.type != "type_identifier":
-                        raise self.place.trouble(child, "the template parameter ", " is not understood")
-                    found.append(c.TemplateParameter(self._text(named), "type"))
-                case "parameter_declaration" | "optional_parameter_declaration":
-                    declared = self.declared(child)
-                    value = self._text(child.child_by_field_name("default_value"))
-                    found.append(c.TemplateParameter(declared.name, "value", declared.type, value))
-                case _:
-                    raise self.place.trouble(child, "the template parameter ", " is not understood")
-        return tuple(found)
-
-    def _text(self, node: Node | None) -> str:
-        return "" if node is None else self.place.short(node)
 
 
 def parts_of(node: Node | None) -> list[Node]:

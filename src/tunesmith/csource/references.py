@@ -1,4 +1,4 @@
-"""Second names for elements of arrays, `float4 &here = out[i];`, as what they refer to.
+"""Second names for variables and elements, `float4 &here = out[i];`, as what they refer to.
 
 A reference that may be written through has just the type of what it names, so the two are one. What says
 which element it is must stay as it was when the reference was made.
@@ -12,6 +12,7 @@ from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
 from tunesmith.csource.effects import is_pure
 from tunesmith.csource.substitution import with_unique_names
+from tunesmith.csource.types import Types, declared_types, type_of
 
 
 def without_references(function: c.Function) -> c.Function:
@@ -19,7 +20,9 @@ def without_references(function: c.Function) -> c.Function:
     if not any(isinstance(node, c.Declare) and node.type.reference for node in walk.nodes_in(function.body)):
         return function
     body = with_unique_names(function.body, {parameter.name for parameter in function.parameters})
-    changed = walk.assigned_in(body)
+    changed, stored = walk.assigned_in(body), walk.stored_in(body)
+    types = declared_types(replace(function, body=body))
+    texts = {name for n in walk.nodes_in(body) if isinstance(n, c.Opaque | c.Verbatim) for name in n.names}
     places: dict[str, c.Expr] = {}
 
     def named(node: c.Expr) -> c.Expr:  # one name is one variable by now: nothing is caught
@@ -29,7 +32,9 @@ def without_references(function: c.Function) -> c.Function:
         if not isinstance(one, c.Declare) or not _is_second_name(one) or one.init is None:
             return one
         place = walk.map_expr(one.init, named)
-        if not _stays(place, changed):
+        if one.name in texts or not _stays(place, changed):
+            return one
+        if one.type.const and not _is_needed(one, place, types, changed | stored):
             return one
         places[one.name] = place
         return ()
@@ -40,12 +45,21 @@ def without_references(function: c.Function) -> c.Function:
 
 def _is_second_name(declare: c.Declare) -> bool:
     type_ = declare.type
-    return type_.reference and not type_.const and not type_.pointers and not declare.is_array
+    return type_.reference and not type_.pointers and not declare.is_array
+
+
+def _is_needed(declare: c.Declare, place: c.Expr, types: Types, changed: frozenset[str]) -> bool:
+    """Of a const one: whether what it names may change, and has its type. Else it is as good as a copy."""
+    own = type_of(place, types)
+    same = own is not None and not own.pointers and declare.type.base in ("auto", own.base)
+    return same and walk.root(place)[0] in changed
 
 
 def _stays(place: c.Expr, changed: frozenset[str]) -> bool:
     """Whether it is one and the same place from here on."""
     match place:
+        case c.Name():
+            return True
         case c.Member(base=base, arrow=False):
             return _stays(base, changed)
         case c.Index(base=base, index=index):

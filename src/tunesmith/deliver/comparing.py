@@ -40,6 +40,7 @@ class Arm:
     unused: str = ""
     talks: bool = True  # to a model
     linear: bool = False
+    drafts: bool = False  # whether a round can have several
 
 
 _NO_SEARCH = "nothing is searched: each kernel that is written is one evaluation"
@@ -48,8 +49,8 @@ _FROM_BEST = "a model plans and rewrites the kernel, from the best so far"
 _FROM_LAST = "a model rewrites the kernel, each time from the last one"
 _BY_EXPERT = "the built-in expert plans and writes templates, a searcher tunes them"
 _ARMS = (
-    Arm("template", "template", "a model plans and writes templates, a searcher tunes them"),
-    Arm("rewrite", "rewrite", _FROM_BEST, _NO_SEARCH),
+    Arm("template", "template", "a model plans and writes templates, a searcher tunes them", drafts=True),
+    Arm("rewrite", "rewrite", _FROM_BEST, _NO_SEARCH, drafts=True),
     Arm("rewrite-linear", "rewrite", _FROM_LAST, _NO_SEARCH, linear=True),
     Arm("single", "single", "one conversation plays every role", _NO_SEARCH),
     Arm("expert", "template", _BY_EXPERT, _NO_MODEL, talks=False),
@@ -66,6 +67,7 @@ class Allowance:
     rounds: int
     tokens: int | None = None
     dollars: float | None = None
+    device_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class ComparisonPlan:
     counters: bool = False
     prompts: tuple[tuple[str, str], ...] = ()  # of the user's own -> digest of the copy that is saved
     versions: tuple[tuple[str, str], ...] = ()
+    drafts: int = 1  # of a round, in the arms that can have several
+    moves: str = "usual"  # of the expert's, what models are told
     format: int = FORMAT
 
 
@@ -165,7 +169,7 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
         if has != asked:
             found.append(f"its {what} is {_option(has)}, you ask for {_option(asked)}")
     for name, what in _LIMITS.items():
-        every = (one if name == "repeats" else one.budget for one in (plan, wanted))
+        every = (one if name in ("repeats", "drafts") else one.budget for one in (plan, wanted))
         has, asked = (getattr(one, name) for one in every)
         if has != asked:
             found.append(f"it has {_limit(has, what)}, you ask for {_limit(asked, what)}")
@@ -175,9 +179,14 @@ def differences(plan: ComparisonPlan, wanted: ComparisonPlan) -> tuple[str, ...]
 
 
 _OPTIONS = {name: name for name in ("seed", "model", "backend", "device", "search")}
-_OPTIONS |= {"prune": "pruning", "steer": "steering", "counters": "use of counters"}
-_LIMITS = {"repeats": "repeat", "evals": "evaluation", "seconds": "second"}
-_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar"}
+_OPTIONS |= {
+    "prune": "pruning",
+    "steer": "steering",
+    "counters": "use of counters",
+    "moves": "offer of moves",
+}
+_LIMITS = {"repeats": "repeat", "drafts": "draft", "evals": "evaluation", "seconds": "second"}
+_LIMITS |= {"rounds": "round", "tokens": "token", "dollars": "dollar", "device_seconds": "device-second"}
 
 
 def _option(value: object) -> str:
@@ -234,6 +243,7 @@ class RunFacts:
     tokens_by_length: int  # as told, and estimated where nobody told
     dollars: float | None
     device_seconds: float  # in which an evaluation had the device: baseline, trials, races, verification
+    searched_seconds: float  # of these, what a budget counts: before races and verification
     kernel_seconds: float | None  # of these in kernels, as far as trials say
     seconds: float  # in which somebody worked on the run; none in which it was left waiting
     device: str
@@ -302,6 +312,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         tokens_by_length=tokens_used(state),
         dollars=0.0 if silent else cost.dollars,
         device_seconds=round(sum(o.seconds for o in outcomes), 3),
+        searched_seconds=round(state.device_seconds, 3),
         kernel_seconds=round(kernels, 6) if kernels else None,
         seconds=state.elapsed,
         device=state.device.name,
@@ -331,7 +342,8 @@ def _attribution(
     if concrete:
         return verified, 1.0
     own = choice.configs()[0].candidate
-    won = next((r for r in rounds if any(d.template == own for d in r.drafts)), None)
+    every = [branch for r in rounds for branch in (r.branches or (r,))]
+    won = next((r for r in every if r.has(own)), None)
     if won is None or not won.default or not won.speedup:
         return None, None
     return divided(won.default, won.speedup, verified)
@@ -348,6 +360,7 @@ def divided(default: float, best: float, verified: float) -> tuple[float, float]
 
 def _repairs(state: State) -> int:
     """Replies that were no template count as well as drafts that were turned away."""
-    asked = Counter(e.turn for e in state.dialogue if e.request.role in ("author", SINGLE))
-    drafts = Counter(c.round + 1 for c in state.candidates if c.drafted is not None)
-    return sum(max(asked[turn], drafts[turn]) - 1 for turn in asked.keys() | drafts.keys())
+    author = ("author", SINGLE)
+    asked = Counter((e.turn, e.request.branch) for e in state.dialogue if e.request.role in author)
+    drafts = Counter((c.round + 1, c.branch) for c in state.candidates if c.drafted is not None)
+    return sum(max(asked[own], drafts[own]) - 1 for own in asked.keys() | drafts.keys())

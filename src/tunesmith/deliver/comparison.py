@@ -81,11 +81,25 @@ def what_was_compared(found: ComparisonResult) -> list[str]:
     lines += [
         "Against the original kernel of each problem, built and launched as its problem file says.",
         f"Every run of every arm may spend the same: {budget_text(plan.budget)}.",
+        *_told_alike(plan),
         f"{_repeats(plan)}. No run knows of another: there is no cache of timings, and earlier runs are "
         f"ignored. {done} of {len(found.runs)} runs count.",
         "",
         *_problems(found),
     ]
+    return lines
+
+
+def _told_alike(plan: ComparisonPlan) -> list[str]:
+    """What is not as usual, and for which arms."""
+    lines = []
+    if plan.drafts > 1:
+        several = [arm for arm in plan.arms if ARMS[arm].drafts]
+        who = listed(several) if several else "no arm"
+        lines.append(f"A round of {who} has up to {plan.drafts} drafts side by side, of others one.")
+    if plan.moves != "usual":
+        to = "every model that plans" if plan.moves == "all" else "no model"
+        lines.append(f"The expert's moves are told to {to}.")
     return lines
 
 
@@ -115,6 +129,9 @@ def budget_text(budget: Allowance) -> str:
     shown = {
         "evaluations": None if budget.evals is None else counted(budget.evals, "evaluation"),
         "time": None if budget.seconds is None else f"{counted(float(budget.seconds), 'second')} of search",
+        "device-seconds": None
+        if budget.device_seconds is None
+        else f"{counted(float(budget.device_seconds), 'second')} on the device",
         "tokens": None if budget.tokens is None else counted(budget.tokens, "token"),
         "money": None if budget.dollars is None else f"${budget.dollars:g}",
     }
@@ -163,7 +180,7 @@ def _expenses(found: ComparisonResult) -> list[str]:
     shown = _shown(found)
     costs = ((_named(found, c), c.arm, *_spent(c.costs)) for c in shown if c.costs is not None)
     head = "evaluations: | of the budget: | requests: | repairs: | tokens: | cost: | device-seconds:"
-    lines = table(f"problem | arm | {head} | in kernels: | seconds:", costs)
+    lines = table(f"problem | arm | {head} | before races: | in kernels: | seconds:", costs)
     return ["For one run, in the mean over those that count.", "", *lines]
 
 
@@ -171,7 +188,8 @@ def _spent(costs: MeanCosts) -> tuple[str, ...]:
     kernels = UNKNOWN if costs.kernel_seconds is None else f"{costs.kernel_seconds:.3g}"
     tried, asked = (costs.evaluations, costs.of_budget), (costs.requests, costs.repairs)
     counts = (*(f"{count:.0f}" for count in tried), *(f"{count:.1f}" for count in asked))
-    seconds = f"{costs.device_seconds:.1f}", kernels, f"{costs.seconds:.1f}"
+    device = f"{costs.device_seconds:.1f}", f"{costs.searched_seconds:.1f}"
+    seconds = (*device, kernels, f"{costs.seconds:.1f}")
     if not costs.requests:
         return (*counts, "none", "none", *seconds)
     by_length = f", about {costs.tokens_by_length:.0f} by length" if costs.tokens_by_length else ""

@@ -60,7 +60,9 @@ class ExpertAuthor:
         if task.moves == OWN_TEXT:
             return _local(task, context)
         if len(problem.launches) == 1:
-            written = _template(task, Context(with_handed(with_entry_sizes(problem)), device), reading[0][1])
+            kernel = reading[0][1]
+            own = with_entry_sizes(problem, () if isinstance(kernel, str) else kernel.pinned)
+            written = _template(task, Context(with_handed(own), device), kernel)
         else:
             written = write_call(task, context, reading)
         return _local(task, context, written) if isinstance(written, str) else written
@@ -263,7 +265,7 @@ def _places_on_models(written: Written, context: Context) -> dict[str, str]:
     for part, kernel in reading:
         if isinstance(kernel, str):
             continue
-        own = Context(with_entry_sizes(part.problem), context.device, part.number)
+        own = Context(with_entry_sizes(part.problem, kernel.pinned), context.device, part.number)
         for name, place in _places(used, TemplateDraft(kernel, number=part.number), own):
             found.setdefault(name, []).append(
                 f"{part.entry}: {place}" if len(reading) > 1 and place else place

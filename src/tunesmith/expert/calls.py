@@ -172,12 +172,13 @@ def _of_call(
 ) -> _MadePart | str:
     """`handed`: arrays that a launch which may still be under way writes."""
     alone = with_handed(with_own_roles(part.problem, kernel, handed))
-    found = best_page(task, Context(with_entry_sizes(alone), context.device, part.number), kernel)
+    own = with_entry_sizes(alone, kernel.pinned)
+    found = best_page(task, Context(own, context.device, part.number), kernel)
     if isinstance(found, str):
         return found
     text, draft, refused = found
     draft = without(draft, unused(draft.schedule.choices, text))
-    return _MadePart(WrittenPart(part, page_of(draft, with_entry_sizes(alone))), draft.moves, refused)
+    return _MadePart(WrittenPart(part, page_of(draft, own)), draft.moves, refused)
 
 
 def _overlapping(

@@ -55,7 +55,7 @@ def excess_block_notes(problem: Problem, device: Device) -> tuple[str, ...]:
 
 def excess_blocks(problem: Problem, kernel: KernelModel, device: Device) -> tuple[ExcessBlocks, ...]:
     """The workloads whose launch has far more than the kernel can use."""
-    problem = with_entry_sizes(problem)
+    problem = with_entry_sizes(problem, kernel.pinned)
     parameters = launch_terms(problem, tuple(p.name for p in kernel.function.parameters)).parameters
     found: list[ExcessBlocks] = []
     for workload in problem.workloads:

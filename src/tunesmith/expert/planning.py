@@ -226,10 +226,9 @@ class ExpertPlanner:
         waiting = [c for c in state.candidates if c.status == "admitted"]
         done, base = rounds(self.problem, state), leader(self.problem, state)
         if waiting:
-            candidate, (evals, seconds) = waiting[-1], share_of(state)
-            moves, name = candidate.moves, candidate.id
+            moves, name = waiting[-1].moves, waiting[-1].id
             reason = f"round {len(done)}: {', '.join(moves) or f'template {name}'}"
-            return Decided("search", reason, moves, name, evals, seconds)
+            return share_of(state).search(reason, moves, name)
         chosen = self.next_round(done, base, state)
         if isinstance(chosen, str):
             if base is not None and base.searched is not None and base.searched.cut:

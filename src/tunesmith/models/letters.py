@@ -90,6 +90,10 @@ class Mailbox:
         self.tell(f"note: {words}")
         return words
 
+    @property
+    def at_once(self) -> bool:
+        return not self.wait
+
     def reply(self, request: Request) -> Reply | Pending:
         target = self.folder / f"{request.name}.reply.md"
         note = self._look_again()
@@ -231,13 +235,18 @@ def read_about(folder: Path) -> About:
 
 @dataclass
 class Player:
-    """The first reply to a question that is not word for word the recorded one says so in its note."""
+    """The first reply to a question that is not word for word the recorded one says so in its note. Replies
+    are in their order, so it is asked in that of the requests."""
 
     folder: Path
     name: str = "recorded"
     _given: Counter[str] = field(default_factory=Counter, init=False)
     _known: dict[str, list[tuple[str, Reply | NoReply]]] | None = field(default=None, init=False)
     _has_noted: bool = field(default=False, init=False)
+
+    @property
+    def at_once(self) -> bool:
+        return True
 
     def prepare(self) -> None:
         """Without its folder every request would be given up, as if a model had failed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.run.dialogue import ROLES, SINGLE, Exchange, Role, tokens_of
@@ -204,38 +204,92 @@ def evals_left(state: State) -> int | None:
     return max(0, min(left)) if left else None
 
 
-def _left(state: State) -> tuple[int | None, float | None]:
-    """Evaluations and seconds of the whole budget."""
-    evals, seconds = state.settings.evals, state.settings.seconds
-    return (
-        None if evals is None else evals - evaluations(state),
-        None if seconds is None else max(0.0, seconds - (state.elapsed - state.attached_at)),
+@dataclass(frozen=True)
+class BudgetShare:
+    """Of a budget, for a search or a round; None: no limit."""
+
+    evals: int | None = None
+    seconds: float | None = None
+    device_seconds: float | None = None  # in which its trials have the device
+
+    @property
+    def is_endless(self) -> bool:
+        return self == BudgetShare()
+
+    @property
+    def is_nothing(self) -> bool:
+        return any(limit is not None and limit <= 0 for limit in self._limits)
+
+    @property
+    def _limits(self) -> tuple[float | None, ...]:
+        return self.evals, self.seconds, self.device_seconds
+
+    def used(self, state: State, templates: Sequence[Candidate], sign: int = 1) -> BudgetShare:
+        """Less what searches of these templates have used; with a sign of -1, with it."""
+        evals = sum(evaluations(state, candidate=c.id) for c in templates)
+        seconds, device = sum(c.seconds for c in templates), sum(c.device_seconds for c in templates)
+        return BudgetShare(
+            None if self.evals is None else self.evals - sign * evals,
+            None if self.seconds is None else self.seconds - sign * seconds,
+            None if self.device_seconds is None else self.device_seconds - sign * device,
+        )
+
+    def parted(self, parts: int, least: int = 1) -> BudgetShare:
+        """One of so many equal parts, of evaluations at least so many."""
+        return BudgetShare(
+            None if self.evals is None else max(least, self.evals // parts),
+            None if self.seconds is None else self.seconds / parts,
+            None if self.device_seconds is None else self.device_seconds / parts,
+        )
+
+    def at_most(self, other: BudgetShare) -> BudgetShare:
+        pairs = zip(self._limits, other._limits, strict=True)
+        evals, seconds, device = (
+            min((limit for limit in pair if limit is not None), default=None) for pair in pairs
+        )
+        return BudgetShare(None if evals is None else int(evals), seconds, device)
+
+    def search(self, reason: str, moves: tuple[str, ...], candidate: str) -> Decided:
+        own = (self.evals, self.seconds)
+        return Decided("search", reason, moves, candidate, *own, device_seconds=self.device_seconds)
+
+
+def _left(state: State) -> BudgetShare:
+    """Of the whole budget."""
+    own = state.settings
+    return BudgetShare(
+        None if own.evals is None else own.evals - evaluations(state),
+        None if own.seconds is None else max(0.0, own.seconds - (state.elapsed - state.attached_at)),
+        None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
     )
 
 
-def part_of(state: State, parts: int) -> tuple[int | None, float | None]:
-    """Evaluations and seconds for the next of several searches that count the same."""
-    evals, seconds = _left(state)
-    return None if evals is None else max(1, evals // parts), None if seconds is None else seconds / parts
+def part_of(state: State, parts: int) -> BudgetShare:
+    """For the next of several searches that count the same."""
+    return _left(state).parted(parts)
 
 
-def share_of(state: State, begun: int | None = None) -> tuple[int | None, float | None]:
-    """Evaluations and seconds for a search: half of what is left, because the next round may be the better
-    one; where three rounds or more are left to come, a third, so that the second has as much as the first.
-    The last round takes all that is left. `begun`: as if so many rounds were."""
-    settings, (evals, seconds) = state.settings, _left(state)
-    begun = rounds_begun(state) if begun is None else begun
-    parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - begun + 1))
+def share_of(state: State, begun: Sequence[Candidate] = (), rounds: int | None = None) -> BudgetShare:
+    """For the search of a round: half of what is left, because the next round may be the better one; where
+    three rounds or more are left to come, a third, so that the second has as much as the first. The last
+    round takes all that is left. `begun` are templates of the round: what their searches have used is part of
+    its share. `rounds`: as if so many were begun."""
+    settings, left = state.settings, _left(state).used(state, begun, -1)
+    evals, seconds, device = left.evals, left.seconds, left.device_seconds
+    rounds = rounds_begun(state) if rounds is None else rounds
+    parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - rounds + 1))
     if evals is not None:
         least = _least_share(settings)
         share = max(least, evals // parts) if parts > 1 else evals
         evals = share if evals - share >= least else max(1, evals)
-    return evals, seconds if seconds is None else seconds / parts
+    return BudgetShare(
+        evals, None if seconds is None else seconds / parts, None if device is None else device / parts
+    )
 
 
 def next_share(state: State) -> int | None:
     """Evaluations that the search of the next round's template will have."""
-    return share_of(state, 1 + rounds_begun(state))[0]
+    return share_of(state, rounds=1 + rounds_begun(state)).evals
 
 
 def _least_share(settings: Settings) -> int:
@@ -247,18 +301,24 @@ def _least_share(settings: Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    return _exhausted("the budget", state, state.settings, 0, state.attached_at)
+    return _exhausted("the budget", state, state.settings, 0, state.attached_at, 0.0)
 
 
 def exhausted_share(state: State) -> str | None:
     assert state.under_way is not None, "nothing is under way"
-    return _exhausted("its share", state, state.under_way, state.decided_after, state.decided_at)
+    begun = (state.decided_after, state.decided_at, state.decided_used)
+    return _exhausted("its share", state, state.under_way, *begun)
 
 
-def _exhausted(what: str, state: State, limit: Settings | Decided, since: int, start: float) -> str | None:
-    """Whether the evaluations from a trial on, or the seconds from a time on, are used up."""
+def _exhausted(
+    what: str, state: State, limit: Settings | Decided, since: int, start: float, used: float
+) -> str | None:
+    """Whether the evaluations from a trial on, the seconds from a time on, or those in which trials had the
+    device, beyond so many, are used up."""
     if limit.evals is not None and evaluations(state, since) >= limit.evals:
         return f"{what} of {counted(limit.evals, 'evaluation')} is used up"
     if limit.seconds is not None and state.elapsed - start > limit.seconds:
         return f"{what} of {counted(float(limit.seconds), 'second')} is used up"
+    if limit.device_seconds is not None and state.device_seconds - used >= limit.device_seconds:
+        return f"{what} of {counted(float(limit.device_seconds), 'second')} on the device is used up"
     return None

@@ -58,8 +58,13 @@ class RunConfig:
     reply_seconds: float = 600.0  # for one reply of a model behind a network
     record: str = ""  # a folder for what models reply
     rounds: int | None = None
+    drafts: int | None = None  # of a round, written side by side; None: as many as models write
     tokens: int | None = None
     money: float | None = None  # dollars
+    device_seconds: float | None = None  # in which trials may have the device
+    # The expert's moves, as models are told of them: usual is to planners of templates, all is to those of
+    # concrete kernels as well, as ideas; none is to nobody, and then the expert plans no round for a model.
+    moves: str = "usual"
     library: bool = True  # winning templates are stored, and offered when their kernel comes again
     library_dir: str = ""
     sandbox: str = AUTO  # of workers: auto, required or off
@@ -81,7 +86,10 @@ _LEAST = {
     "tokens": 1,
     "money": 0,
     "reply_seconds": 1,
+    "drafts": 1,
+    "device_seconds": 0,
 }
+MOVES = ("usual", "all", "none")
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
 _TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}
@@ -110,6 +118,9 @@ def resolve(
             raise BadInput(f"{name} must be at least {least}, got {value}", hint=f"correct it{place}")
     if config.sandbox not in MODES:
         fault = f"sandbox must be {', '.join(MODES[:-1])} or {MODES[-1]}, got {config.sandbox!r}"
+        raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
+    if config.moves not in MOVES:
+        fault = f"moves must be {', '.join(MOVES[:-1])} or {MOVES[-1]}, got {config.moves!r}"
         raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
     return _with_folders(config, environment)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -21,6 +20,7 @@ from tunesmith.space.space import Focus
 # How a kernel is made faster: by templates that are searched, by kernels that roles write, or that one
 # conversation writes.
 Strategy = Literal["template", "rewrite", "single"]
+MovesOffered = Literal["usual", "all", "none"]  # which models are told of the expert's: see `run/config`
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class Settings:
     models: str = ""  # who plays the roles, as the user named them; empty: the expert plays all
     repairs: int = 3  # times a model may mend what it wrote, in one round
     rounds: int | None = None  # refactorings at most
+    device_seconds: float | None = None  # in which trials may have the device
+    moves: MovesOffered = "usual"
+    drafts: int = 1  # templates of a round, in different directions, that are written side by side
     tokens: int | None = None  # sent and received by models
     dollars: float | None = None  # that models may cost
     strategy: Strategy = "template"
@@ -172,6 +175,18 @@ class Admitted:
 
 
 @dataclass(frozen=True)
+class Direction:
+    """One of several plans of a round. Its place among them is its branch."""
+
+    reason: str
+    what: str = ""
+    moves: tuple[str, ...] = ()
+    candidate: str = ""  # the one it goes on from; empty: the original
+    expected: float | None = None
+    by_moves: bool = False
+
+
+@dataclass(frozen=True)
 class Decided:
     """What is done next. `refactor`: the author writes a template with these moves; `search`: a candidate,
     within its share of the budget."""
@@ -186,6 +201,30 @@ class Decided:
     expected: float | None = None  # the speed-up that the planner hopes for
     by_moves: bool = False  # the expert applies the moves, whoever else writes templates
     analysis: str = ""  # of a refactoring: what a model as analyst said before it; nobody measured that
+    # Of a refactoring that is written several times, side by side: a plan for each; empty: there is one.
+    plans: tuple[Direction, ...] = ()
+    device_seconds: float | None = None  # of a search, as evals and seconds
+
+    @property
+    def branches(self) -> range:
+        """Of a refactoring: one for each template that is written."""
+        return range(max(1, len(self.plans)))
+
+    def branch(self, number: int) -> Decided:
+        """As if there were no other; what holds for all of them stays."""
+        if not self.plans:
+            return self
+        own = self.plans[number]
+        return replace(
+            self,
+            reason=own.reason,
+            what=own.what,
+            moves=own.moves,
+            candidate=own.candidate,
+            expected=own.expected,
+            by_moves=own.by_moves,
+            plans=(),
+        )
 
     @property
     def is_stored(self) -> bool:
@@ -204,6 +243,7 @@ class Drafted:
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
     notes: tuple[str, ...] = ()
     author: str = ""  # the model that wrote it, however long ago; empty: the expert
+    branch: int = 0  # of the plans of its round, the one it follows
 
 
 @dataclass(frozen=True)
@@ -211,6 +251,7 @@ class Declined:
     """Why there is no template."""
 
     reason: str
+    branch: int = 0
 
 
 @dataclass(frozen=True)
@@ -403,31 +444,3 @@ class Recorded:
     at: float
     event: Event
     fault: str = ""  # why the journal's chain does not carry it
-
-
-# Characters of a model's text; a longer one stands in a file of its own, the journal has its digest.
-LONG = 4096
-
-
-def without_long_texts(event: Event, put: Callable[[str], str]) -> Event:
-    """The event as a journal holds it. `put` has the text on disk when it returns its digest."""
-    match event:
-        case Requested(request):
-            said = [
-                replace(m, text="", digest=put(m.text)) if len(m.text) > LONG else m for m in request.messages
-            ]
-            return Requested(replace(request, messages=tuple(said)))
-        case Replied(number, reply) if len(reply.text) > LONG:
-            return Replied(number, replace(reply, text="", digest=put(reply.text)))
-    return event
-
-
-def with_long_texts(event: Event, get: Callable[[str], str]) -> Event:
-    """The event with its texts; one that has them, as in journals of earlier versions, as it is."""
-    match event:
-        case Requested(request):
-            said = (replace(m, text=get(m.digest), digest="") if m.digest else m for m in request.messages)
-            return Requested(replace(request, messages=tuple(said)))
-        case Replied(number, reply) if reply.digest:
-            return Replied(number, replace(reply, text=get(reply.digest), digest=""))
-    return event

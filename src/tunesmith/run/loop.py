@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
@@ -23,7 +24,7 @@ from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored, of_this_round
+from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored
 from tunesmith.space.params import Config
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
@@ -87,7 +88,7 @@ class Loop:
     def _decide(self) -> None:
         """Where templates are written, what is known of the best so far tells what is written next."""
         state = self._state
-        is_new_round = self.templates.given is None and all(c.status != "admitted" for c in state.candidates)
+        is_new_round = self.templates.given is None and not self.talk.searches_wait(state)
         looks = is_new_round and not self.lab.no_profiles
         if looks and not self.talk.used_up(state) and (wanted := to_look_at(self.problem, state)) is not None:
             self._look_at(wanted)
@@ -106,8 +107,8 @@ class Loop:
             self._gate(state.draft)
 
     def _gate(self, draft: Candidate) -> None:
-        for other in self._state.candidates:
-            if other.drafted and other.id != draft.id and other.drafted.template == draft.template:
+        for other in takewhile(lambda c: c.id != draft.id, self._state.candidates):
+            if other.drafted and other.drafted.template == draft.template:
                 why = f"it is the same text as {noun(self.settings)} {other.id}"
                 self._append(events.Rejected(draft.id, why, same_as=other.id))
                 return
@@ -135,8 +136,8 @@ class Loop:
     def _may_mend(self, draft: Candidate) -> bool:
         """Replies that were no template count too."""
         if draft.drafted is None or not draft.drafted.author or hands_out_stored(self._state):
-            return len(of_this_round(self._state)) <= REPAIRS
-        replies = [e for e in asked_to_write(self._state) if e.reply is not None]
+            return len(self._state.written(draft.branch)) <= REPAIRS
+        replies = [e for e in asked_to_write(self._state, draft.branch) if e.reply is not None]
         return len(replies) <= self.settings.repairs
 
     # -- searching ----------------------------------------------------------------------------------

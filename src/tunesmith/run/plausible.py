@@ -10,6 +10,7 @@ from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Template
 from tunesmith.run import events as ev
 from tunesmith.run.candidates import Templates
+from tunesmith.run.dialogue import Request
 from tunesmith.run.outcome import Outcome, Timing, Trial
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
@@ -87,12 +88,13 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
 
 def _started(event: ev.Started) -> Iterator[str]:
     own = event.settings
-    counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists)
-    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors)
+    counts = (own.evals, own.rounds, own.tokens, own.width, own.finalists, own.drafts)
+    amounts = (own.seconds, own.dollars, own.seed, own.ahead, own.repairs, event.priors, own.device_seconds)
     if any(count is not None and count < 1 for count in counts):
-        yield f"evals, rounds, tokens, width and finalists are 1 or more: {counts}"
+        yield f"evals, rounds, tokens, width, finalists and drafts are 1 or more: {counts}"
     if any(amount is not None and not 0 <= amount < math.inf for amount in amounts):
-        yield f"seconds, dollars, seed, ahead, repairs and priors are 0 or more: {amounts}"
+        what = "seconds, dollars, seed, ahead, repairs, priors and seconds on the device"
+        yield f"{what} are 0 or more: {amounts}"
     names = [name for name, _ in event.files]
     if len(set(names)) != len(names):
         yield "a file of the problem is there once"
@@ -225,25 +227,35 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
             searched = event.decision == "search"
             if searched and status.get(event.candidate) not in ("admitted", "searched"):
                 yield f"there is no template {event.candidate!r} to search"
-            if event.decision == "refactor" and event.candidate and event.candidate not in status:
-                yield f"there is no template {event.candidate!r} to go on from"
+            bases = (event.candidate, *(plan.candidate for plan in event.plans))
+            if event.decision == "refactor" and (
+                unknown := [own for own in bases if own and own not in status]
+            ):
+                yield f"there is no template {unknown[0]!r} to go on from"
+            if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
+                most = state.settings.drafts
+                yield f"a refactoring has at most {most} plans, nothing else has any: {len(event.plans)}"
         case ev.Drafted():
             if doing != "refactor" or not event.candidate or event.candidate in status:
                 yield "a draft is a new template, of a refactoring that was decided on"
+            yield from _of_branch(state, event.branch)
             if event.parent and event.parent not in status:
                 yield f"there is no template {event.parent!r} to go on from"
             yield from _digests([event.template])
         case ev.Declined():
             if doing != "refactor":
                 yield "what is declined was decided on"
+            yield from _of_branch(state, event.branch)
         case ev.Rejected():
             if status.get(event.candidate) != "drafted":
                 yield f"template {event.candidate!r} is no draft that could be rejected"
+            yield from _at_gate(state, event.candidate)
             if not all(0 <= trial < state.next_trial for trial in event.trials):
                 yield "trials that show a fault were asked for"
         case ev.Admitted():
             if status.get(event.candidate, "given") == "rejected":
                 yield f"template {event.candidate!r} was rejected"
+            yield from _at_gate(state, event.candidate)
             if not 0 <= event.feasible <= event.combinations:
                 yield f"of {event.combinations} combinations {event.feasible} cannot be feasible"
             yield from _digests([event.template])
@@ -252,18 +264,43 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
                 yield f"the search of {event.candidate!r} was not decided on"
 
 
+def _of_branch(state: State, branch: int) -> Iterator[str]:
+    """Of what is written or given up: it is its turn, and nobody is asked about it any more."""
+    if branch not in state.to_write:
+        yield f"nothing is to be written of branch {branch}"
+    if any(e.request.branch == branch for e in state.open_requests):
+        yield f"the author of branch {branch} has not answered"
+
+
+def _at_gate(state: State, candidate: str) -> Iterator[str]:
+    """Drafts are judged one after another, when all of their round that can be have been written."""
+    drafts = [c.id for c in state.candidates if c.status == "drafted"]
+    if candidate in drafts and (candidate != drafts[0] or state.to_write or state.open_requests):
+        yield f"it is not the turn of template {candidate!r} at the gate"
+
+
 def _said(state: State, event: ev.OfDialogue) -> Iterator[str]:
-    open_ = state.open_request
+    open_ = {e.request.number: e for e in state.open_requests}
     if isinstance(event, ev.Requested):
-        number = event.request.number
-        if open_ is not None:
-            yield f"request {number} comes before request {open_.request.number} is answered"
-        if number != len(state.dialogue) + 1:
-            yield f"request {number} stands in place {len(state.dialogue) + 1}"
-    elif open_ is None or open_.request.number != event.number:
+        yield from _requested(state, event.request)
+    elif event.number not in open_:
         yield f"request {event.number} is not open"
-    elif isinstance(event, ev.Unanswered) and (event.attempt != open_.attempts + 1 or not event.reason):
-        yield f"attempt {event.attempt} follows attempt {open_.attempts}, and failed for a reason"
+    elif isinstance(event, ev.Unanswered):
+        before = open_[event.number].attempts
+        if event.attempt != before + 1 or not event.reason:
+            yield f"attempt {event.attempt} follows attempt {before}, and failed for a reason"
+
+
+def _requested(state: State, request: Request) -> Iterator[str]:
+    """Several are open at a time where several branches are written: one each, asked before any answers."""
+    number, wave, open_ = request.number, state.last_wave, state.open_requests
+    beside = len(open_) == len(wave) and request.role == "author" and len(state.open_branches) > 1
+    if open_ and (not beside or any(e.request.branch == request.branch for e in open_)):
+        yield f"request {number} comes before request {open_[0].request.number} is answered"
+    if number != len(state.dialogue) + 1:
+        yield f"request {number} stands in place {len(state.dialogue) + 1}"
+    if request.branch and request.branch not in state.to_write:
+        yield f"request {number} is about branch {request.branch}, of which nothing is to be written"
 
 
 # -- by the problem -------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.boundary import SLOWER, TimedSize, boundary_of, probes_of, ratio_of, rounds_of
 from tunesmith.run.outcome import Interval, Outcome, Result, all_or_nothing, median, median_interval
 from tunesmith.run.ports import Tried
-from tunesmith.run.refusals import doubted
 from tunesmith.run.scores import Yardstick, noise, score, scores
 from tunesmith.run.state import State
 from tunesmith.space.expr import parse
@@ -278,7 +277,12 @@ def _doubted(state: State) -> frozenset[Config]:
     """Those that have everything in common with finalists that were refused."""
     raced = merged(state)
     statuses = {config: {result.status for result in found.values()} for config, found in raced.items()}
-    return doubted(state, [c for c, own in statuses.items() if Status.WRONG in own and Status.OK not in own])
+    wrong = [c for c, own in statuses.items() if Status.WRONG in own and Status.OK not in own]
+    if not wrong and all(r.ok for v in state.verified for r in v.outcome.results):
+        return frozenset()
+    from tunesmith.run.refusals import doubted
+
+    return doubted(state, wrong)
 
 
 def failed_verification(state: State) -> set[Config]:

@@ -80,16 +80,18 @@ MOST_COMPARED = 4000  # lines: beyond it a comparison takes too long
 
 @dataclass(frozen=True)
 class RoundOutcome:
-    """A refactoring and what came of it; scores are log speed-ups by the short measurements."""
+    """A refactoring and what came of it; scores are log speed-ups by the short measurements. Of several that
+    were written side by side it is the best, and all are its branches."""
 
     number: int  # from 1
-    decision: Decided
+    decision: Decided  # of the branch
     drafts: tuple[Candidate, ...]  # the first, and those that mend it
     declined: str = ""  # why there is no template
     before: float = 0.0  # the best before it; 0 is the original
     best: float | None = None  # of its own configurations; None: none is right
     tried: int = 0  # configurations measured
     noticed: float = 0.0  # a smaller gain may be chance
+    branches: tuple[RoundOutcome, ...] = ()  # each as if there were no other; empty: there is one alone
 
     @property
     def last(self) -> Candidate | None:
@@ -101,13 +103,6 @@ class RoundOutcome:
         return self.last if self.last is not None and self.last.status in ("admitted", "searched") else None
 
     @property
-    def is_over(self) -> bool:
-        if (last := self.last) is None:
-            return bool(self.declined)
-        mending = last.rejected is not None and last.rejected.again and not self.declined
-        return last.status in ("rejected", "searched") and not mending
-
-    @property
     def pays(self) -> bool:
         """Whether it is better than all before it, beyond chance."""
         return self.best is not None and self.best > self.before + self.noticed
@@ -115,28 +110,41 @@ class RoundOutcome:
 
 def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
     scored = best_scores(sound_scores(problem, state))
-    declined = dict(state.declined)
+    declined = {(place, event.branch): event.reason for place, event in state.declined}
     noticed, best_before = noise(state), max(0.0, scored.get("", 0.0))
     found: list[RoundOutcome] = []
     for place, decision in enumerate(state.decided):
         if decision.decision != "refactor":
             continue
-        drafts = tuple(c for c in state.candidates if c.drafted is not None and c.round == place)
-        best = max((scored[c.id] for c in drafts if c.id in scored), default=None)
-        found.append(
-            RoundOutcome(
-                number=len(found) + 1,
-                decision=decision,
-                drafts=drafts,
-                declined=declined[place].reason if place in declined else "",
-                before=best_before,
-                best=best,
-                tried=sum(state.searched.count(("of", c.id)) for c in drafts),
-                noticed=noticed,
+        branches: list[RoundOutcome] = []
+        for branch in decision.branches:
+            own = [c for c in state.candidates if c.round == place and c.branch == branch]
+            drafts = tuple(c for c in own if c.drafted is not None)
+            branches.append(
+                RoundOutcome(
+                    number=len(found) + 1,
+                    decision=decision.branch(branch),
+                    drafts=drafts,
+                    declined=declined.get((place, branch), ""),
+                    before=best_before,
+                    best=max((scored[c.id] for c in drafts if c.id in scored), default=None),
+                    tried=sum(state.searched.count(("of", c.id)) for c in drafts),
+                    noticed=noticed,
+                )
             )
-        )
-        best_before = max(best_before, best or 0.0)
+        found.append(_ahead(branches))
+        best_before = max(best_before, found[-1].best or 0.0)
     return tuple(found)
+
+
+def _ahead(branches: Sequence[RoundOutcome]) -> RoundOutcome:
+    """What the round comes to: the best of its branches; else one that may still come to something."""
+    if len(branches) == 1:
+        return branches[0]
+    best = max(
+        branches, key=lambda b: (b.best is not None, b.best or 0.0, b.candidate is not None, bool(b.drafts))
+    )
+    return replace(best, tried=sum(b.tried for b in branches), branches=tuple(branches))
 
 
 def best_scores(tried: tuple[Tried, ...]) -> dict[str, float]:
@@ -190,6 +198,13 @@ class RoundReport:
     library: str = ""  # the library's name for its template
     gain: float | None = None  # its best over the best before it; below 1: it lost
     analysis: str = ""  # what a model as analyst said before it was planned; nobody measured that
+    # Where several were written side by side, each as a round of its own: the round is the best of them.
+    branches: tuple[RoundReport, ...] = ()
+
+    def has(self, template: str) -> bool:
+        """Whether a template was written in it, on whichever branch."""
+        drafts = (d for one in (self, *self.branches) for d in one.drafts)
+        return any(draft.template == template for draft in drafts)
 
 
 @dataclass(frozen=True)
@@ -239,6 +254,10 @@ def _with_text(
     scored: Mapping[Config, float | None],
 ) -> RoundReport:
     """What changed, and how fast it is before anything is searched."""
+    if one.branches:
+        pairs = zip(one.branches, report.branches, strict=True)
+        each = tuple(_with_text(o, r, problem, state, templates, scored) for o, r in pairs)
+        report = replace(report, branches=each)
     if (last := one.last) is None:
         return report
     base = next((c for c in state.candidates if c.id == report.base and c.drafted), None)
@@ -274,7 +293,17 @@ def _round(one: RoundOutcome, word: str) -> RoundReport:
         library=next((m.removeprefix(STORED) for m in one.decision.moves if m.startswith(STORED)), ""),
         gain=None if one.best is None else ratio(one.best - one.before),
         analysis=one.decision.analysis,
+        branches=tuple(_branch(branch, one, word) for branch in one.branches),
     )
+
+
+def _branch(branch: RoundOutcome, whole: RoundOutcome, word: str) -> RoundReport:
+    """One of several: kept is the best of them, if that pays; the analyst spoke to all."""
+    found, best = replace(_round(branch, word), analysis=""), whole.candidate
+    if branch.best is None or branch.last is None or best is None or branch.last is best:
+        return found
+    lost = f"left behind: {ratio(branch.best):.2f}×, {word} {best.id} of the same round has"
+    return replace(found, kept=False, verdict=f"{lost} {ratio(whole.best or 0.0):.2f}×")
 
 
 def _draft(draft: Candidate) -> DraftReport:

@@ -19,9 +19,10 @@ from tunesmith.problem.template import Template
 from tunesmith.run.budget import evals_left, evaluations
 from tunesmith.run.candidates import Templates, inherited, rows_for
 from tunesmith.run.events import Pruned, Surveyed
+from tunesmith.run.growing import Shared
 from tunesmith.run.outcome import Outcome, geometric_mean, median
 from tunesmith.run.ports import Prior, SearchView, Tried
-from tunesmith.run.state import Candidate, Shared, State
+from tunesmith.run.state import Candidate, State
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
 from tunesmith.text import seed_of

@@ -2,115 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import islice
-from typing import Any, Generic, Literal, TypeVar, overload
+from itertools import takewhile
+from typing import Any, Literal
 
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run.authors import with_author
 from tunesmith.run.dialogue import Exchange, Role
+from tunesmith.run.growing import Grown, keyed
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.protection import Protection
 from tunesmith.space.params import Config
 from tunesmith.space.space import Focus
-
-T = TypeVar("T")
-Keys = Callable[[T], Iterable[Hashable]]
-
-
-class Shared(Generic[T]):
-    """What all versions of a sequence share: the items, and an index of them that follows when asked for."""
-
-    def __init__(self, items: Iterable[T], keys: Keys[T]) -> None:
-        self.items = list(items)
-        self.keys = keys
-        self._places: dict[Hashable, list[int]] = {}
-        self._indexed = 0
-
-    @property
-    def places(self) -> dict[Hashable, list[int]]:
-        """By key, where the items are that have it."""
-        for place in range(self._indexed, len(self.items)):
-            for key in self.keys(self.items[place]):
-                self._places.setdefault(key, []).append(place)
-        self._indexed = len(self.items)
-        return self._places
-
-
-class Grown(Sequence[T]):
-    """One version of a sequence that grows without being copied. It never changes, and equals a tuple of its
-    items. Adding to the newest takes constant time; adding to an older one copies it first."""
-
-    __slots__ = ("_length", "shared")
-
-    def __init__(self, items: Iterable[T] | Shared[T] = (), keys: Keys[T] = lambda item: ()) -> None:
-        self.shared = items if isinstance(items, Shared) else Shared(items, keys)
-        self._length = len(self.shared.items)  # others may make the list longer
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[T]:
-        return islice(self.shared.items, self._length)
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        places = range(self._length)[index]
-        if isinstance(places, range):
-            return tuple(self.shared.items[place] for place in places)
-        return self.shared.items[places]
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Grown | tuple):
-            return NotImplemented
-        return len(self) == len(other) and all(a is b or a == b for a, b in zip(self, other, strict=True))
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
-    def plus(self, *items: T) -> Grown[T]:
-        shared = self.shared
-        if len(shared.items) != self._length:
-            shared = Shared(self, shared.keys)
-        shared.items.extend(items)
-        return Grown(shared)
-
-    def where(self, holds: Callable[[T], bool]) -> Grown[T]:
-        """Those of which it is true; the same where it is true of all."""
-        found = [item for item in self if holds(item)]
-        return self if len(found) == self._length else Grown(found, self.shared.keys)
-
-    def of(self, key: Hashable) -> tuple[T, ...]:
-        """The items that have a key, in order."""
-        return tuple(self.shared.items[place] for place in self._places(key))
-
-    def count(self, key: Hashable, since: int = 0) -> int:
-        """How many have a key, from a place on."""
-        places = self._places(key)
-        return len(places) - bisect_left(places, since)
-
-    def last(self, key: Hashable) -> int:
-        """The place of the last that has a key; -1 where none has."""
-        places = self._places(key)
-        return places[-1] if places else -1
-
-    def _places(self, key: Hashable) -> list[int]:
-        """Where the items with a key are, as far as this version has them."""
-        places = self.shared.places.get(key, [])
-        is_newest = not places or places[-1] < self._length
-        return places if is_newest else places[: bisect_left(places, self._length)]
 
 
 @dataclass(frozen=True)
@@ -126,10 +34,18 @@ class Candidate:
     admitted: ev.Admitted | None = None
     searched: ev.Searched | None = None
     round: int = 0  # the number of the decision it comes from
+    branch: int = 0  # of the plans of that decision
+    seconds: float = 0.0  # that searches of it took,
+    device_seconds: float = 0.0  # and that their trials had the device
 
     @property
     def moves(self) -> tuple[str, ...]:
         return self.drafted.moves if self.drafted else ()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its round still works on it: it is at the gate, or is to be mended."""
+        return self.status == "drafted" or (self.rejected is not None and self.rejected.again)
 
 
 @dataclass(frozen=True)
@@ -182,17 +98,13 @@ def _of_tried(outcome: Outcome) -> tuple[Hashable, ...]:
     return outcome.status, trial.purpose, *(_of_config(trial.config) if trial.config is not None else ())
 
 
-def _by(keys: Keys[T]) -> Callable[[], Grown[T]]:
-    return lambda: Grown(keys=keys)
-
-
 @dataclass(frozen=True)
 class State:
     events: int = 0
     unproven: str = ""  # why the journal's chain does not carry all of it
     elapsed: float = 0.0
     started: ev.Started | None = None
-    surveyed: Grown[ev.Surveyed] = field(default_factory=_by(_of_surveyed))  # by the compiler in force
+    surveyed: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))  # by the compiler in force
     attached: ev.Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
     baseline: ev.Baseline | None = None
@@ -200,7 +112,10 @@ class State:
     admitted: ev.Admitted | None = None
     decided: tuple[ev.Decided, ...] = ()
     decided_at: float = 0.0  # the last of them,
-    decided_after: int = 0  # and how many trials had been asked for by then
+    decided_after: int = 0  # and how many trials had been asked for by then,
+    decided_used: float = 0.0  # and for how long trials had had the device
+    # Of the original, gates and searches: what a budget counts. Races and verifications come after it.
+    device_seconds: float = 0.0
     under_way: ev.Decided | None = None  # what was decided last, until it is done
     candidates: tuple[Candidate, ...] = ()  # in the order they were drafted
     declined: tuple[tuple[int, ev.Declined], ...] = ()  # with the number of the decision that led to it
@@ -210,10 +125,10 @@ class State:
     profiled: tuple[ev.Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
-    asked: Grown[Trial] = field(default_factory=_by(_of_trial))
+    asked: Grown[Trial] = field(default_factory=keyed(_of_trial))
     gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
-    pruned: Grown[ev.Pruned] = field(default_factory=_by(lambda v: (v.rule, ("of", v.config.candidate))))
-    outcomes: Grown[Outcome] = field(default_factory=_by(_of_outcome))  # sentinels and finalists too
+    pruned: Grown[ev.Pruned] = field(default_factory=keyed(lambda v: (v.rule, ("of", v.config.candidate))))
+    outcomes: Grown[Outcome] = field(default_factory=keyed(_of_outcome))  # sentinels and finalists too
     verified: tuple[ev.Verified, ...] = ()
     served: tuple[ev.Served, ...] = ()
     stopped: ev.Stopped | None = None
@@ -221,12 +136,12 @@ class State:
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
-    known: Grown[Config] = field(default_factory=_by(_of_config))  # built, asked for, or on the way
+    known: Grown[Config] = field(default_factory=keyed(_of_config))  # built, asked for, or on the way
     # Short measurements of configurations, by search and gate; a template that was turned away has none.
-    searched: Grown[Outcome] = field(default_factory=_by(_of_tried))
-    sentinels: Grown[Outcome] = field(default_factory=_by(_of_sentinel))  # the original's, baseline first
+    searched: Grown[Outcome] = field(default_factory=keyed(_of_tried))
+    sentinels: Grown[Outcome] = field(default_factory=keyed(_of_sentinel))  # the original's, baseline first
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
-    unable: Grown[ev.Surveyed] = field(default_factory=_by(_of_surveyed))
+    unable: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
@@ -271,23 +186,52 @@ class State:
 
     @property
     def draft(self) -> Candidate | None:
-        """The one at the gate: drafted by what is under way, and neither admitted nor rejected."""
-        last = self.candidates[-1] if self.candidates else None
-        return last if last is not None and last.status == "drafted" else None
+        """The first at the gate: drafted by what is under way, and neither admitted nor rejected."""
+        return next((c for c in self.candidates if c.status == "drafted"), None)
+
+    def written(self, branch: int) -> tuple[Candidate, ...]:
+        """Drafts of a branch of what was decided last, each but the first in place of the one before it."""
+        here = len(self.decided) - 1
+        return tuple(c for c in self.candidates if c.drafted and c.round == here and c.branch == branch)
 
     @property
-    def open_request(self) -> Exchange | None:
-        """What a model has been asked and has not answered."""
-        last = self.dialogue[-1] if self.dialogue else None
-        return last if last is not None and last.is_open else None
-
-    def this_turn(self, role: Role) -> tuple[Exchange, ...]:
-        """What has been said with a role since the last decision."""
-        return tuple(e for e in self.dialogue if e.request.role == role and e.turn == len(self.decided))
+    def open_branches(self) -> tuple[int, ...]:
+        """Of the refactoring that is under way: those whose template is neither let in nor given up."""
+        if self.under_way is None or self.under_way.decision != "refactor":
+            return ()
+        here = len(self.decided) - 1
+        given_up = {declined.branch for place, declined in self.declined if place == here}
+        last = {b: self.written(b)[-1:] for b in self.under_way.branches if b not in given_up}
+        return tuple(b for b, drafts in last.items() if all(draft.is_open for draft in drafts))
 
     @property
-    def drafts(self) -> int:
-        return sum(c.drafted is not None for c in self.candidates)
+    def to_write(self) -> tuple[int, ...]:
+        """Open branches whose next draft is to be written. All are written before the gate looks at one, and
+        all have been looked at before one is mended: nothing depends on which model is the faster."""
+        drafts = {branch: self.written(branch) for branch in self.open_branches}
+        most = max(map(len, drafts.values()), default=0)
+        at_gate = any(own and own[-1].status == "drafted" for own in drafts.values())
+        return tuple(branch for branch, own in drafts.items() if not at_gate or len(own) < most)
+
+    @property
+    def last_wave(self) -> tuple[Exchange, ...]:
+        """The requests that were sent together last."""
+        last = self.dialogue[-1].wave if self.dialogue else 0
+        return tuple(takewhile(lambda e: e.wave == last, reversed(self.dialogue)))[::-1]
+
+    @property
+    def open_requests(self) -> tuple[Exchange, ...]:
+        """What models have been asked and have not answered."""
+        return tuple(e for e in self.last_wave if e.is_open)
+
+    def this_turn(self, role: Role, branch: int | None = None) -> tuple[Exchange, ...]:
+        """What has been said with a role since the last decision, about one branch or all."""
+        own = (e for e in self.dialogue if e.request.role == role and e.turn == len(self.decided))
+        return tuple(e for e in own if branch in (None, e.request.branch))
+
+    def drafts(self, branch: int | None = None) -> int:
+        """How many were ever written, in the same place of their rounds or in all."""
+        return sum(c.drafted is not None and branch in (None, c.branch) for c in self.candidates)
 
     def gated(self, candidate: str) -> tuple[Outcome, ...]:
         return self.outcomes.of(("gate", candidate))
@@ -337,33 +281,37 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _with(state, attached=event, attached_at=record.at, known=known)
         case ev.Baseline() as event:
             sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
-            return _with(state, baseline=event, sentinels=sentinels)
+            used = state.device_seconds + event.outcome.seconds
+            return _with(state, baseline=event, sentinels=sentinels, device_seconds=used)
         case ev.Admitted() as event:
             return _admitted(state, event)
         case ev.Decided() as event:
             # What earlier batches were expected to gain says nothing of another search.
             if event.decision == "search":
                 state = _with(state, gains=Grown(), earlier_changes=len(state.prior_changes))
-            state = _with(state, decided_at=record.at, decided_after=len(state.asked))
+            used = state.device_seconds
+            state = _with(state, decided_at=record.at, decided_after=len(state.asked), decided_used=used)
             return _with(state, decided=(*state.decided, event), under_way=event)
         case ev.Drafted() as event:
             drafted, number = with_author(event, state.started, state.under_way), len(state.decided) - 1
-            new = Candidate(event.candidate, event.template, event.parent, drafted=drafted, round=number)
+            own = (event.candidate, event.template, event.parent)
+            new = Candidate(*own, drafted=drafted, round=number, branch=event.branch)
             return _with(state, candidates=(*state.candidates, new))
         case ev.Declined() as event:
-            declined = (*state.declined, (len(state.decided) - 1, event))
-            return _with(state, declined=declined, under_way=None)
+            return _settled(_with(state, declined=(*state.declined, (len(state.decided) - 1, event))))
         case ev.Rejected() as event:
-            own = event.candidate
-            searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != own)
-            state = _changed(state, own, status="rejected", rejected=event)
-            return _with(state, searched=searched, under_way=state.under_way if event.again else None)
+            wrong = event.candidate
+            searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != wrong)
+            state = _changed(state, wrong, status="rejected", rejected=event)
+            return _settled(_with(state, searched=searched))
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
-            state = _changed(state, event.candidate, status="searched", searched=event)
+            state = _searched(state, event)
             return _with(state, under_way=None, building=(), pool=Grown())
         case ev.Requested(request):
-            asked = Exchange(request, len(state.decided), state.drafts)
+            wave = state.dialogue[-1].wave if state.dialogue else 0
+            wave += not state.open_requests
+            asked = Exchange(request, len(state.decided), state.drafts(request.branch), wave=wave)
             return _with(state, dialogue=(*state.dialogue, asked))
         case ev.Replied(number, reply):
             return _answered(state, number, reply=reply)
@@ -390,8 +338,21 @@ def _answered(state: State, number: int, **known: Any) -> State:
     return _with(state, dialogue=found)
 
 
+def _searched(state: State, event: ev.Searched) -> State:
+    """The candidate with what its searches have used so far."""
+    own = next((c for c in state.candidates if c.id == event.candidate), None)
+    if own is None:
+        return state
+    seconds = own.seconds + state.elapsed - state.decided_at
+    used = own.device_seconds + state.device_seconds - state.decided_used
+    known: dict[str, Any] = {"searched": event, "seconds": seconds, "device_seconds": used}
+    return _changed(state, own.id, status="searched", **known)
+
+
 def _measured(state: State, outcome: Outcome) -> State:
     trial = outcome.trial
+    if trial.purpose != "finalist":
+        state = _with(state, device_seconds=state.device_seconds + outcome.seconds)
     in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
     state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight)
     if trial.purpose == "sentinel":
@@ -412,10 +373,15 @@ def _admitted(state: State, event: ev.Admitted) -> State:
     if event.candidate not in known:
         given = Candidate(event.candidate, event.template, status="admitted", admitted=event)
         return _with(state, admitted=event, candidates=(*state.candidates, given))
-    # A template that was given is admitted before anything is decided.
-    under_way = state.under_way if known[event.candidate].drafted is None else None
     state = _changed(state, event.candidate, status="admitted", admitted=event, template=event.template)
-    return _with(state, admitted=event, under_way=under_way)
+    state = _with(state, admitted=event)
+    # A template that was given is admitted before anything is decided.
+    return state if known[event.candidate].drafted is None else _settled(state)
+
+
+def _settled(state: State) -> State:
+    """A refactoring is done when none of its branches is open."""
+    return state if state.open_branches else _with(state, under_way=None)
 
 
 def _with_known(known: Grown[Config], configs: Iterable[Config | None]) -> Grown[Config]:

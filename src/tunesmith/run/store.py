@@ -31,7 +31,7 @@ from tunesmith.run.files import (
     take_lock,
     write_whole,
 )
-from tunesmith.run.journal_lines import decode_line, encode_record
+from tunesmith.run.journal_lines import decode_line, encode_record, with_long_texts, without_long_texts
 from tunesmith.run.outcome import Timing
 from tunesmith.text import digest_of
 
@@ -280,7 +280,7 @@ class FileJournal:
         record = events.Recorded(self._number, round(self._elapsed + self._clock() - self._start, 3), event)
         then = resume_command(self._path.parent, self._wait) if self._number else AGAIN
         with explained("write the journal", self._path, then):
-            kept = events.without_long_texts(event, self._texts.put) if self._texts is not None else event
+            kept = without_long_texts(event, self._texts.put) if self._texts is not None else event
             line = encode_record(replace(record, event=kept), self._head)
             data = line + b"\n"
             while data:
@@ -315,7 +315,7 @@ class FileJournal:
             fault = self._certified(lines, ended) or fault
         for record, _ in found:
             if self._texts is not None and isinstance(record.event, events.Requested | events.Replied):
-                record = replace(record, event=events.with_long_texts(record.event, self._texts.get))
+                record = replace(record, event=with_long_texts(record.event, self._texts.get))
             if fault is not None and record.number >= fault.place:
                 record = replace(record, fault=fault.reason)
             yield record

@@ -8,16 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from queue import SimpleQueue
+from threading import Thread
 
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.budget import exhausted_budget, no_more_requests, no_more_rounds
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import SINGLE, Exchange, LanguageModel, NoReply, Pending, Question, Reply, Role
-from tunesmith.run.events import Decided, Declined, Drafted, Event, Extended, Replied, Requested, Unanswered
+from tunesmith.run.dialogue import (
+    SINGLE,
+    Exchange,
+    LanguageModel,
+    NoReply,
+    Pending,
+    Question,
+    Reply,
+    Request,
+    Role,
+)
+from tunesmith.run.events import (
+    Decided,
+    Declined,
+    Direction,
+    Drafted,
+    Event,
+    Extended,
+    Replied,
+    Requested,
+    Unanswered,
+)
 from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
-from tunesmith.run.state import Candidate, State
+from tunesmith.run.state import State
 
 ATTEMPTS = 5
 FEW = 2  # attempts with a model that was given up last time
@@ -27,53 +49,132 @@ LONGEST_PAUSE = 120.0  # whatever the other side asks for
 
 @dataclass
 class Conversation:
-    """The models of a run, by role. Remembers nothing that matters: after a restart a pause is left out."""
+    """The models of a run, by role. Remembers nothing that matters: after a restart a pause is left out, and
+    what was on its way is asked again."""
 
     models: Mapping[Role, LanguageModel] = field(default_factory=dict)
     pause: Callable[[float], None] = lambda _seconds: None
     note: Callable[[str], None] = lambda _text: None
-    _wait: float = field(default=0.0, init=False)
+    authors: Sequence[LanguageModel] = ()  # where several write: the first writes the first branch
+    _waits: dict[int, float] = field(default_factory=dict, init=False)  # seconds before the next attempt
+    _asked: set[int] = field(default_factory=set, init=False)  # in threads of their own
+    _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
 
-    def answer(self, exchange: Exchange, dialogue: Sequence[Exchange] = ()) -> Replied | Unanswered:
-        """What comes of one attempt; WaitingForModel where a reply is missing and not to be waited for.
-        `dialogue` is all that was asked in the run."""
-        request = exchange.request
-        model = self.models.get(request.role)
-        if model is None:
-            why = f"no model plays the {request.role} here"
-            return Unanswered(request.number, why, lasts=True, attempt=exchange.attempts + 1, final=True)
-        if self._wait:
-            self.note(f"asking {model.name} again in {self._wait:.0f} s")
-            self.pause(self._wait)
-            self._wait = 0.0
+    def model_for(self, request: Request) -> LanguageModel | None:
+        if request.role == "author" and self.authors:
+            return self.authors[request.branch % len(self.authors)]
+        return self.models.get(request.role)
+
+    def answer(self, open_: Sequence[Exchange], dialogue: Sequence[Exchange] = ()) -> Replied | Unanswered:
+        """What comes of one attempt, of those that are open the first to end; WaitingForModel where replies
+        are missing and not to be waited for. `dialogue` is all that was asked in the run."""
+        missing: list[tuple[Request, Pending | BadInput]] = []
+        for exchange in open_:
+            if exchange.request.number in self._asked:
+                continue
+            model = self.model_for(exchange.request)
+            if model is None:
+                why = f"no model plays the {exchange.request.role} here"
+                return Unanswered(exchange.request.number, why, True, exchange.attempts + 1, final=True)
+            if len(open_) > 1 and not is_at_once(model):
+                self._begin(exchange.request, model)
+                continue
+            found = self._attempt(exchange.request, model)
+            if not isinstance(found, Pending | BadInput):
+                return self._event(exchange, found, dialogue)
+            missing.append((exchange.request, found))
+        by_number = {exchange.request.number: exchange for exchange in open_}
+        while self._asked:
+            number, came = self._arrived.get()
+            self._asked.discard(number)
+            if isinstance(came, Pending | BadInput):
+                missing.append((by_number[number].request, came))
+            elif isinstance(came, Exception):
+                raise came
+            else:
+                return self._event(by_number[number], came, dialogue)
+        raise _waiting(sorted(missing, key=lambda one: one[0].number))
+
+    def _begin(self, request: Request, model: LanguageModel) -> None:
+        """One attempt, beside others. A run that is stopped does not wait for it."""
+        wait = self._announced(request, model)
+
+        def ask() -> None:
+            try:
+                self._arrived.put((request.number, _one(request, model, wait, self.pause)))
+            except Exception as error:  # raised where the run is
+                self._arrived.put((request.number, error))
+
+        self._asked.add(request.number)
+        Thread(target=ask, name=f"request {request.number}", daemon=True).start()
+
+    def _attempt(self, request: Request, model: LanguageModel) -> Said:
+        return _one(request, model, self._announced(request, model), self.pause)
+
+    def _announced(self, request: Request, model: LanguageModel) -> float:
+        """The seconds to wait before it is asked."""
+        if wait := self._waits.pop(request.number, 0.0):
+            self.note(f"asking {model.name} again in {wait:.0f} s")
         self.note(f"asking {model.name} as {request.role}, request {request.number}")
-        try:
-            found = model.reply(request)
-        except BadInput as error:  # a key or a package that another machine may have
-            why = f"request {request.number} cannot be sent from here: {error}"
-            raise WaitingForModel(why, hint=error.hint) from error
-        if isinstance(found, Pending):
-            seen = f"; {found.found}" if found.found else ""
-            why = f"the reply to request {request.number} is missing"
-            why += f": it is to be written to {found.where}{seen}"
-            raise WaitingForModel(why, awaits=found.where)
+        return wait
+
+    def _event(
+        self, exchange: Exchange, found: Reply | NoReply, dialogue: Sequence[Exchange]
+    ) -> Replied | Unanswered:
         if isinstance(found, Reply):
             # Without halves of characters, which a journal cannot hold.
             whole = found.text.encode("utf-8", "replace").decode()
-            return Replied(request.number, replace(found, text=whole))
-        return self._unanswered(exchange, found, self._most(model, dialogue))
+            return Replied(exchange.request.number, replace(found, text=whole))
+        return self._unanswered(exchange, found, self._most(exchange.request, dialogue))
 
-    def _most(self, model: LanguageModel, dialogue: Sequence[Exchange]) -> int:
+    def _most(self, request: Request, dialogue: Sequence[Exchange]) -> int:
         """A model that nobody reached a moment ago is not waited for as long again."""
-        own = [e for e in dialogue if self.models.get(e.request.role) is model and not e.is_open]
+        model = self.model_for(request)
+        own = [e for e in dialogue if self.model_for(e.request) is model and not e.is_open]
         return FEW if own and own[-1].failed else ATTEMPTS
 
     def _unanswered(self, exchange: Exchange, found: NoReply, most: int) -> Unanswered:
-        attempt = exchange.attempts + 1
+        attempt, number = exchange.attempts + 1, exchange.request.number
         final = found.lasts or attempt >= most
         if not final:
-            self._wait = min(max(found.wait or 0.0, FIRST_PAUSE * 2 ** (attempt - 1)), LONGEST_PAUSE)
-        return Unanswered(exchange.request.number, found.reason, found.lasts, attempt, final)
+            pause = max(found.wait or 0.0, FIRST_PAUSE * 2 ** (attempt - 1))
+            self._waits[number] = min(pause, LONGEST_PAUSE)
+        return Unanswered(number, found.reason, found.lasts, attempt, final)
+
+
+Said = Reply | NoReply | Pending | BadInput
+Found = Said | Exception
+
+
+def is_at_once(model: LanguageModel) -> bool:
+    """Whether it has its answer without being waited for: then it is asked in order, in no thread."""
+    return bool(getattr(model, "at_once", False))
+
+
+def _one(request: Request, model: LanguageModel, wait: float, pause: Callable[[float], None]) -> Said:
+    """What one attempt brings; BadInput: a key or a package that another machine may have."""
+    if wait:
+        pause(wait)
+    try:
+        return model.reply(request)
+    except BadInput as error:
+        return error
+
+
+def _waiting(missing: Sequence[tuple[Request, Pending | BadInput]]) -> WaitingForModel:
+    """All that is missing in one message; the first of it is what is waited for."""
+    words = "; ".join(_missing_words(*one) for one in missing)
+    first = missing[0][1]
+    if isinstance(first, BadInput):
+        return WaitingForModel(words, hint=first.hint)
+    return WaitingForModel(words, awaits=first.where)
+
+
+def _missing_words(request: Request, found: Pending | BadInput) -> str:
+    if isinstance(found, BadInput):
+        return f"request {request.number} cannot be sent from here: {found}"
+    seen = f"; {found.found}" if found.found else ""
+    return f"the reply to request {request.number} is missing: it is to be written to {found.where}{seen}"
 
 
 @dataclass(frozen=True)
@@ -88,25 +189,44 @@ class Talking:
 
     def next_event(self, state: State) -> Event | None:
         """None: nothing more can be done without looking at a kernel or running one."""
-        if state.open_request is not None:
-            return self.conversation.answer(state.open_request, state.dialogue)
+        wave = state.last_wave
+        is_answered = any(not e.is_open for e in wave)
+        if (open_ := state.open_requests) and (is_answered or not self._unasked(state)):
+            return self.conversation.answer(open_, state.dialogue)
         if state.under_way is None and (state.this_turn("planner") or state.this_turn("analyst")):
             return self.decided(state)
         if state.under_way is None or state.under_way.decision != "refactor":
             return None
-        return None if state.in_flight or state.draft is not None else self._drafted(state, state.under_way)
+        waiting = self._unasked(state)
+        return self._drafted(state, state.under_way, waiting[0]) if waiting else None
+
+    def _unasked(self, state: State) -> tuple[int, ...]:
+        """Branches that can be written or asked for now. Those that are waited for are sent together, and
+        what came of all of them is looked at in their order, whichever was answered first."""
+        asked = {e.request.branch for e in state.open_requests}
+        return () if state.in_flight else tuple(b for b in state.to_write if b not in asked)
 
     def decided(self, state: State) -> Decided | Requested:
         """The planner's word, or what it has to ask before it can give it."""
         if (why := self.used_up(state)) is not None:
             return Decided("finish", why)
+        if (search := self._next_search(state)) is not None:
+            return search
         try:
             found = self.planner.decide(state)
         except TunesmithError:
             raise
         except Exception as error:  # what has been found so far is not lost by it
             return Decided("finish", f"the planner failed, which is a bug in Tunesmith: {bug_text(error)}")
-        return _requested(state, found) if isinstance(found, Question) else found
+        return _requested(state, found) if isinstance(found, Question) else self._several(state, found)
+
+    def _several(self, state: State, found: Decided) -> Decided:
+        """One plan in words of a planner that has no others: each draft of the round is a try at it."""
+        drafts, in_words = state.settings.drafts, self.writer is not None and not found.by_moves
+        if found.decision != "refactor" or found.plans or drafts == 1 or not in_words:
+            return found
+        own = Direction(found.reason, found.what, found.moves, found.candidate, found.expected)
+        return replace(found, plans=(own,) * drafts)
 
     def cases(self, state: State) -> Extended | Requested:
         """What the tester adds, still to be tried on the original."""
@@ -122,11 +242,24 @@ class Talking:
     def used_up(self, state: State) -> str | None:
         """Why nothing further is decided on; what is admitted is searched all the same."""
         spent = exhausted_budget(state) if state.decided else None
-        if spent or any(c.status == "admitted" for c in state.candidates):
+        if spent or self.searches_wait(state):
             return spent
         # Who only tests or analyses can be done without.
         asks_models = any(role not in ("tester", "analyst") for role in self.conversation.models)
         return no_more_rounds(state, asks_models)
+
+    def searches_wait(self, state: State) -> bool:
+        """Whether templates of the round are still to be searched."""
+        is_new = any(c.status == "admitted" for c in state.candidates)
+        return is_new or self._next_search(state) is not None
+
+    def _next_search(self, state: State) -> Decided | None:
+        """Of a round with several templates."""
+        if not any(decided.plans for decided in state.decided):
+            return None
+        from tunesmith.run.halving import next_search
+
+        return next_search(self.problem, state)
 
     def fault_of(self, template: Template, is_stored: bool = False) -> str | None:
         """Why what a model wrote, here or for the library, may not be built."""
@@ -143,26 +276,28 @@ class Talking:
         except Exception as error:  # whatever a text does to its readers, the run goes on without it
             return f"it cannot be judged, which is a bug in Tunesmith: {bug_text(error)}"
 
-    def _drafted(self, state: State, decision: Decided) -> Event:
+    def _drafted(self, state: State, decision: Decided, branch: int) -> Event:
         """The template that was decided on; where drafts of it were turned away, another with what they
         taught. Its text is stored before it is named."""
-        answer = self._answer(state, decision)
+        decision = decision.branch(branch)
+        answer = self._answer(state, decision, branch)
         if isinstance(answer, Question):
             spent = no_more_requests(state)
-            return Declined(spent) if spent else _requested(state, answer)
+            return Declined(spent, branch) if spent else _requested(state, answer, branch)
         if isinstance(answer, Declined):
-            return answer
-        before = of_this_round(state)
+            return Declined(answer.reason, branch)
+        before = state.written(branch)
         parent = before[-1].id if before else decision.candidate
-        digest, number = self.templates.keep(answer.text), str(1 + state.drafts)
-        return Drafted(number, parent, digest, answer.moves, answer.refused, answer.notes, answer.author)
+        digest, number = self.templates.keep(answer.text), str(1 + state.drafts())
+        said = (answer.moves, answer.refused, answer.notes, answer.author)
+        return Drafted(number, parent, digest, *said, branch)
 
-    def _answer(self, state: State, decision: Decided) -> Written | Declined | Question:
+    def _answer(self, state: State, decision: Decided, branch: int) -> Written | Declined | Question:
         """What is to be done by moves is the author's, also where a model writes."""
         try:
             if self.writer is not None and not decision.by_moves:
-                return self.writer.write(state, decision)
-            return self.author.write(_task(state, decision), self.problem, state.device)
+                return self.writer.write(state, decision, branch)
+            return self.author.write(_task(state, decision, branch), self.problem, state.device)
         except TunesmithError:
             raise
         except Exception as error:  # whatever a kernel does to an author, the run goes on without it
@@ -174,12 +309,12 @@ def hands_out_stored(state: State) -> bool:
     return state.under_way is not None and state.under_way.is_stored
 
 
-def _requested(state: State, question: Question) -> Requested:
-    return Requested(question.request(len(state.dialogue) + 1))
+def _requested(state: State, question: Question, branch: int = 0) -> Requested:
+    return Requested(question.request(len(state.dialogue) + 1, branch))
 
 
-def _task(state: State, decision: Decided) -> Refactoring:
-    before = of_this_round(state)
+def _task(state: State, decision: Decided, branch: int) -> Refactoring:
+    before = state.written(branch)
     last = before[-1].rejected if before else None
     return Refactoring(
         decision.moves,
@@ -188,12 +323,6 @@ def _task(state: State, decision: Decided) -> Refactoring:
     )
 
 
-def asked_to_write(state: State) -> tuple[Exchange, ...]:
-    """What has been said with the model that writes what is under way, whichever role that is."""
-    return state.this_turn("author") + state.this_turn(SINGLE)
-
-
-def of_this_round(state: State) -> list[Candidate]:
-    """Drafts of what is under way."""
-    last = len(state.decided) - 1
-    return [c for c in state.candidates if c.drafted is not None and c.round == last]
+def asked_to_write(state: State, branch: int) -> tuple[Exchange, ...]:
+    """What has been said with the model that writes a branch of what is under way, whichever role that is."""
+    return state.this_turn("author", branch) + state.this_turn(SINGLE, branch)

@@ -19,7 +19,7 @@ from tunesmith.deliver import comparison as pages
 from tunesmith.deliver.compared import ComparisonResult, compare, limits
 from tunesmith.deliver.comparing import ARMS
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, TunesmithError, WaitingForModel, bug_text
-from tunesmith.models import alone, placed
+from tunesmith.models import alone, first_authors, placed
 from tunesmith.models.letters import has_reply, near_miss
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS
@@ -39,8 +39,8 @@ from tunesmith.session.problems import (
     state_and_templates,
 )
 from tunesmith.session.runs import RunInput, begin, versions
-from tunesmith.strategies import casting
-from tunesmith.strategies.casting import played
+from tunesmith.strategies import casting, wishes
+from tunesmith.strategies.wishes import played
 from tunesmith.text import counted, digest_of
 
 DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"
@@ -86,14 +86,15 @@ def start(
         if problem.digest in (other.digest for other in planned[:place]):
             fault = f"the problem {problem.name} is named twice"
             raise BadInput(fault, hint="name it once, and use --repeats")
-    evals = SEVERAL_EVALS if config.evals is None and config.time is None else config.evals
+    is_open = config.evals is None and config.time is None and config.device_seconds is None
+    evals = SEVERAL_EVALS if is_open else config.evals
     rounds = KERNEL_ROUNDS if config.rounds is None else config.rounds
     plan = comparing.ComparisonPlan(
         planned,
         arms,
         repeats,
         config.seed,
-        comparing.Allowance(evals, config.time, rounds, config.tokens, config.money),
+        comparing.Allowance(evals, config.time, rounds, config.tokens, config.money, config.device_seconds),
         model=config.model if any(ARMS[arm].talks for arm in arms) else "",
         backend=config.backend or "",
         device=config.device or "",
@@ -102,6 +103,8 @@ def start(
         steer=config.steer,
         counters=config.counters,
         prompts=_digests(prompts),
+        moves=config.moves,
+        drafts=wishes.drafts_of(replace(config, strategy="template")),
         versions=versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
@@ -155,6 +158,9 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
         raise BadInput(f"{', '.join(talking)}: a model is needed, and --model names none", hint=hint)
     for one in models:
         casting.prepare(*one)
+    for arm in (ARMS[name] for name in talking if ARMS[name].drafts):
+        wishes.check_drafts(replace(config, strategy=arm.strategy), arm.strategy)
+        wishes.check_moves(config, arm.strategy)
     check_name(config.search)
     specs = {backends.backend_for(language, config.backend) for language in languages}
     for spec in specs:
@@ -225,8 +231,11 @@ def rendered_json(found: Compared) -> bytes:
 
 
 def model_of(arm: str, model: str) -> str:
-    """One conversation has one model, whatever roles that plays in the other arms."""
-    return alone(model) if ARMS[arm].strategy == "single" else model
+    """One conversation has one model, whatever roles that plays in the other arms; where a round has one
+    draft, one model writes."""
+    if ARMS[arm].strategy == "single":
+        return alone(model)
+    return model if ARMS[arm].drafts else first_authors(model)
 
 
 @dataclass
@@ -277,10 +286,9 @@ class ComparisonRuns:
             casting.record(Path(own), state)
         if done:
             return comparing.RunResult(item, "finished", facts=facts)
-        if state.open_request is not None:
-            return comparing.RunResult(
-                item, "waiting", f"request {state.open_request.request.number} has no reply yet", facts
-            )
+        if open_ := state.open_requests:
+            why = f"request {open_[0].request.number} has no reply yet"
+            return comparing.RunResult(item, "waiting", why, facts)
         return comparing.RunResult(item, "stopped", "not finished", facts)
 
     def _one(self, item: comparing.Planned) -> comparing.RunResult:
@@ -335,6 +343,9 @@ class ComparisonRuns:
             evals=budget.evals,
             time=budget.seconds,
             rounds=budget.rounds,
+            device_seconds=budget.device_seconds,
+            moves=plan.moves,
+            drafts=plan.drafts if arm.drafts else 1,
             tokens=budget.tokens,
             money=budget.dollars,
             cache=False,

@@ -27,6 +27,7 @@ class Budget:
     rounds: int | None = None  # refactorings
     tokens: int | None = None  # that models send and receive
     dollars: float | None = None  # that models cost
+    device_seconds: float | None = None  # in which trials have the device
 
 
 class OtherSettings(TypedDict, total=False):
@@ -42,6 +43,8 @@ class OtherSettings(TypedDict, total=False):
     prior: bool | None  # begin from what earlier runs found
     strategy: str | None  # template, rewrite or single
     linear: bool | None
+    moves: str | None  # the expert's, that models are told of: usual, all or none
+    drafts: int | None  # of a round, written side by side
     wait: bool | None  # for replies to a mailbox
     prompts: str | None
     record: str | None
@@ -70,7 +73,8 @@ def settings(
         fault = f"a budget is a whole number of configurations, or a Budget; got {budget!r}"
         raise BadInput(fault, hint="pass e.g. budget=50, or budget=Budget(seconds=60)")
     limits = {"evals": own.evals, "time": own.seconds, "rounds": own.rounds, "tokens": own.tokens}
-    found = resolve({**others, **limits, "money": own.dollars, "device": device, "model": model})
+    limits |= {"money": own.dollars, "device_seconds": own.device_seconds}
+    found = resolve({**others, **limits, "device": device, "model": model})
     if not found.effort:
         return found
     from tunesmith.models import with_effort

@@ -29,7 +29,6 @@ from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder
-from tunesmith.run.t4 import rows_of_t4
 from tunesmith.session import problems
 from tunesmith.session.library import Library
 from tunesmith.session.problems import LoadedProblem
@@ -100,6 +99,8 @@ def names_of(measured: Mapping[Path, str]) -> dict[str, str]:
 
 def _measured(path: Path, text: str, problem: Problem, template: Template | None) -> Primed:
     """Its name says what of the file is used: it is told when the run begins, and stays in the journal."""
+    from tunesmith.run.t4 import rows_of_t4
+
     known = rows_of_t4(text, template, str(path))
     if not any(score is not None for _, score in known.rows):
         about = template.path if template is not None else problem.name
@@ -206,7 +207,8 @@ def retune(
     else:
         fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
         raise BadInput(fault, hint=NAME_ONE)
-    if config.evals is None and config.time is None and config.search != "exhaustive":
+    unlimited = config.evals is None and config.time is None and config.device_seconds is None
+    if unlimited and config.search != "exhaustive":
         config = replace(config, evals=EVALS)
     config = replace(config, backend=config.backend or source.backend)
     config = replace(config, model="", strategy="template", linear=False)  # whatever the user's settings are

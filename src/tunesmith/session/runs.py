@@ -41,7 +41,7 @@ from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
-from tunesmith.strategies import casting
+from tunesmith.strategies import casting, wishes
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
@@ -140,7 +140,7 @@ def begin(
 
 
 def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
-    casting.check(config, template is not None)
+    wishes.check(config, template is not None)
     if config.model and template is not None:
         fault = "the template is given (--template), and nothing is left for a model to write (--model)"
         raise BadInput(fault, hint="leave out the template or the model")
@@ -151,7 +151,7 @@ def _prompts(config: RunConfig, template: Template | None, note: Callable[[str],
 def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
     """`feasible` is None where templates are still to be written."""
     evals = config.evals
-    if evals is None and config.time is None:
+    if evals is None and config.time is None and config.device_seconds is None:
         if feasible is None:
             evals = SEVERAL_EVALS if config.strategy == "template" else None
         elif feasible > UNLIMITED and config.search != "exhaustive":
@@ -171,9 +171,12 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         profile="counters" if config.counters else "static",
         models=config.model,
         rounds=rounds,
+        device_seconds=config.device_seconds,
+        moves=wishes.moves_named(config.moves),
+        drafts=wishes.drafts_of(config),
         tokens=config.tokens,
         dollars=config.money,
-        strategy=casting.named(config.strategy),
+        strategy=wishes.named(config.strategy),
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,
@@ -265,7 +268,7 @@ def _continue(
         return deliver(folder, templates, state, config)
     certificates.take_back(folder)
     cast = _cast(folder, started, config, listener)
-    if state.open_request is not None:  # first, and what follows from it: for that no device need be here
+    if state.open_requests:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
         while (said := talk.next_event(state)) is not None:
             state = write_down(said, state, journal, listener)

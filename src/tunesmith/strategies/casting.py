@@ -21,6 +21,7 @@ from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
+from tunesmith.strategies.wishes import authors, played
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from tunesmith.problem.problem import Problem
     from tunesmith.problem.template import Template
     from tunesmith.run.candidates import Templates
-    from tunesmith.run.config import RunConfig
-    from tunesmith.run.events import Strategy
     from tunesmith.run.library import LibraryTemplate
     from tunesmith.run.ports import Author, MoveAuthor, OwnAuthor, Planner, Refactoring, Written
 
@@ -41,9 +40,8 @@ class GivenTemplate:
     def decide(self, state: State) -> Decided:
         waiting = [c for c in state.candidates if c.status == "admitted"]
         if len(waiting) > 1:
-            evals, seconds = part_of(state, len(waiting))
             reason = f"{len(waiting)} templates are given and not searched"
-            return Decided("search", reason, candidate=waiting[0].id, evals=evals, seconds=seconds)
+            return part_of(state, len(waiting)).search(reason, (), waiting[0].id)
         ended = [c.searched for c in state.candidates if c.searched is not None]
         if waiting or not ended:
             return Decided("search", "the template is given", candidate=waiting[0].id if waiting else "")
@@ -145,84 +143,6 @@ def signature_fault(problem: Problem, template: Template) -> str | None:
     return f"callers could not call it any more: {found[0]}" if found else None
 
 
-NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
-
-
-def named(text: str) -> Strategy:
-    if text not in STRATEGIES:
-        hint = "choose one of these, or leave --strategy out: templates are searched"
-        raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
-    return STRATEGIES[text].name
-
-
-def check(
-    config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
-) -> None:
-    """What does not go together is refused before a run begins."""
-    strategy = named(config.strategy)
-    if config.linear and STRATEGIES[strategy].is_chain is not None:
-        raise BadInput(
-            "--linear is for --strategy rewrite, where a round can go on from the last kernel; the strategy "
-            f"is {strategy}",
-            hint="leave out --linear, or add --strategy rewrite",
-        )
-    if not STRATEGIES[strategy].is_concrete:
-        return
-    named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
-    no_search = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
-    no_params = (
-        f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters"
-    )
-    for given, fault, hint in (
-        (template_given, named_too, "leave out one of the two"),
-        (priors_named, no_search, "leave out --prior-run"),
-        (from_library, no_params, "leave out --from-library"),
-    ):
-        if given:
-            raise BadInput(fault, hint=hint)
-    played(config.model, strategy)
-
-
-def played(spec: str, strategy: str) -> dict[Role, Spec]:
-    """The roles that a model plays; BadInput where the strategy cannot do with those."""
-    kind = STRATEGIES[strategy]
-    if kind.roles == (SINGLE,):
-        return {SINGLE: _alone(spec)}
-    if not spec and not kind.needed:
-        return {}
-    from tunesmith.models import EXPERT, parse_models
-
-    found = parse_models(spec) if spec else {}
-    models = {role: one for role, one in found.items() if one.kind != EXPERT}
-    missing = [role for role in kind.needed if role not in models]
-    if missing:
-        if not models:
-            fault = f"--strategy {strategy} needs a language model: kernels are planned and written in words"
-            raise BadInput(fault, hint=NAME_ONE)
-        raise BadInput(
-            f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
-            f"and their moves alone; it would be the {' and the '.join(missing)}",
-            hint="name both, e.g. --model planner=openai:NAME,author=openai:NAME; tester and analyst may be "
-            "left out",
-        )
-    return models
-
-
-def _alone(spec: str) -> Spec:
-    """Whom one conversation is held with."""
-    from tunesmith.models import EXPERT, names_roles, parse_spec
-
-    role, has_role, rest = spec.partition("=") if names_roles(spec) else ("", "", spec)
-    if has_role and (role.strip() != SINGLE or "," in rest):
-        hint = "write --model SPEC, without roles"
-        raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
-    if not rest or (found := parse_spec(rest)).kind == EXPERT:
-        raise BadInput(
-            "--strategy single needs a language model: the expert holds no conversation", hint=NAME_ONE
-        )
-    return found
-
-
 def models_talking(
     problem: Problem,
     templates: Templates,
@@ -251,12 +171,14 @@ def models_talking(
     tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
     if "author" in names:
-        writer = agents.ModelAuthor(*own, prompts["author"], names["author"], signature, expert is None)
+        others = tuple(model.name for model in conversation.authors)
+        told = (*own, prompts["author"], names["author"], signature)
+        writer = agents.ModelAuthor(*told, expert is None, others)
     if planner is None:
         planner = agents.RewritePlanner(*own, prompts["planner"], analyst, lessons=lessons)
     elif "planner" in names:
-        told = (*own, prompts["planner"], analyst, planner, writer is not None)
-        planner = agents.ModelPlanner(*told, lessons=lessons)
+        plans = (*own, prompts["planner"], analyst, planner, writer is not None)
+        planner = agents.ModelPlanner(*plans, lessons=lessons)
     if analyst is not None:  # whoever plans: an author and the report read it, too
         planner = agents.Analysed(analyst, planner)
     return Talking(problem, templates, planner, moves, writer, tester, conversation)
@@ -324,7 +246,7 @@ def _prompt_names(strategy: str) -> dict[Role, str]:
 def prepare(spec: str, strategy: str = "template") -> None:
     """Everything about models that can be refused before a run begins."""
     who = played(spec, strategy)
-    for one in dict.fromkeys(who.values()):
+    for one in dict.fromkeys((*who.values(), *authors(spec, strategy))):
         model = _model(one, Casting(spec, {}, Path()))
         if hasattr(model, "prepare"):
             model.prepare()
@@ -332,9 +254,9 @@ def prepare(spec: str, strategy: str = "template") -> None:
 
 def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hosted]:
     """The models behind a network among those named, each once, ready to be asked."""
-    from tunesmith.models import HOSTED, names_roles, parse_models, parse_spec
+    from tunesmith.models import HOSTED, parse_authors, parse_models
 
-    named = parse_models(spec).values() if names_roles(spec) else [parse_spec(spec)]
+    named = (*parse_models(spec).values(), *parse_authors(spec))
     own = [one for one in dict.fromkeys(named) if one.kind in HOSTED]
     if not own:
         fault = f"only models behind a network can be tried, got {spec!r}"
@@ -358,12 +280,13 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
     who = played(cast.spec, cast.strategy)
     if not who or templates.given is not None:
         return Talking(problem, templates, planner, author)
-    conversation = Conversation(_models(who, cast, state), cast.pause, cast.note)
+    conversation = _conversation(who, cast, state)
 
     @cache
     def catalogue() -> Catalogue:
         try:
-            return catalogue_of(problem, state.device)
+            found = catalogue_of(problem, state.device)
+            return Catalogue(found.reading) if state.settings.moves == "none" else found
         except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
             return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
@@ -381,17 +304,21 @@ def record(folder: Path, state: State) -> None:
             keep(folder, state.started, state.dialogue)
 
 
-def _models(who: Mapping[Role, Spec], cast: Casting, state: State) -> dict[Role, LanguageModel]:
-    """One for each that is named, whatever roles it plays."""
+def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conversation:
+    """One model for each that is named, whatever roles it plays."""
     from tunesmith.models.letters import Mailbox, Player
 
-    made = {spec: _model(spec, cast) for spec in dict.fromkeys(who.values())}
+    writers = authors(cast.spec, cast.strategy)
+    made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *writers))}
+    models = {role: made[spec] for role, spec in who.items()}
+    several = [made[spec] for spec in writers] if len(writers) > 1 else []
+    found = Conversation(models, cast.pause, cast.note, several)
     for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere
         if isinstance(model, Player | Mailbox):
-            model.skip(state.dialogue)
-    return {role: made[spec] for role, spec in who.items()}
+            model.skip(e for e in state.dialogue if found.model_for(e.request) is model)
+    return found
 
 
 def _model(spec: Spec, cast: Casting) -> LanguageModel:

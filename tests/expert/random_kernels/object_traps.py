@@ -206,4 +206,110 @@ _INSIDE: Mapping[str, Trap] = {
     ),
 }  # fmt: skip
 
-OBJECT_TRAPS: Mapping[str, Trap] = {**_MADE, **_INSIDE}
+_TWO = (
+    "struct L { float e[2]; __device__ float f() { return e[0]; } __device__ float f() const { return "
+    "e[1]; }\n"
+    "    __device__ float &operator[](int k) { return e[k]; }\n"
+    "    __device__ float operator[](int k) const { return e[k] * 2; }\n"
+    "    __device__ float g() const { return f(); } __device__ float h() { return this->f(); } };\n"
+)
+
+_CONST: Mapping[str, Trap] = {
+    "a method for what is const": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nL n = m;\nout[i] = l.f() + m.f() * 10 + n.f() * 100;", _TWO
+    ),
+    "const by parameter": flat_trap(
+        "L l{{x[i], 5}};\nout[i] = g(l) + h(l) * 10 + v(l) * 100 + l.f();",
+        _TWO + "__device__ float g(const L &l) { return l.f(); }\n"
+        "__device__ float h(L &l) { return l.f(); }\n__device__ float v(const L l) { return l.f(); }",
+    ),
+    "const by method": flat_trap("L l{{x[i], 5}};\nout[i] = l.g() + l.h() * 10;", _TWO),
+    "an index for what is const": flat_trap(
+        "const float w[2] = {2, 3};\nL l{{x[i], 5}};\nconst L m = l;\nl[1] += 1;\n"
+        "out[i] = l[0] * w[1] + m[0] * 10 + l[1] + of(l, w);",
+        _TWO + "__device__ float of(const L &l, const float *w) { return l[0] + l[1] * w[0]; }",
+    ),
+    "const by object": flat_trap(
+        "O o;\no.l.e[0] = x[i];\no.l.e[1] = 3;\nconst O p = o;\n"
+        "out[i] = o.l.f() + p.l.f() * 10 + o.get() * 100;",
+        _TWO + "struct O { L l; float b; __device__ float get() const { return l.f(); } };",
+    ),
+    "const by element": flat_trap(
+        "L l[2];\nl[0].e[0] = x[i];\nl[0].e[1] = 2;\nl[1] = l[0];\nout[i] = l[1].f() + of(l) * 10;",
+        _TWO + "__device__ float of(const L *l) { return l[0].f(); }",
+    ),
+    "const by memory": flat_trap("const L *l = (const L *)x;\nout[i] = l[i / 2].f();", _TWO, EVEN),
+    "const by template": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nout[i] = g(l) + g(m) * 100;",
+        _TWO + "template <typename T> __device__ float g(T &l) { return l.f(); }",
+    ),
+    "const by what is given back": flat_trap(
+        "L l{{x[i], 5}};\nout[i] = l.me().f() + l.same().f() * 10;",
+        "struct L { float e[2]; __device__ float f() { return e[0]; } __device__ float f() const { "
+        "return e[1]; }\n"
+        "    __device__ L &me() { return *this; } __device__ const L &same() { return *this; } };",
+    ),
+    "const by lambda": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nauto go = [&](float k) { return m.f() * k; };\n"
+        "out[i] = go(2) + l.f();",
+        _TWO,
+    ),
+    "a conversion of what is const": flat_trap(
+        "L l{x[i]};\nconst L m = l;\nout[i] = float(l) + float(m) * 10;",
+        "struct L { float e; __device__ operator float() { return e; }\n"
+        "    __device__ operator float() const { return e * 2; } };",
+    ),
+}  # fmt: skip
+
+_SECOND: Mapping[str, Trap] = {
+    "a second name for a variable": flat_trap(
+        "float v = x[i];\nauto &&r = v;\nr += 1;\nconst auto &s = v;\nv *= 2;\nout[i] = v + r + s * 10;"
+    ),
+    "a const reference to what changes": flat_trap(
+        "const auto &r = out[i];\nout[i] = x[i];\nfloat v = 2;\nconst float &s = v;\nv += 1;\n"
+        "out[i] += r + s;"
+    ),
+    "a const reference to another type": flat_trap(
+        "int v = (int)x[i];\nconst float &r = v;\nv += 1;\nout[i] = r;"
+    ),
+    "a second name for an object": flat_trap(
+        "In p(x[i], 2);\nauto &r = p;\nconst In &s = p;\nr.a += 1;\n"
+        "out[i] = p.sum() + s.a * 10 + r.sum() * 100;",
+        _IN,
+    ),
+    "a second name for one of several": flat_trap(
+        "In p[2] = {{x[i], 2}, {3, 4}};\nint k = i & 1;\nIn &r = p[k];\nk = 1 - k;\nr.a += 1;\n"
+        "out[i] = p[0].sum() + p[1].sum() * 10 + p[k].a * 100;",
+        _IN,
+    ),
+    "a const reference to what is given back": flat_trap(
+        "const In &r = made(x[i]);\nout[i] = r.sum();", _IN + "__device__ In made(float v) { return "
+        "In(v, 1); }"
+    ),
+    "a second name for what is const": flat_trap(
+        "L l{{x[i], 5}};\nconst L m = l;\nauto &r = m;\nconst auto &s = l;\n"
+        "out[i] = r.f() + s.f() * 10;", _TWO
+    ),
+    "each element, by copy": flat_trap(
+        "float w[3] = {x[i], 2, 3};\nint k[3] = {1, 2, 3};\nfloat s = 0;\n"
+        "for (auto v : w) { v *= 2; s = s * 2 + v; }\n"
+        "for (float v : k) { if (v == 2) continue; s += v / 2; }\nout[i] = s + w[0];"
+    ),
+    "each element, by reference": flat_trap(
+        "float w[3] = {x[i], 2, 3};\nfor (auto &v : w) { if (v > 2) break; v += 1; }\nfloat s = 0;\n"
+        "for (const auto &v : w) s = s * 2 + v;\nout[i] = s;"
+    ),
+    "each element of each row": flat_trap(
+        "float w[2][2] = {{x[i], 2}, {3, 4}};\nfloat s = 0;\nfor (auto &r : w) for (float v : r) s = s * "
+        "2 + v;\n"
+        "{ float w[3] = {1, 2, 3}; for (float v : w) s += v; }\nout[i] = s;"
+    ),
+    "each object": flat_trap(
+        "In w[2] = {{x[i], 2}, {3, 4}};\nfloat s = 0;\nfor (auto &v : w) { v.a += 1; s += v.sum(); }\n"
+        "for (auto v : w) v.a = 9;\nout[i] = s + w[0].a;",
+        _IN,
+    ),
+    "a type by an expression": flat_trap("decltype(x[i] * 2) v = x[i];\nout[i] = v;"),
+}  # fmt: skip
+
+OBJECT_TRAPS: Mapping[str, Trap] = {**_MADE, **_INSIDE, **_CONST, **_SECOND}

@@ -30,6 +30,8 @@ QUICK = (
     "a helper that sees its own namespace",
     "while over a row",
     "a row kept and changed",
+    "a total added by one thread",
+    "a tail by its place",
 )
 
 

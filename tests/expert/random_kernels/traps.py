@@ -8,6 +8,7 @@ from tests.expert.random_kernels.call_traps import CALL_TRAPS
 from tests.expert.random_kernels.cpp_traps import CPP_TRAPS
 from tests.expert.random_kernels.kept_row_traps import KEPT_ROW_TRAPS
 from tests.expert.random_kernels.object_traps import OBJECT_TRAPS
+from tests.expert.random_kernels.team_traps import TEAM_TRAPS
 from tests.expert.random_kernels.trap import (
     ALL,
     EVEN,
@@ -418,6 +419,7 @@ TRAPS: Mapping[str, Trap] = {
     **OBJECT_TRAPS,
     **CALL_TRAPS,
     **KEPT_ROW_TRAPS,
+    **TEAM_TRAPS,
 }
 
 # Wrong today, and why. Each is expected to fail, so that it is taken out once it holds.

@@ -36,6 +36,14 @@ def test_what_is_read_is_told_with_what_a_draft_fills_in_and_leaves() -> None:
     assert [line.split(":")[0] for line in found.left] == ["by, value", "sizes", "reference"]
 
 
+def test_what_is_assumed_of_the_compiler_is_told_where_the_text_asks_for_it() -> None:
+    asks = ROWS.replace("    int row", "#if __CUDA_ARCH__ >= 800\n    by *= 2.0f;\n#endif\n    int row")
+    found = explained(asks)
+    assert found.is_read
+    assert "assumed to be that of NVRTC, C++17, sm_90: no compiler was asked" in found.lines[-1]
+    assert not any("compiler" in line for line in explained(ROWS).lines)
+
+
 def test_all_obstacles_are_told_at_once_each_with_its_line_and_what_to_change() -> None:
     found = explained(
         """

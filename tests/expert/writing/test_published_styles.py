@@ -52,6 +52,7 @@ CASES = {
     "chosen_rows": (MAP, {"rows": 7, "first": 3, "packs": 33}, {}),
     "table_of_rows": (MAP, {"rows": 3, "d": 36}, {"VEC": 4}),
     "own_packs": (MAP, {"rows": 3}, {}),
+    "copied_packs": (MAP.without("persistent"), {"n": 6144}, {"LANES": 32}),
     "parts_of_packs": (ROWS, {"rows": 3, "packs": 77}, {"LANES": 32}),
 }
 

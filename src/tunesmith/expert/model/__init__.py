@@ -17,7 +17,8 @@
                                statement (`team_statements`, `team_loops`), on the values that they hold
                                (`team_expressions`, `team_memory`); `team_record` keeps the steps, and
                                `element_loops` the bodies of loops over elements
-    kept_rows                  rows that threads keep in arrays of their own, read again as a team's
+    kept_rows, size_tests      where that fails, in another form: rows that threads keep in arrays of their
+                               own, tests by thread and size
     boxes, tiles, block_sums   tiles in shared memory, as the values that they hold
     exchange                   whether steps may follow each other so, and which only store again
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tunesmith.csource import walk
-from tunesmith.csource.nodes import Assign, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
+from tunesmith.csource.nodes import Assign, Binary, Declare, Expr, For, Index, Name, Stmt, Type, Verbatim
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size, is_integer, type_of
@@ -95,9 +95,23 @@ def _carried(
         else:
             raise memory.refusal(
                 f"'{name}' is carried from one element to the next in a way that is no sum, product, "
-                "maximum or minimum"
+                f"maximum or minimum{_of_running_mean(body)}"
             )
     return (*locals_, *body), updates, frozenset(declare.name for declare in locals_)
+
+
+def _of_running_mean(body: Sequence[Stmt]) -> str:
+    """Words about a mean that counts as it goes, `mean += (x - mean) / count`: Welford's."""
+    changed = walk.assigned_in(body)
+    for node in walk.nodes_in(body):
+        if isinstance(node, Assign) and node.op == "+=" and isinstance(node.target, Name):
+            quotients = [n for n in walk.nodes_in(node.value) if isinstance(n, Binary) and n.op == "/"]
+            if any(walk.names_in(n.right) & changed for n in quotients):
+                return (
+                    ": a running mean (Welford's), whose parts are joined by how many elements they are of. "
+                    "With a sum and a second loop for the squares it would be read"
+                )
+    return ""
 
 
 def _check_exact(memory: tv.BlockMemory, body: Sequence[Stmt], name: str) -> None:

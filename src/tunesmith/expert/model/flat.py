@@ -16,7 +16,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
-from tunesmith.expert.model.accesses import element_type, moved_by, touches
+from tunesmith.expert.model.accesses import clash, element_type, moved_by, touches
 from tunesmith.expert.model.affine import (
     BUILTINS,
     bounds_in,
@@ -26,7 +26,7 @@ from tunesmith.expert.model.affine import (
     same_value,
     without_casts,
 )
-from tunesmith.expert.model.facts import Fact
+from tunesmith.expert.model.facts import Fact, order_free
 from tunesmith.expert.model.geometry import (
     BLOCK,
     THREAD,
@@ -38,7 +38,8 @@ from tunesmith.expert.model.geometry import (
     is_straight,
     wrapping,
 )
-from tunesmith.expert.model.kernel import Each, OutOfReach, Reach, Task
+from tunesmith.expert.model.kernel import Each, KernelReading, OutOfReach, Reach, Task
+from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.tidy import check_no_return, structured
 from tunesmith.expert.model.translate import axis_name, block_threads, launch_name, product
 
@@ -365,3 +366,17 @@ class Guards:
             if int_value(by, scenario.numbers) != together:
                 return False
         return True
+
+
+def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
+    for node in walk.nodes_in(flat.each.body):
+        if isinstance(node, c.Verbatim):
+            line = node.line
+            raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
+    trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
+    if trouble is not None:
+        raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
+    notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
+    each = replace(flat.each, order=order_free(flat.each.line, shared=True))
+    said = (*flat.notes, *notes)
+    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, said, flat.reach, facts=flat.facts)

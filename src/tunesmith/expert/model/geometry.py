@@ -19,6 +19,7 @@ from tunesmith.csource.substitution import substitute
 from tunesmith.csource.types import byte_size
 from tunesmith.csource.walk import names_in, nodes_in
 from tunesmith.expert.model.affine import BUILTINS, Head, head_of, is_narrow, number
+from tunesmith.expert.model.facts import Fact
 from tunesmith.expert.model.kernel import OutOfReach
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.scenarios import Scenario, Triple, triple
@@ -178,6 +179,14 @@ class LaunchedKernel:
         if index in self.normal.ids:
             return self.normal.ids[index].type.base
         return self.loops[index].head.type if index in self.loops else self.normal.types[index].base
+
+
+@dataclass(frozen=True)
+class OtherForm:
+    """The same kernel in another form, and what that rests on."""
+
+    kernel: LaunchedKernel
+    facts: tuple[Fact, ...] = ()
 
 
 def strided_loops(normal: Normal, scenario: Scenario) -> dict[str, Strided]:

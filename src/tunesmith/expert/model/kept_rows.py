@@ -31,11 +31,10 @@ from tunesmith.csource.fold import fold, int_value
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import affine
 from tunesmith.expert.model.facts import Fact
-from tunesmith.expert.model.geometry import THREAD, LaunchedKernel, form_of, strided_loops
-from tunesmith.expert.model.kernel import Reach
+from tunesmith.expert.model.geometry import THREAD, LaunchedKernel, OtherForm, form_of, strided_loops
 from tunesmith.expert.model.normal import Normal
 from tunesmith.expert.model.scenarios import Scenario
-from tunesmith.expert.model.shifted_loops import BoundsOf, counted_by_element, with_element_loops
+from tunesmith.expert.model.shifted_loops import BoundsOf, counted_by_element
 from tunesmith.expert.model.team_record import identity_of
 from tunesmith.expert.model.totals import MAXIMA, MINIMA, Update, set_to, update_in
 from tunesmith.expert.model.translate import product
@@ -59,9 +58,7 @@ class TurnCount:
         return all(a is None or b is None or affine.same_value(a, b) for a, b in pairs)
 
 
-def with_kept_rows(
-    kernel: LaunchedKernel, bounds_of: BoundsOf
-) -> tuple[LaunchedKernel, tuple[Reach, ...], tuple[Fact, ...]] | None:
+def with_kept_rows(kernel: LaunchedKernel, _bounds_of: BoundsOf) -> OtherForm | None:
     """The kernel with such arrays as shared ones, and what that rests on; None where it has none."""
     work = _KeptRows(kernel.normal, kernel.scenarios)
     body = work.block(kernel.normal.body)
@@ -76,11 +73,9 @@ def with_kept_rows(
     roles = strided_loops(normal, kernel.scenarios[-1])
     if any(roles[name].role != "element" for name in work.types):
         return None
-    normal, reach = with_element_loops(normal, kernel.scenarios, bounds_of)
-    changed = replace(kernel, normal=normal, loops=strided_loops(normal, kernel.scenarios[-1]))
     said = "threads keep values of their own elements alone in '{}'"
     facts = [Fact(said.format(one.name), "proved", f"line {one.line}") for one in work.kept.values()]
-    return changed, reach, tuple(facts)
+    return OtherForm(replace(kernel, normal=normal), tuple(facts))
 
 
 class _KeptRows:

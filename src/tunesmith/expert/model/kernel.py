@@ -195,11 +195,11 @@ class KernelModel:
     bound: tuple[tuple[str, str], ...] = ()  # template parameters -> what the entry binds them to
     barriers: int = 0
     notes: tuple[str, ...] = ()  # what was found on the way, in words with line numbers
-    # Where the indices of the launch end: work is done within all of these bounds alone. Of several loops
-    # over the whole grid each has its own.
+    # Where the indices of the launch end, all of them; of several loops over the whole grid each has its own.
     reach: tuple[tuple[Reach, ...], ...] = ()
     facts: tuple[Fact, ...] = ()  # what the reading rests on
     waits: bool = False  # for the launch ahead of it, before all else
+    pinned: tuple[tuple[str, int], ...] = ()  # sizes that it is read at, and that a template has to ask for
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from tunesmith.csource.preprocess import Toolkit
 from tunesmith.csource.references import without_references
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model import geometry
-from tunesmith.expert.model.accesses import clash
 from tunesmith.expert.model.affine import BUILTINS
 from tunesmith.expert.model.boxes import read_boxes
 from tunesmith.expert.model.broadcast import with_rows_read_again
@@ -28,11 +27,12 @@ from tunesmith.expert.model.byte_pointers import in_elements
 from tunesmith.expert.model.compilers import language_of, one_kernel
 from tunesmith.expert.model.congruences import with_promised
 from tunesmith.expert.model.dependents import without_waits
-from tunesmith.expert.model.entry_sizes import with_entry_sizes
+from tunesmith.expert.model.entry_sizes import read_at_sizes
+from tunesmith.expert.model.exact_launches import with_blocks_as_tasks
 from tunesmith.expert.model.exchange import accesses, check_exchange, marked_again
-from tunesmith.expert.model.facts import Fact, facts_of, order_free
+from tunesmith.expert.model.facts import Fact, facts_of
 from tunesmith.expert.model.fixed_arguments import facts_of_fixed, fixed_values, given_arrays, with_decided
-from tunesmith.expert.model.flat import Flat, FlatReader
+from tunesmith.expert.model.flat import FlatReader, flat_reading
 from tunesmith.expert.model.guarded_turns import with_guarded_turns
 from tunesmith.expert.model.kept_rows import with_kept_rows
 from tunesmith.expert.model.kernel import (
@@ -49,7 +49,7 @@ from tunesmith.expert.model.kernel import (
     replaced,
 )
 from tunesmith.expert.model.normal import Normal, normal_form, with_used_types
-from tunesmith.expert.model.obstacles import other_obstacles
+from tunesmith.expert.model.obstacles import other_obstacles, told_in
 from tunesmith.expert.model.opencl_words import in_opencl_words
 from tunesmith.expert.model.passed_tests import passed_by_all, turned_once
 from tunesmith.expert.model.pointers import check_pointers
@@ -64,6 +64,7 @@ from tunesmith.expert.model.sight import (
     with_one_dynamic_array,
 )
 from tunesmith.expert.model.single_turns import without_single_turns
+from tunesmith.expert.model.size_tests import with_tests_as_loops
 from tunesmith.expert.model.team_reader import read_rows, read_teams
 from tunesmith.expert.model.thread_rows import looks_like_rows, with_rows_as_tasks
 from tunesmith.expert.model.tidy import tidy, with_versions
@@ -71,20 +72,6 @@ from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, 
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
 from tunesmith.problem.problem import Problem
 from tunesmith.space import grammar as size
-
-
-def flat_reading(flat: Flat, normal: Normal, aliases: Mapping[str, str], reason: str) -> KernelReading:
-    for node in walk.nodes_in(flat.each.body):
-        if isinstance(node, c.Verbatim):
-            line = node.line
-            raise OutOfReach.at(line, f"'{node.text.strip().splitlines()[0][:60]}' is not understood")
-    trouble = clash(flat.each.body, flat.each.index, normal.arrays, aliases, parallel=True)
-    if trouble is not None:
-        raise OutOfReach(f"threads depend on each other: {trouble}", flat.each.line)
-    notes = (f"each thread walks a row of its own, which cannot be shared out: {reason}",) if reason else ()
-    each = replace(flat.each, order=order_free(flat.each.line, shared=True))
-    said = (*flat.notes, *notes)
-    return KernelReading(flat.tasks, (each,), "grid", None, (), 0, said, flat.reach, facts=flat.facts)
 
 
 def _counted(
@@ -145,8 +132,11 @@ def lift(problem: Problem) -> KernelModel | NotReadable:
     """The kernel as tasks and steps; `NotReadable` with the reason in words where it cannot be read so.
 
     Where several compilers may build it, it has to be one kernel to all of them."""
-    problem = with_entry_sizes(problem)
-    return one_kernel(problem.kernel, lambda source, state: _read_under(problem, source, state))
+    found = read_at_sizes(
+        problem, lambda at: one_kernel(at.kernel, lambda source, state: _read_under(at, source, state))
+    )
+    given = (problem.kernel.text, *(text for _, text in (*problem.kernel.headers, *problem.kernel.defines)))
+    return told_in("\n".join(given), found) if isinstance(found, NotReadable) else found
 
 
 def _read_under(problem: Problem, source: c.Source, state: Predefined) -> KernelModel | NotReadable:
@@ -268,18 +258,18 @@ class _Lifting:
         loops = geometry.strided_loops(normal, tried[-1])
         aliases, promised = aliases_of(self._problem, self._function), multiples(self._problem, launch)
         launched = geometry.LaunchedKernel(normal, launch, tried, loops, aliases, promised)
-        kept = replace(launched, normal=plain)
+        given = replace(launched, normal=plain)
         try:
             reading = self._read(launched)
             reading = replace(reading, reach=(*reading.reach, *reach))
         except OutOfReach as stop:
-            if (model := self._with_kept_rows(kept)) is not None:
+            if (model := self._otherwise(given)) is not None:
                 return model
             if not any(declare.is_array for declare in normal.shared.values()):
                 raise
             again = self._with_rows(launched)
             if again is None:
-                launched = kept
+                launched = given
                 reading = self._with_tiles(launched, stop)
             else:
                 launched, reading = again
@@ -287,7 +277,7 @@ class _Lifting:
         try:
             return self._checked(launched, reading)
         except OutOfReach:
-            if (model := self._with_kept_rows(kept)) is not None:
+            if (model := self._otherwise(given)) is not None:
                 return model
             raise
 
@@ -296,19 +286,24 @@ class _Lifting:
         kernel = self._model(reading, launched)
         return in_opencl_words(kernel) if self._problem.kernel.language == "opencl" else kernel
 
-    def _with_kept_rows(self, kernel: geometry.LaunchedKernel) -> KernelModel | None:
-        """Rows that threads keep in arrays of their own from loop to loop."""
+    def _otherwise(self, kernel: geometry.LaunchedKernel) -> KernelModel | None:
+        """The kernel in other forms: rows that threads keep in arrays of their own, tests as loops."""
         bounds_of = partial(kernel.launch.bounds_of, ranges=self._ranges)
-        found = with_kept_rows(kernel, bounds_of)
-        if found is None:
-            return None
-        kernel, reach, facts = found
-        try:
-            reading = read_teams(kernel, self._problem.kernel.language)
-            reach, facts = (*reading.reach, *reach), (*reading.facts, *facts)
-            return self._checked(kernel, replace(reading, reach=reach, facts=facts))
-        except OutOfReach:
-            return None
+        forms = (partial(with_kept_rows, kernel, bounds_of), partial(with_tests_as_loops, kernel, bounds_of))
+        for form in forms:
+            found = form()
+            if found is None:
+                continue
+            normal, reach = with_element_loops(found.kernel.normal, kernel.scenarios, bounds_of)
+            loops = geometry.strided_loops(normal, kernel.scenarios[-1])
+            try:
+                again = replace(found.kernel, normal=normal, loops=loops)
+                reading = read_teams(again, self._problem.kernel.language)
+                reach, facts = (*reading.reach, *reach), (*reading.facts, *found.facts)
+                return self._checked(again, replace(reading, reach=reach, facts=facts))
+            except OutOfReach:
+                continue
+        return None
 
     def _model(self, reading: KernelReading, launched: geometry.LaunchedKernel) -> KernelModel:
         normal = launched.normal
@@ -421,7 +416,7 @@ class _Lifting:
         rules, program = self._problem.contract.sizes, Program.of(self._source)
         flat = with_rows_as_tasks(FlatReader(kernel).read(), kernel, program, rules, launches)
         if not looks_like_rows(flat, normal):
-            return flat_reading(flat, normal, aliases, "")
+            return flat_reading(with_blocks_as_tasks(flat, kernel), normal, aliases, "")
         try:
             reading = self._rows(kernel)
             check_exchange(reading.steps, normal.arrays, aliases, has_barriers=False)

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.effects import Effects, function_effects, is_function
 from tunesmith.csource.inline import Inlined, inline
+from tunesmith.csource.spoken import in_words_of, words_of
+from tunesmith.expert.model.kernel import NotReadable
 from tunesmith.expert.model.sight import out_of_sight
 
 _MOST = 12
@@ -29,10 +33,27 @@ _CHANGES = (
 )
 
 
+def _votes(function: c.Function) -> Iterator[tuple[int, str]]:
+    """What asks other threads of a warp, but for shuffles, which may be part of a total."""
+    for stmt in walk.statements_in(function.body):
+        parts = [part for part in walk.children(stmt) if isinstance(part, c.Expr)]
+        for call in (call for part in parts for call in walk.calls_in(part)):
+            is_vote = is_function(call.function) and function_effects(call.function) == Effects.MASK
+            if is_vote and not call.function.startswith("__shfl"):
+                yield stmt.line, f"{call.function} depends on other threads of the warp"
+
+
 def with_change(reason: str) -> str:
     """The reason, and what would have to change, where that is known."""
     change = next((change for pattern, change in _CHANGES if re.search(pattern, reason)), "")
     return f"{reason} (to change: {change})" if change else reason
+
+
+def told_in(text: str, found: NotReadable) -> NotReadable:
+    """Why it is not read, with the names that the text has in place of those that were made on the way."""
+    words = words_of(text)
+    others = tuple(in_words_of(words, reason) for reason in found.others)
+    return replace(found, reason=in_words_of(words, found.reason), others=others)
 
 
 def other_obstacles(function: c.Function, source: c.Source, first: str) -> tuple[str, ...]:
@@ -58,6 +79,7 @@ def _all(inlined: Inlined) -> Iterator[tuple[int, str]]:
         yield int(number[1]) if number else 0, reason
     hidden = list(out_of_sight(inlined, inlined.source))
     yield from hidden
+    yield from _votes(inlined.function)
     lines = {line for line, _ in hidden}
     for stmt in walk.statements_in(inlined.function.body):
         if isinstance(stmt, c.Verbatim) and stmt.line not in lines:

@@ -15,7 +15,7 @@ from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in, negated, nodes_in
 from tunesmith.expert.model import team_memory as tv
-from tunesmith.expert.model.accesses import place_of, without_members
+from tunesmith.expert.model.accesses import is_atomic, place_of, pointed_at, without_members
 from tunesmith.expert.model.affine import number
 from tunesmith.expert.model.kernel import Each, Let, Once, Operator, Step, When
 from tunesmith.expert.model.team_loops import Groups, LoopReader, TeamState
@@ -257,6 +257,8 @@ class BlockInterpreter(LoopReader):
             case c.Binary(op=",", left=left, right=right):
                 self.effect(left, active)
                 self.effect(right, active)
+            case c.Call(function=function, args=(target, value)) if function in _SHARED_ATOMICS:
+                self.global_atomic(function, target, value, active)
             case c.Call(function=function) if "atomic" in function.lower():
                 raise self.refusal(f"{function} on global memory, outside a loop over elements")
             case c.Call(function=function):
@@ -280,6 +282,15 @@ class BlockInterpreter(LoopReader):
                 else self.expressions.join(operator, old.value, values.at(thread), thread)
             )
             old.value, old.writer, old.epoch = total, thread, self.memory.epoch
+
+    def global_atomic(self, function: str, pointer: c.Expr, value: c.Expr, active: tv.Threads) -> None:
+        """What one thread of each team adds to global memory: a block's total, say."""
+        target = pointer.operand if isinstance(pointer, c.Unary) and pointer.op == "&" else None
+        place = pointed_at(pointer, self.memory.arrays) if target is None else place_of(target)
+        if place is None or place.array not in self.memory.arrays or place.as_type is not None:
+            raise self.refusal(f"what {function} changes is not followed")
+        element = c.Index(c.Name(place.array), place.index)
+        self.store_global("+=", element, value, self.eval(value, active), active, function)
 
     def store(self, op: str, target: c.Expr, value: c.Expr, active: tv.Threads) -> None:
         name = self.memory.shared_name(target)
@@ -317,11 +328,20 @@ class BlockInterpreter(LoopReader):
             self.assign(f"{array}[{place_value}]", type_, array, values, tuple(threads))
 
     def store_global(
-        self, op: str, target: c.Expr, value: c.Expr, values: tv.Vec, active: tv.Threads
+        self,
+        op: str,
+        target: c.Expr,
+        value: c.Expr,
+        values: tv.Vec,
+        active: tv.Threads,
+        atomic: str = "",
     ) -> None:
+        """`atomic`: the function that does it."""
         where = self.expressions.shared(target, active)
         where_expr = tv.expr_of(where)
         if where_expr is not None and self.memory.is_of_element(where_expr):
+            if atomic:
+                raise self.refusal(f"{atomic} on global memory, outside a loop over elements")
             self.store_element(op, target, where_expr, value, active)
             return
         place = place_of(without_members(target))
@@ -333,6 +353,10 @@ class BlockInterpreter(LoopReader):
         ):
             raise self.refusal(f"only some of a block's teams store to '{place.array}'")
         if op != "=" and len(active) > len(teams):
+            if atomic:
+                raise self.refusal(
+                    f"{atomic} on global memory by several threads, outside a loop over elements"
+                )
             raise self.refusal(f"several threads update the same element of '{place.array}'")
         if where_expr is None:
             why = f" ({where.reason})" if isinstance(where, tv.Poison) else ""
@@ -346,7 +370,10 @@ class BlockInterpreter(LoopReader):
         if what_expr is None:
             why = tv.blame(values, active)
             raise self.refusal(f"what is stored to '{place.array}' is not the same for the team: {why}")
-        stored = self.record.store(c.Assign(op, where_expr, what_expr), self.bounds.in_force)
+        made: c.Expr = c.Assign(op, where_expr, what_expr)
+        if atomic:
+            made = c.Call(atomic, (c.Unary("&", where_expr), what_expr))
+        stored = self.record.store(made, self.bounds.in_force)
         last = self.record.steps[-1] if self.record.steps else None
         if isinstance(last, Once):
             self.record.steps[-1] = replace(last, body=(*last.body, stored))
@@ -384,6 +411,8 @@ def _has_steps(stmt: c.If, arrays: Mapping[str, c.Type]) -> bool:
     """Whether a branch does more than set variables."""
     for node in nodes_in((*stmt.then, *stmt.otherwise)):
         if isinstance(node, c.For | c.While | c.Return | c.Jump):
+            return True
+        if isinstance(node, c.Call) and is_atomic(node.function):
             return True
         if isinstance(node, c.Assign):
             place = place_of(without_members(node.target))

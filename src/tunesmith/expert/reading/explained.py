@@ -11,6 +11,7 @@ from typing import Any
 from tunesmith.csource.binding import bind
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.parse import read_source_tree
+from tunesmith.csource.predefined import asked_names, assumed
 from tunesmith.expert.model.obstacles import other_obstacles, with_change
 from tunesmith.expert.model.words import explain_lines, fact_lines
 from tunesmith.expert.reading.bare import BareFailure, BareKernel, BareReading, not_said
@@ -46,7 +47,7 @@ def explain_text(bare: BareKernel) -> ExplainedText:
     if not isinstance(found, BareReading):
         problem = None if isinstance(found, str) else found.problem
         return ExplainedText(*known, False, (), tuple(_obstacles(bare, found)), *said, problem)
-    lines = (*explain_lines(found.kernel), *fact_lines(found.kernel), _about_block(found))
+    lines = (*explain_lines(found.kernel), *fact_lines(found.kernel), _about_block(found), *_compiler(bare))
     return ExplainedText(*known, True, lines, (), *said, found.problem)
 
 
@@ -54,6 +55,15 @@ def _about_block(reading: BareReading) -> str:
     block = " x ".join(str(expr) for expr in reading.problem.launches[0].block)
     whose = "which the file says" if reading.own_block else "a usual number: the file says none"
     return f"Read with blocks of {block} threads, {whose}; every integer argument is taken for a size."
+
+
+def _compiler(bare: BareKernel) -> tuple[str, ...]:
+    """What is assumed of the compiler where the text asks for it."""
+    if not asked_names((bare.text, *(text for _, text in bare.headers))):
+        return ()
+    which = assumed(bare.language).said_by.rpartition(": ")[2]
+    said = "a run asks the one that builds it, which `compiler` in [kernel] may name"
+    return (f"What compilers define is assumed to be that of {which}: no compiler was asked; {said}.",)
 
 
 # -- what stands in the way ---------------------------------------------------------------------------------

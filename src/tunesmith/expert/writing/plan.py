@@ -54,7 +54,7 @@ class WritingPlan(Given):
 
 
 def make_plan(draft: TemplateDraft, problem: Problem) -> WritingPlan:
-    given = Given.of(draft, with_entry_sizes(problem))
+    given = Given.of(draft, with_entry_sizes(problem, draft.kernel.pinned))
     if given.is_flat and (given.has_totals or given.kernel.staged):
         raise Unwritable("a kernel without tasks has a total; nothing says which threads share it")
     blocking = Blocking()

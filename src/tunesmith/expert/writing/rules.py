@@ -83,6 +83,8 @@ def rules_of(plan: WritingPlan) -> list[tuple[str, str]]:
             require("whole_teams", f"{grouped(own or '0')} % {blocked.name} == 0")
         if knobs.beside.is_parameter:
             require("beside_or_blocked", f"{knobs.beside.name} == 0 or {blocked.name} == 1")
+    for name, value in plan.kernel.pinned:
+        require(f"only_{name}", f"{name} == {value}")
     rules += [*division_rules(plan), *ring_rules(plan), *bulk_rules(plan), *tile_rules(plan)]
     if (shared := shared_bytes(plan)) is not None:
         require("memory_fits", f"{shared} + 4096 <= device.shared")

@@ -1,0 +1,147 @@
+"""What a user asks for, before a run begins: which strategy, models, drafts and moves go together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from tunesmith.errors import BadInput
+from tunesmith.run.budget import STRATEGIES
+from tunesmith.run.dialogue import SINGLE, Role
+from tunesmith.run.events import MovesOffered
+from tunesmith.text import counted
+
+if TYPE_CHECKING:
+    from tunesmith.models import Spec
+    from tunesmith.run.config import RunConfig
+    from tunesmith.run.events import Strategy
+
+NAME_ONE = "name one, e.g. --model openai:NAME, --model openai:NAME@http://host:port/v1 or --model mailbox"
+
+
+def named(text: str) -> Strategy:
+    if text not in STRATEGIES:
+        hint = "choose one of these, or leave --strategy out: templates are searched"
+        raise BadInput(f"unknown strategy {text!r}; known are {', '.join(STRATEGIES)}", hint=hint)
+    return STRATEGIES[text].name
+
+
+def moves_named(text: str) -> MovesOffered:
+    known: tuple[MovesOffered, ...] = get_args(MovesOffered)
+    return next(name for name in known if name == text)
+
+
+def check(
+    config: RunConfig, template_given: bool, priors_named: bool = False, from_library: bool = False
+) -> None:
+    """What does not go together is refused before a run begins."""
+    strategy = named(config.strategy)
+    if config.linear and STRATEGIES[strategy].is_chain is not None:
+        raise BadInput(
+            "--linear is for --strategy rewrite, where a round can go on from the last kernel; the strategy "
+            f"is {strategy}",
+            hint="leave out --linear, or add --strategy rewrite",
+        )
+    check_drafts(config, strategy)
+    check_moves(config, strategy)
+    if not STRATEGIES[strategy].is_concrete:
+        return
+    named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
+    no_search = f"--prior-run tells a search where to begin, and with --strategy {strategy} nobody searches"
+    no_params = (
+        f"--from-library begins from a template; with --strategy {strategy} kernels have no parameters"
+    )
+    for given, fault, hint in (
+        (template_given, named_too, "leave out one of the two"),
+        (priors_named, no_search, "leave out --prior-run"),
+        (from_library, no_params, "leave out --from-library"),
+    ):
+        if given:
+            raise BadInput(fault, hint=hint)
+    played(config.model, strategy)
+
+
+def check_moves(config: RunConfig, strategy: str) -> None:
+    """Whoever plans or writes by moves cannot do without them."""
+    if config.moves != "none" or strategy != "template" or not config.model:
+        return
+    if missing := {"planner", "author"} - played(config.model, strategy).keys():
+        raise BadInput(
+            f"with --moves none nobody plans or writes by the expert's moves; the {min(missing)} would",
+            hint="name a model as planner and as author, or leave out --moves",
+        )
+
+
+def drafts_of(config: RunConfig) -> int:
+    """How many a round has: as many as are asked for, else one for each model that writes."""
+    return config.drafts or max(1, len(authors(config.model, config.strategy)))
+
+
+def authors(spec: str, strategy: str) -> tuple[Spec, ...]:
+    """The models that write templates or kernels by plans."""
+    if not spec or "author" not in STRATEGIES[strategy].roles:
+        return ()
+    from tunesmith.models import parse_authors
+
+    return parse_authors(spec)
+
+
+def check_drafts(config: RunConfig, strategy: str) -> None:
+    """Whether a round can have as many as are asked for."""
+    count, named_to = drafts_of(config), authors(config.model, strategy)
+    if len(named_to) > count:
+        fault = f"{len(named_to)} models are named to write, and a round has {counted(count, 'draft')}"
+        raise BadInput(fault, hint=f"add --drafts {len(named_to)}, or name fewer")
+    if count == 1:
+        return
+    fault, hint = "", "leave out --drafts, or name a model as planner or author"
+    if strategy == SINGLE:
+        fault, hint = (
+            "one conversation writes one kernel at a time",
+            "leave out --drafts, or --strategy single",
+        )
+    elif config.linear:
+        fault, hint = "a chain goes on from the one kernel before", "leave out --drafts or --linear"
+    elif not {"planner", "author"} & played(config.model, strategy).keys():
+        fault = "the expert has one plan a round"
+    if fault:
+        raise BadInput(f"--drafts {count} is for models that write several at a time: {fault}", hint=hint)
+
+
+def played(spec: str, strategy: str) -> dict[Role, Spec]:
+    """The roles that a model plays; BadInput where the strategy cannot do with those."""
+    kind = STRATEGIES[strategy]
+    if kind.roles == (SINGLE,):
+        return {SINGLE: _alone(spec)}
+    if not spec and not kind.needed:
+        return {}
+    from tunesmith.models import EXPERT, parse_models
+
+    found = parse_models(spec) if spec else {}
+    models = {role: one for role, one in found.items() if one.kind != EXPERT}
+    missing = [role for role in kind.needed if role not in models]
+    if missing:
+        if not models:
+            fault = f"--strategy {strategy} needs a language model: kernels are planned and written in words"
+            raise BadInput(fault, hint=NAME_ONE)
+        raise BadInput(
+            f"--strategy {strategy} needs a model as planner and as author, since the expert knows templates "
+            f"and their moves alone; it would be the {' and the '.join(missing)}",
+            hint="name both, e.g. --model planner=openai:NAME,author=openai:NAME; tester and analyst may be "
+            "left out",
+        )
+    return models
+
+
+def _alone(spec: str) -> Spec:
+    """Whom one conversation is held with."""
+    from tunesmith.models import EXPERT, names_roles, parse_spec, several
+
+    role, has_role, rest = spec.partition("=") if names_roles(spec) else ("", "", spec)
+    if (has_role and (role.strip() != SINGLE or "," in rest)) or len(several(rest)) > 1:
+        hint = "write --model SPEC, without roles"
+        raise BadInput(f"--strategy single is one conversation with one model, got {spec!r}", hint=hint)
+    if not rest or (found := parse_spec(rest)).kind == EXPERT:
+        raise BadInput(
+            "--strategy single needs a language model: the expert holds no conversation", hint=NAME_ONE
+        )
+    return found
