@@ -34,6 +34,7 @@ from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, SizedCall, Tried
 from tunesmith.run.scores import scores
 from tunesmith.run.state import State, fold
+from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.session.problems import load_problem, load_template
 from tunesmith.space.params import Config
 
@@ -154,6 +155,9 @@ class RecordedLab:
         raise Reached("the search ended by itself")
 
     @property
+    def use(self, _task: ToolTask) -> ToolFound:
+        raise AssertionError("no model asks here")
+
     def no_calls(self) -> str:
         return "recorded times are of workloads alone"
 

@@ -2,45 +2,71 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from tests.samples import DEVICE, a_problem, state_of
+from tests.samples import DEVICE, a_problem, config, outcome, state_of
 from tests.wording import says
-from tunesmith.agents import material
+from tunesmith.agents import material, task
 from tunesmith.agents.prompting import fenced
+from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.problem.cases import ExtraCase
-from tunesmith.problem.device import Resources
-from tunesmith.profiles.facts import Diagnosis
-from tunesmith.run.events import Extended, Profiled, Surveyed, SurveyedBuild
+from tunesmith.problem.device import Device, Resources
+from tunesmith.problem.device_words import CUDA
+from tunesmith.problem.vetting import vet
+from tunesmith.profiles.facts import Diagnosis, Finding
+from tunesmith.run.events import Event, Extended, Profiled, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.ports import Catalogue, Offer
+from tunesmith.run.state import State
 
 PROBLEM = a_problem()
 FAST = replace(DEVICE, limits=replace(DEVICE.limits, pin_bandwidth=1e9))
 
 
-def test_workloads_come_with_bytes_the_least_time_and_todays_launch() -> None:
-    text = material.problem_part(PROBLEM, FAST).text
+def on(device: Device, *events: Event, compiler: str = "") -> State:
+    state = state_of(*events)
+    assert state.started is not None
+    return replace(state, started=replace(state.started, device=device, compiler=compiler))
+
+
+def test_workloads_come_with_bytes_one_floor_and_todays_launch() -> None:
+    text = task.problem_part(PROBLEM, on(FAST)).text
     small = next(w for w in PROBLEM.workloads if w.name == "small").as_dict()
     moved = 2 * 4 * small["rows"] * small["d"]
     line = next(line for line in text.splitlines() if "`small`" in line)
-    assert f"{moved} bytes must move, which takes {moved / 1e3:.3g} µs at the very least" in line
+    says(line, f"({small['rows']}, {small['d']})", f"{moved} bytes must move", f"floor {moved / 1e3:.3g} µs")
     assert "blocks of" in line
-    assert "at the very least" not in material.problem_part(PROBLEM, DEVICE).text, "nobody knows the rate"
+    says(text, "floor: memory bandwidth by the data sheet")
+    assert "floor" not in task.problem_part(PROBLEM, on(DEVICE)).text, "nobody knows the rate"
+
+
+def test_what_was_measured_is_the_floor_where_it_is_known() -> None:
+    found = Diagnosis("bandwidth", "near it", 0.9, (), 1.2, 5e-6, "memory bandwidth")
+    state = on(FAST, Profiled(None, "small", found), Profiled(None, "wide", None, ("no counters",)))
+    text = task.problem_part(PROBLEM, state).text
+    says(text, "`small`", "floor 5 µs")
+    says(text, "floor at small: memory bandwidth as measured here, right to about 10 %")
+    says(text, "floor at wide: memory bandwidth by the data sheet")
+
+
+def test_a_kernel_that_is_right_and_faster_shows_that_a_floor_is_none() -> None:
+    """And then there is one floor, which nothing has beaten."""
+    found = Diagnosis("bandwidth", "near it", 0.9, (), 1.2, 2.0, "memory bandwidth")
+    least = task.least_times(PROBLEM, on(FAST, Profiled(None, "small", found)))["small"]
+    assert least.seconds == 1.0, "what the original takes"
+    says(least.why, "a kernel that is right", "memory bandwidth", "would be 2e+06 µs")
 
 
 def test_limits_have_the_names_that_expressions_use() -> None:
-    text = material.device_part(FAST, state_of()).text
+    text = task.device_part(FAST).text
     assert f"device.max_threads = {DEVICE.limits.max_threads}" in text
-    assert "no kernel moves more than 1 GB/s" in text
-    on_cpu = material.device_part(replace(FAST, kind="cpu"), state_of()).text
-    assert "one core runs a work-group" in on_cpu
+    assert "GB/s" not in text, "the floor says it"
+    assert "one core runs a work-group" in task.device_part(replace(FAST, kind="cpu")).text
 
 
 def test_what_no_cpu_comes_near_is_not_shown_as_the_rate_of_memory() -> None:
     """The bound by which absurd times are told there is that of its innermost caches."""
-    cpu = replace(FAST, kind="cpu")
-    assert "GB/s" not in material.device_part(cpu, state_of()).text
-    assert "at the very least" not in material.problem_part(PROBLEM, cpu).text
+    assert "floor" not in task.problem_part(PROBLEM, on(replace(FAST, kind="cpu"))).text
 
 
 def test_a_fence_in_a_kernel_does_not_end_ours() -> None:
@@ -49,25 +75,25 @@ def test_a_fence_in_a_kernel_does_not_end_ours() -> None:
 
 
 def test_what_is_tested_anyway_is_listed() -> None:
-    text = material.tested_part(PROBLEM, state_of()).text
-    assert "rows=1, d=8" in text
+    text = task.tested_part(PROBLEM, state_of()).text
+    says(text, "Sizes (rows, d):", "(1, 8)")
     assert "normal, uniform" in text
     added = Extended((ExtraCase((("rows", 3), ("d", 24)), "spikes"),))
-    assert text + "\nAnd: rows=3, d=24 (spikes)." == (
-        material.tested_part(PROBLEM, replace(state_of(), extended=added)).text
+    assert text + "\nAnd: (3, 24) spikes." == (
+        task.tested_part(PROBLEM, replace(state_of(), extended=added)).text
     )
 
 
 def test_the_users_own_headers_are_shown_and_may_give_way() -> None:
     with_one = replace(PROBLEM, kernel=replace(PROBLEM.kernel, headers=(("own.h", "#define TWO 2"),)))
-    kernel, header = material.kernel_parts(with_one)
+    kernel, header = task.kernel_parts(with_one)
     assert (kernel.rank, header.rank > 0) == (0, True)
     assert "#define TWO 2" in header.text
 
 
 def test_moves_are_offered_by_name_and_place_and_refusals_with_the_reason() -> None:
     offers = (Offer("items", "Several in flight.", "loop over i (line 3)", ("ITEMS = [1, 2]",), ("unroll",)),)
-    part = material.moves_part(Catalogue((), offers, (("keep", "nothing is read again"),)))
+    part = task.moves_part(Catalogue((), offers, (("keep", "nothing is read again"),)))
     offered, refused = part.text.splitlines()
     says(offered, "- items:", "Several in flight.", "loop over i (line 3)")
     says(offered, "ITEMS = [1, 2]", "remedy of: unroll")
@@ -85,10 +111,96 @@ def test_where_the_device_is_absent_the_compiler_is_quoted() -> None:
     assert material.times_part(PROBLEM, absent).text == material.NOTHING
 
 
-def test_ceilings_are_shown_as_the_least_time_of_each_workload() -> None:
-    found = Diagnosis("bandwidth", "near it", 0.9, (), 1.2, 5e-6, "memory bandwidth")
-    state = state_of(Profiled(None, "small", found), Profiled(None, "wide", None, ("no counters",)))
-    text = material.device_part(FAST, state).text
-    assert "no kernel takes less than 5 µs at small (memory bandwidth)" in text
-    assert "wide" not in text
-    assert "measured ceilings" not in material.device_part(FAST, state_of()).text
+def test_a_reason_that_several_moves_have_and_a_place_that_several_share_are_said_once() -> None:
+    place = "loops over i below rows * d (line 3)"
+    offers = (
+        Offer("items", "Several.", place),
+        Offer("lanes", "Threads.", place),
+        Offer("bake", "Sizes.", "d"),
+    )
+    refused = (("keep", "no loop reads again"), ("ring", "it cannot be read"), ("tile", "it cannot be read"))
+    text = task.moves_part(Catalogue((), offers, refused)).text
+    assert text.count(place) == 1
+    says(text, "- items: Several. Where: [1].")
+    says(text, "- bake: Sizes. Where: d.")
+    says(text, "- not here: ring, tile: it cannot be read")
+    assert text.count("not here") == 2
+
+
+def test_accesses_of_one_kind_have_their_kind_said_once() -> None:
+    line = "x: read as float at [i], side by side; written as float at [i + d], side by side"
+    other = "y: read as float at [i], side by side; read as float at [0], once for a task"
+    text = task.reading_part(Catalogue((line, other))).text
+    assert text == f"x: read as float at [i]; written as float at [i + d]; each side by side\n{other}"
+
+
+def test_workloads_of_which_the_same_is_found_are_told_together() -> None:
+    found = Finding("narrow_access", 0.3, 0.6, ("3 of 4 are narrow",), ("wide_access",), "static", "latency")
+    one = Diagnosis("latency", "narrow", 0.6, (found,), 2.0, 1e-6, "memory bandwidth")
+    state = state_of(Profiled(None, "small", one), Profiled(None, "wide", replace(one, distance=3.0)))
+    text = material.diagnosis_part(PROBLEM, state).text
+    says(text, "small, wide: bound by latency")
+    assert text.count("3 of 4 are narrow") == 1
+
+
+def test_where_nothing_is_found_it_is_said_what_was_looked_at() -> None:
+    one = Diagnosis("unknown", "no fault found", 0.2, (), notes=("no hardware counters: none here",))
+    text = material.diagnosis_part(PROBLEM, state_of(Profiled(None, "small", one))).text
+    says(text, "bound by unknown", "no fault found", "no hardware counters: none here")
+
+
+def test_the_best_in_the_mean_is_shown_at_each_workload_beside_the_best_there() -> None:
+    mean, other = config(128, 2), config(64, 4)
+    events = [outcome(1, mean, {"small": 0.5, "wide": 0.5}), outcome(2, other, {"small": 0.4, "wide": 2.0})]
+    text = material.times_part(PROBLEM, state_of(*events)).text
+    says(text, "small: 2.50× at best", "with", "VEC=4", "2.00×", "with the best in the mean")
+    assert "wide: 2.00× at best, about 500000.00 µs" in text
+    assert text.count("with the best in the mean") == 1, "at wide it is the same"
+
+
+def test_planners_are_told_the_share_of_the_next_search() -> None:
+    state = state_of(settings=Settings(evals=120, rounds=3))
+    says(material.left_words(state), "3 at most", "120 evaluations left", "next template's search gets 40")
+
+
+def test_the_build_is_told_as_it_is() -> None:
+    cuda = replace(PROBLEM, kernel=replace(PROBLEM.kernel, language="cuda", flags=("-lineinfo",)))
+    h100 = replace(DEVICE, limits=replace(DEVICE.limits, capability=90))
+    text = task.build_part(cuda, on(h100, compiler="nvcc 13.0.88")).text
+    says(text, "compiler: nvcc 13.0.88", "the problem's flags: -lineinfo")
+    built = read_flags(("-lineinfo",), 90).nvcc
+    assert all(flag in text for flag in built[:2]), built
+    for header in CUDA.headers:
+        assert header in text
+        assert vet(f"#include {header}\n__global__ void k() {{}}", "", "cuda") is None
+    assert "is not among" in str(vet("#include <cstdint>\n__global__ void k() {}", "", "cuda"))
+    named = re.findall(r"`(-[^`]+)`", text.split("as for nvcc:")[1].splitlines()[0])
+    assert len(named) >= 8
+    for flag in named:
+        read_flags((flag.replace("=N", "=64"),), 90)
+    assert read_flags(("-arch=sm_90a",), 90).architecture == "sm_90a"
+
+
+def test_lessons_of_earlier_runs_are_data_that_gives_way_first() -> None:
+    part = task.lessons_part("- won, this kernel: 2.00×")
+    assert part.rank == 2
+    assert "data" in part.heading
+
+
+def test_workloads_without_a_fault_are_told_together_with_their_distances() -> None:
+    one = Diagnosis(
+        "bandwidth", "no fault found; far", 0.2, (), 1.3, 1e-6, "memory bandwidth", ("looked at: x",)
+    )
+    far = replace(one, distance=1.9, notes=("looked at: y",))
+    state = state_of(Profiled(None, "small", one), Profiled(None, "wide", far))
+    text = material.diagnosis_part(PROBLEM, state).text
+    assert text == (
+        "small, wide: bound by bandwidth, 1.30, 1.90 × the floor: no fault found (at wide looked at: y)"
+    )
+
+
+def test_the_remark_of_a_parameter_stays_where_it_says_what_its_numbers_are() -> None:
+    plain = Offer("lanes", "How many threads share a task.", "", ("LANES = [32, 64] # threads to a task",))
+    coded = Offer("divide", "Cheaper division.", "", ("DIVIDE = [0, 1] # 1: shifts",))
+    assert task.offer_line(plain).endswith("Adds LANES = [32, 64].")
+    assert task.offer_line(coded).endswith("Adds DIVIDE = [0, 1] # 1: shifts.")

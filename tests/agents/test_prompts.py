@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.opencl_here import needs_opencl
+from tests.samples import a_problem, state_of
 from tunesmith.agents.prompting import own_prompt
+from tunesmith.agents.task import build_part
 from tunesmith.problem.vetting import vet, vet_flags
 
 AUTHORS, PLANNERS = ("author", "author_rewrite", "single"), ("planner", "planner_rewrite")
@@ -61,28 +63,62 @@ ALLOWED = {name: kernel(body) for name, body in BUILT_INS.items()}
 ALLOWED |= {name: kernel(body, before) for name, (before, body) in ATTRIBUTES.items()}
 
 
-def opencl_rule(prompt: str) -> str:
-    """The rule about OpenCL C, on one line."""
-    rule = own_prompt(prompt).split("- In OpenCL C:")[1].split("\n- ")[0]
-    return " ".join(rule.split())
+def test_what_authors_are_told_is_what_is_tested_here() -> None:
+    text = build_part(a_problem(), state_of()).text
+    assert set(re.findall(r"__builtin_\w+", text)) == BUILT_INS.keys()
+    attributes = text.split("`__attribute__((...))`:")[1].splitlines()[0]
+    assert set(re.findall(r"`(\w+)`", attributes)) == ATTRIBUTES.keys()
+    assert "begin with `-cl-`" in text
 
 
 @pytest.mark.parametrize("prompt", AUTHORS)
-def test_what_authors_are_told_is_what_is_tested_here(prompt: str) -> None:
-    rule = opencl_rule(prompt)
-    assert set(re.findall(r"__builtin_\w+", rule)) == BUILT_INS.keys()
-    attributes = rule.split("Attributes that are accepted")[1].split("Build flags")[0]
-    assert set(re.findall(r"`(\w+)`", attributes)) == ATTRIBUTES.keys()
+def test_authors_are_told_where_the_rules_of_the_build_are(prompt: str) -> None:
+    assert build_part(a_problem(), state_of()).heading in own_prompt(prompt)
+
+
+@pytest.mark.parametrize("prompt", [*AUTHORS, *PLANNERS])
+def test_everybody_is_told_which_configuration_serves(prompt: str) -> None:
+    text = " ".join(own_prompt(prompt).split())
+    assert re.search(r"Each workload is served by the (configuration|kernel) that is fastest there", text)
+    assert "<<" not in text, "every shared part is in its place"
+
+
+@pytest.mark.parametrize("prompt", [*AUTHORS, *PLANNERS])
+def test_nobody_is_told_what_hinders(prompt: str) -> None:
+    text = " ".join(own_prompt(prompt).split())
+    assert "close to what the kernel does today" not in text
+    assert "our to seven parameters" not in text
+
+
+@pytest.mark.parametrize("prompt", AUTHORS)
+def test_authors_are_told_each_rule_that_test_template_rules_proves(prompt: str) -> None:
+    text = " ".join(own_prompt(prompt).split())
+    rules = ["the original serves", "leaves one out elsewhere", "defines above it", "needs no `#ifndef`"]
+    rules += ["`[launch]`, `[require]` and `[workspace]` may name it", "bakes nothing in", "It is not zeroed"]
+    rules += ["inserts a parameter, a define or a size"]
+    if prompt == "author":
+        rules += ['`cluster = ["C"]`', '`pdl = "PDL == 1"`', "skipped is what satisfies it at no workload"]
+    assert [rule for rule in rules if rule not in text] == []
 
 
 @pytest.mark.parametrize("prompt", PLANNERS)
 def test_planners_are_told_what_authors_can_and_cannot(prompt: str) -> None:
     text = " ".join(own_prompt(prompt).split())
-    cannot, can = text.split("What an author cannot do")[1].split("What it can:")
+    can, cannot = text.split("What an author can do")[1].split("What it cannot:")
+    words = (
+        "`[defines]`",
+        "`[require]`",
+        "fallback",
+        "`[workspace]`",
+        "several launches",
+        "clusters",
+        "`pdl`",
+    )
+    assert all(word in can for word in words)
     assert all(
         word in cannot for word in ("`#include`", "arguments", "host code", "assembler", "`##`", "header")
     )
-    named = set(re.findall(r"__builtin_\w+|always_inline", can.split("Reason from")[0]))
+    named = set(re.findall(r"__builtin_\w+|always_inline", can))
     assert named
     assert named <= ALLOWED.keys()
 

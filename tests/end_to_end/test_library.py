@@ -180,3 +180,18 @@ def test_a_library_that_cannot_be_written_costs_a_run_nothing(tmp_path: Path) ->
     assert ended.code == 0, ended.err
     assert "library          not stored: " in ended.out
     assert (tmp_path / "run" / "tuned" / "dispatch.json").exists()
+
+
+def test_a_planner_is_told_what_won_before_unless_the_library_is_left_out(
+    filled: tuple[Path, str], tmp_path: Path
+) -> None:
+    folder, _ = filled
+    shutil.copytree(folder / "user-library", tmp_path / "user-library")
+    shutil.copytree(folder / "problem", tmp_path / "problem")
+    words = ("--model", "planner=mailbox,author=mailbox", "--no-wait", "--no-prior")
+    for name, more in (("with", ()), ("without", ("--no-library",))):
+        assert tunesmith(tmp_path, "tune", "problem", *words, *more, "--out", name).code == 4
+        asked = (tmp_path / name / "mailbox" / "0001-planner.request.md").read_text()
+        assert ("- won, this kernel:" in asked) is (name == "with")
+    again = tunesmith(tmp_path, "resume", "with", "--no-wait")
+    assert again.code == 4, again.err

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.models.questions import request
+from tests.wording import says
 from tunesmith.errors import BadInput
 from tunesmith.models import letters
 from tunesmith.models.letters import Mailbox, Player
-from tunesmith.run.dialogue import LONGEST, Message, Pending, Reply
+from tunesmith.run.dialogue import LONGEST, Exchange, Message, Pending, Reply
 
 
 def test_a_request_is_a_file_and_without_waiting_the_reply_is_pending(tmp_path: Path) -> None:
@@ -235,3 +236,36 @@ def test_a_reply_from_the_future_is_waited_for_like_any_other(
     os.utime(file, (time.time() + 3600,) * 2)
     assert isinstance(Mailbox(tmp_path, wait=False).reply(request()), Reply)
     assert slept == [letters.SETTLED]
+
+
+def an_old_file(path: Path, text: str) -> None:
+    path.write_text(text)
+    os.utime(path, (time.time() - 60, time.time() - 60))
+
+
+def test_a_reply_that_was_changed_after_it_was_taken_in_is_noted_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    box = Mailbox(tmp_path, wait=False, tell=told.append)
+    first, second = request(1), request(2)
+    an_old_file(tmp_path / f"{first.name}.reply.md", "as it was")
+    assert isinstance(box.reply(first), Reply)
+    an_old_file(tmp_path / f"{first.name}.reply.md", "mended")
+    an_old_file(tmp_path / f"{second.name}.reply.md", "the next")
+    found = box.reply(second)
+    assert isinstance(found, Reply)
+    says(found.note, f"{first.name}.reply.md", "changed after it was taken in")
+    assert len(told) == 1
+    an_old_file(tmp_path / f"{request(3).name}.reply.md", "and another")
+    third = box.reply(request(3))
+    assert isinstance(third, Reply)
+    assert (third.note, len(told)) == ("", 1), "once is enough"
+
+
+def test_it_is_noted_also_when_the_run_goes_on_in_another_process(tmp_path: Path) -> None:
+    told: list[str] = []
+    said = [Exchange(request(n), 0, 0, Reply("as it was")) for n in (1, 2, 3)]
+    (tmp_path / f"{said[0].request.name}.reply.md").write_text("as it was")
+    (tmp_path / f"{said[1].request.name}.reply.md").write_text("something else")
+    Mailbox(tmp_path, tell=told.append).skip(said)  # the third was tidied away
+    assert len(told) == 1
+    says(told, said[1].request.name, "changed")

@@ -15,7 +15,10 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
 from tunesmith.run.authors import UNKNOWN_AUTHOR
 from tunesmith.run.config import RunConfig
-from tunesmith.session.library import LARGEST, Library, export, to_begin_from
+from tunesmith.run.lessons import FORMAT as LESSONS_FORMAT
+from tunesmith.run.lessons import KernelLessons, Lesson
+from tunesmith.run.library import kernel_digest
+from tunesmith.session.library import LARGEST, Library, export, lessons_for, to_begin_from
 
 
 @pytest.fixture
@@ -125,3 +128,35 @@ def test_a_run_begins_from_a_template_that_stands_alone(library: Library) -> Non
         found()
     library.put(an_entry(name="alone"))
     assert found() == ["alone"]
+
+
+def lessons(*what: str) -> KernelLessons:
+    found = tuple(Lesson(one, "no gain") for one in what)
+    return KernelLessons(LESSONS_FORMAT, "scale", kernel_digest(OWN), ("scale",), "a GPU", "2026", found)
+
+
+def test_lessons_are_kept_beside_entries_and_are_none_themselves(library: Library) -> None:
+    library.learn(lessons("split"))
+    library.learn(lessons("tile"))
+    (found,) = library.lessons()
+    assert [one.what for one in found.lessons] == ["split", "tile"]
+    assert library.entries(note=pytest.fail) == []
+
+
+def test_damaged_lessons_are_told_and_written_anew(library: Library) -> None:
+    library.learn(lessons("split"))
+    (file,) = (library.folder / "lessons").iterdir()
+    file.write_text("{")
+    noted: list[str] = []
+    assert library.lessons(noted.append) == []
+    assert file.name in noted[0]
+    library.learn(lessons("tile"))
+    assert [one.what for one in library.lessons()[0].lessons] == ["tile"]
+
+
+def test_planners_are_told_unless_the_library_is_switched_off(library: Library) -> None:
+    library.learn(lessons("moves split"))
+    config = RunConfig(library_dir=str(library.folder))
+    assert "moves split: no gain" in lessons_for(OWN, "a GPU", config, pytest.fail)
+    assert lessons_for(OWN, "another GPU", config, pytest.fail) == ""
+    assert lessons_for(OWN, "a GPU", replace(config, library=False), pytest.fail) == ""

@@ -83,7 +83,7 @@ def test_what_planner_and_author_are_sent() -> None:
         says(words, "small:", "original", "10000000.00 µs")
         assert "bytes must move" in words
         assert "## A reply of the right shape" in words
-    assert "## Tested anyway\n\nSizes: " in author
+    assert "## Tested anyway\n\nSizes (" in author
     says(first, "0 rounds begun", "5 at most", "Go on from", "kernel as it is")
     assert "What to change: Read four at once." in author
     assert "Go on from kernel 1." in second

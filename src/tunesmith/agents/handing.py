@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tunesmith.agents import directions, material
+from tunesmith.agents import directions, task
 from tunesmith.agents.prompting import PromptPart, Unusable, fenced
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -72,4 +72,4 @@ def plan_lines(decision: Decided, moves: Catalogue) -> list[str]:
 
 
 def _offers(names: Sequence[str], moves: Catalogue) -> list[str]:
-    return [material.offer_line(moves.offer(name)) for name in names]
+    return [task.offer_line(moves.offer(name)) for name in names]

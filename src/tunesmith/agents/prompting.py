@@ -114,6 +114,7 @@ T = TypeVar("T")
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`\n]*)$")
 _NO_SUCH_WORD = re.compile(r"Invalid enum value .* - at `\$(?P<path>\S*)`\Z", re.DOTALL)
 _STEP = re.compile(r"\.(\w+)|\[")  # into a field, or, without a name, into a list
+_SHARED = re.compile(r"<<(\w+)>>")
 SPENT = "the reply ran into its limit before it had begun: think less, and answer"
 MARK = "/// tunesmith"  # what a template's header begins with
 NO_HEADER = (
@@ -266,8 +267,10 @@ class NoAnswer:
 
 
 def own_prompt(name: str) -> str:
-    """By the name of its file: a role, or a role in another strategy."""
-    return _resource(f"prompts/{name}.md")
+    """By the name of its file: a role, or a role in another strategy. What several have in common stands in
+    files of its own, `<<name>>`."""
+    text = _resource(f"prompts/{name}.md")
+    return _SHARED.sub(lambda found: own_prompt(found[1]).rstrip("\n"), text)
 
 
 def example_file(language: str, concrete: bool) -> str:

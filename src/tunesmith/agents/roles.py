@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from tunesmith.agents import directions, handing, material, prompting, tools
+from tunesmith.agents import directions, handing, material, prompting, task, tools
 from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
 from tunesmith.problem.cases import ExtraCase, misfit
 from tunesmith.problem.problem import Problem
@@ -127,10 +127,10 @@ class ModelTester:
 
     def _first(self, state: State) -> Question:
         parts = [
-            *material.kernel_parts(self.problem),
-            material.problem_part(self.problem, state.device),
-            material.device_part(state.device, state),
-            material.tested_part(self.problem, state),
+            *task.kernel_parts(self.problem),
+            task.problem_part(self.problem, state),
+            task.device_part(state.device),
+            task.tested_part(self.problem, state),
         ]
         return of_role(
             "tester", self.prompt, parts, "json", prompting.cases_example(self.problem.workloads[0].as_dict())
@@ -211,7 +211,8 @@ class ModelAuthor:
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
             analysis_part(decision.analysis),
-            material.tested_part(self.problem, state),
+            task.build_part(self.problem, state),
+            task.tested_part(self.problem, state),
             *([material.base_part(self.problem, state, self.templates, base)] if base is not None else []),
             *handing.handed_parts(decision, self.expert, self.problem, state.device),
             *material.round_parts(self.problem, state),
@@ -239,6 +240,7 @@ class PlanningModel:
     catalogue: Callable[[], Catalogue]
     prompt: str
     analyst: ModelAnalyst | None  # whose words it is told; `Analysed` asks for them
+    lessons: str = field(default="", kw_only=True)  # of earlier runs
 
     def _plan(
         self,
@@ -252,10 +254,12 @@ class PlanningModel:
 
         def first() -> Question:
             analysis = [analysis_part(self.analyst.words(state))] if self.analyst is not None else []
-            task = material.task_parts(self.problem, state, self.catalogue())
-            asks = tools.tool_parts(state, self.problem)
+            told = material.task_parts(self.problem, state, self.catalogue())
             last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
-            parts = [*task, *analysis, *between(), *asks, last]
+            values = task.values_tested(self.problem, state)
+            tested = PromptPart("Tested anyway", f"All edges of the contract, with values: {values}.", 1)
+            learned = [task.lessons_part(self.lessons), *analysis]
+            parts = [*told, tested, *learned, *between(), *tools.tool_parts(state, self.problem), last]
             return of_role("planner", self.prompt, parts, "json", example())
 
         said, repairs = state.this_turn("planner"), state.settings.repairs
@@ -308,7 +312,7 @@ class ModelPlanner(PlanningModel):
                 *self._text(state, leader(self.problem, state), ", the best so far"),
                 material.candidates_part(self.problem, state),
                 *material.round_parts(self.problem, state),
-                material.moves_part(self.catalogue()),
+                task.moves_part(self.catalogue()),
             ],
             who,
         )
@@ -412,7 +416,7 @@ class RewritePlanner(PlanningModel):
             written = [material.candidates_part(self.problem, state)] if state.candidates else []
             rounds, ideas = (
                 material.round_parts(self.problem, state),
-                material.ideas_parts(state, self.catalogue),
+                task.ideas_parts(state, self.catalogue),
             )
             return [*self._text(state, base), *written, *rounds, *ideas]
 

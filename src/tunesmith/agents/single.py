@@ -7,9 +7,9 @@ first; the kernel as it is, the last reply and the best kernel stay whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tunesmith.agents import material, prompting, tools
+from tunesmith.agents import material, prompting, task, tools
 from tunesmith.agents.prompting import NoAnswer, PromptPart, StopReply, Unusable, fenced, shortened
 from tunesmith.agents.roles import ModelAuthor, to_measure
 from tunesmith.problem.problem import Problem
@@ -59,6 +59,7 @@ class SinglePlanner:
 @dataclass(frozen=True)
 class SingleWriter(ModelAuthor):
     concrete: bool = True
+    lessons: str = field(default="", kw_only=True)  # of earlier runs
 
     def write(self, state: State, decision: Decided, branch: int = 0) -> Written | Declined | Question:
         whole = state.this_turn(SINGLE, branch)
@@ -100,8 +101,10 @@ class SingleWriter(ModelAuthor):
         """Everything a planner and an author would be told."""
         return [
             *material.task_parts(self.problem, state, self.catalogue()),
-            material.tested_part(self.problem, state),
-            *material.ideas_parts(state, self.catalogue),
+            task.build_part(self.problem, state),
+            task.tested_part(self.problem, state),
+            task.lessons_part(self.lessons),
+            *task.ideas_parts(state, self.catalogue),
             *tools.tool_parts(state, self.problem),
             PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),

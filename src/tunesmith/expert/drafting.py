@@ -72,7 +72,7 @@ def _culprit(task: Refactoring, context: Context, kernel: KernelModel, wanted: l
 
 
 def _drafted(kernel: KernelModel, wanted: list[str], context: Context) -> tuple[TemplateDraft, Refusals]:
-    order = handed_to(kernel.function, context.problem.launches[0].pdl)
+    order = handed_to(kernel.function, bool(context.problem.launches[0].pdl))
     draft, refused = TemplateDraft(kernel, number=context.number, order=order), list[tuple[str, str]]()
     for move in MOVES:
         if move.name not in wanted and move.name not in BASE:

@@ -65,6 +65,30 @@ class Mailbox:
     wait: bool = True
     tell: Callable[[str], None] = lambda text: None
     name: str = "mailbox"
+    _taken: dict[str, str] = field(default_factory=dict, init=False)  # names of replies, and their texts
+    _changed: dict[str, str] = field(default_factory=dict, init=False)  # those that say something else now
+
+    def skip(self, dialogue: Iterable[Exchange]) -> None:
+        """What was taken in before this process began."""
+        self._taken |= {e.request.name: e.reply.text for e in dialogue if e.reply is not None}
+        self._look_again()
+
+    def _look_again(self) -> str:
+        """Of replies that were changed after they were taken in, those not told of yet."""
+        found = []
+        for name, text in self._taken.items():
+            try:
+                now = _as_taken(read_plain(self.folder / f"{name}.reply.md", _MOST_BYTES))
+            except OSError:  # it was tidied away, or is another model's
+                continue
+            if now != text and self._changed.get(name) != now:
+                self._changed[name] = now
+                found.append(f"{name}.reply.md")
+        if not found:
+            return ""
+        words = f"{', '.join(found)}: changed after it was taken in; the run goes by what it said then"
+        self.tell(f"note: {words}")
+        return words
 
     @property
     def at_once(self) -> bool:
@@ -72,6 +96,7 @@ class Mailbox:
 
     def reply(self, request: Request) -> Reply | Pending:
         target = self.folder / f"{request.name}.reply.md"
+        note = self._look_again()
         try:
             self._write(request, target.name)
             if self.wait and not os.path.lexists(target):
@@ -80,7 +105,8 @@ class Mailbox:
             while True:
                 text = _whole(target)
                 if text is not None:
-                    return Reply(text[: LONGEST + 1], is_cut=len(text) > LONGEST)
+                    self._taken[request.name] = _as_taken(text.encode("utf-8", "replace"))
+                    return Reply(text[: LONGEST + 1], is_cut=len(text) > LONGEST, note=note)
                 seen = near_miss(target)
                 if not self.wait:
                     return Pending(str(target), seen)
@@ -109,6 +135,11 @@ class Mailbox:
                 )
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(file, text.encode())
+
+
+def _as_taken(data: bytes) -> str:
+    """As the journal has it: no longer than is looked at, and without halves of characters."""
+    return data.decode("utf-8", "replace")[: LONGEST + 1].encode("utf-8", "replace").decode()
 
 
 def near_miss(target: Path) -> str:

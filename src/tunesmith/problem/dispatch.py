@@ -194,7 +194,7 @@ def dispatch_launch(launch: Launch) -> DispatchLaunch:
     )
     shared = launch.shared.text if launch.shared is not None else None
     when = launch.when.text if launch.when is not None else None
-    how = launch.args, cluster or None, launch.cooperative, launch.pdl, when
+    how = launch.args, cluster or None, launch.cooperative, bool(launch.pdl), when
     return DispatchLaunch(launch.entry, grid, block, shared, *how)
 
 

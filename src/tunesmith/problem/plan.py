@@ -283,7 +283,7 @@ def _geometry(launch: Launch, block: _OneBlock, own: Occupancy | None, names: Ma
         args=launch.args,
         cluster=_three(launch.cluster, seen) if launch.cluster else None,
         cooperative=launch.cooperative,
-        pdl=launch.pdl,
+        pdl=bool(launch.pdl),
         occupancy=own.percent if own else None,
         blocks_per_sm=own.blocks_per_sm if own else None,
     )

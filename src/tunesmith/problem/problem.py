@@ -212,7 +212,7 @@ class Launch:
     shared: Expr | None = None
     cluster: tuple[Expr, ...] = ()
     cooperative: bool = False
-    pdl: bool = False
+    pdl: bool | Expr = False  # an expression only in a template, over its parameters
     when: Expr | None = None  # elsewhere it is left out
 
 

@@ -266,8 +266,10 @@ def read_launches(
     default_args: Sequence[str],
     known_args: Sequence[str],
     insertable: Collection[str] | None,
+    choices: Collection[str] = (),
 ) -> tuple[Launch, ...]:
-    """`names` may occur in expressions, `insertable` in an entry's braces; None where unknown."""
+    """`names` may occur in expressions, `insertable` in an entry's braces; None where unknown. `choices` are
+    the parameters on which it may depend whether launches overlap."""
     if "launch" not in root:
         root.fault(None, "[launch] is missing", f"say how the kernel is launched, {_LAUNCH_EXAMPLE}")
         return ()
@@ -291,11 +293,18 @@ def read_launches(
                 shared=table.expr("shared", names),
                 cluster=table.exprs("cluster", names, most=3),
                 cooperative=table.flag("cooperative"),
-                pdl=table.flag("pdl"),
+                pdl=_read_pdl(table, choices),
                 when=table.expr("when", None if names is None else _before_build(names)),
             )
         )
     return tuple(launches)
+
+
+def _read_pdl(table: Table, choices: Collection[str]) -> bool | Expr:
+    """True or false; in a template also a condition on its parameters."""
+    if not choices or not isinstance(table.data.get("pdl"), str):
+        return table.flag("pdl")
+    return table.expr("pdl", choices) or False
 
 
 def _before_build(names: Collection[str]) -> list[str]:

@@ -311,8 +311,13 @@ def bind_launch(launch: Launch, values: Mapping[str, int], insert: Mapping[str, 
     grid, block, cluster = (tuple(e.bind(values) for e in each) for each in axes)
     shared = launch.shared.bind(values) if launch.shared is not None else None
     when = launch.when.bind(values) if launch.when is not None else None
-    entry = inserted(launch.entry, insert)
-    return replace(launch, entry=entry, grid=grid, block=block, cluster=cluster, shared=shared, when=when)
+    bound = replace(launch, grid=grid, block=block, cluster=cluster, shared=shared, when=when)
+    return replace(bound, entry=inserted(launch.entry, insert), pdl=_overlaps(launch.pdl, values))
+
+
+def _overlaps(pdl: bool | Expr, values: Mapping[str, int]) -> bool | Expr:
+    bound = pdl if isinstance(pdl, bool) else pdl.bind(values)
+    return bound if isinstance(bound, bool) or bound.names else bound.holds({})
 
 
 def made_launches(launches: Iterable[Launch]) -> tuple[Launch, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,6 +15,7 @@ from tunesmith.problem.device import DEVICE_NAMES, RESOURCE_NAMES
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.size_tables import check_placeholders, launch_places, read_launches, try_places
 from tunesmith.problem.template import PLACEHOLDER, Combination, Remedy, Template
+from tunesmith.problem.template_defines import ALL, InFull, built_with, take_apart
 from tunesmith.problem.template_source import (
     WORD,
     FindHeader,
@@ -32,7 +32,6 @@ from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
 
 MOST_BYTES = 1_000_000
-ALL = "all"  # of [answers]: several to a line
 _ROOT = (
     *("params", "default", "require", "prefer", "answers", "shape"),
     *("launch", "build", "defines", "workspace"),
@@ -55,12 +54,15 @@ def parse_template(
     root.only(_ROOT)
     names_apart(root, "params")
     for title in ("require", "prefer", "defines"):
-        _take_apart(root, title, root.names("params") if title == "defines" else ())
+        take_apart(root, title, root.names("params") if title == "defines" else ())
     with_facts(root)
     names = _KnownNames(problem.size_names, root.names("params"), root.names("defines"))
     params = _read_params(root, problem)
     default = _read_default(root, params, text)
-    constraints, answers = _read_constraints(root, names), read_answers(root, names.params)
+    macros = _read_defines(root, names, problem)
+    in_full = InFull.of(macros)
+    constraints = in_full.constraints(_read_constraints(root, names))
+    answers = read_answers(root, names.params)
     shape = read_shape(root, names.params, names.sizes)
     if shape is not None and not root.faults:
         shape = replace(
@@ -70,27 +72,31 @@ def parse_template(
         )
         constraints, answers = with_usual(shape, params, default, constraints, answers, names.sizes)
     arguments = [argument.name for argument in problem.arguments]
-    workspace = _read_workspace(root, names.before_build, arguments)
+    workspace = in_full.workspace(_read_workspace(root, names.before_build, arguments))
     headers = None
     if languages.named(problem.kernel.language).reads_headers:
         include = problem.kernel.include
         headers = root.attempt(None, lambda: user_headers(text, path, find_header, include))
+    built = built_with(root, text, headers or ())
     template = Template(
         path=path,
         source=text,
         language=problem.kernel.language,
         space=Space(params, constraints),
         default=default,
-        launches=read_launches(
-            root,
-            names=names.after_build,
-            entry=problem.launches[0].entry,
-            default_args=arguments,
-            known_args=[*arguments, *root.names("workspace")],
-            insertable=(*names.macros, *names.sizes),
+        launches=in_full.launches(
+            read_launches(
+                root,
+                names=names.after_build,
+                entry=problem.launches[0].entry,
+                default_args=arguments,
+                known_args=[*arguments, *root.names("workspace")],
+                insertable=(*names.macros, *names.sizes),
+                choices=names.params,
+            )
         ),
         flags=_read_flags(root, names),
-        defines=_read_defines(root, names, problem),
+        defines=tuple((name, expr) for name, expr in macros if name in built),
         workspace=workspace,
         headers=headers or (),
         answers=answers,
@@ -116,8 +122,12 @@ class _KnownNames:
         return (*self.params, *self.defines)
 
     @property
-    def before_build(self) -> tuple[str, ...]:
+    def of_defines(self) -> tuple[str, ...]:
         return (*self.params, *self.sizes, *DEVICE_NAMES)
+
+    @property
+    def before_build(self) -> tuple[str, ...]:
+        return (*self.of_defines, *self.defines)
 
     @property
     def after_build(self) -> tuple[str, ...]:
@@ -224,33 +234,6 @@ def _in_code(text: str) -> dict[str, int]:
     return {define.name: int(define.value.strip("( )").rstrip("uUlL"), 0) for define in found}
 
 
-def _take_apart(root: Table, title: str, switches: Collection[str]) -> None:
-    """Entries that share a line, `all = [{ A = "1", B = "2" }]`, as entries of the table.
-
-    By the name of one of `switches`, a parameter, they are 0 without it.
-    """
-    table = root.data.get(title)
-    if not isinstance(table, dict):
-        return
-    entries: list[tuple[str, object]] = []
-    for key, value in table.items():
-        is_switch = key in switches and not isinstance(value, str | int)
-        if key != ALL and not is_switch:
-            entries.append((key, value))
-            continue
-        lines = value if isinstance(value, list) else [value]
-        if not all(isinstance(line, dict) for line in lines):
-            rule = f"[{title}]: {key} must be a list of tables, got {show(value)}"
-            root.faults.add((title, key), rule, f'write e.g. {key} = [{{ A = "d", B = "2 * d" }}]')
-            continue
-        for name, text in (pair for line in lines for pair in line.items()):
-            on = is_switch and isinstance(text, str | int)
-            entries.append((name, f"({text}) if {key} else 0" if on else text))
-    if twice := [name for name, count in Counter(name for name, _ in entries).items() if count > 1]:
-        root.faults.add((title, twice[0]), f"[{title}]: {twice[0]} is there twice", "say it once")
-    root.data[title] = dict(entries)
-
-
 def _read_flags(root: Table, names: _KnownNames) -> tuple[str, ...]:
     table = root.table_or_empty("build", "[build]")
     table.only(("flags",))
@@ -267,9 +250,9 @@ def _read_defines(root: Table, names: _KnownNames, problem: Problem) -> tuple[tu
         if name in names.params:
             table.fault(name, f"{show(name)} is a parameter too", "rename one of the two")
         _check_macro_name(table, name, "a define", problem)
-        expr = table.expr(name, names.before_build)
+        expr = table.expr(name, (*names.of_defines, *(before for before, _ in found)))
         if expr is not None:
-            found.append((name, expr))
+            found.append((name, InFull.of(found)(expr)))
     return tuple(found)
 
 
@@ -348,9 +331,10 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
     included = "\n".join(text for _, text in template.headers)
     used = used_words(code) | used_words(without_comments(included)) | _used_in_declaration(root)
     params, own = root.names("params"), root.names("defines")
-    for table, names in (("params", params), ("defines", own)):
+    in_rules = _words_of(root, ("require", "prefer"))
+    for table, names, known in (("params", params, used), ("defines", own, used | in_rules)):
         for name in names:
-            if name not in used:
+            if name not in known:
                 hint = "use it, or remove it: every value would give the same kernel"
                 root.faults.add((table, name), f"{show(name)} is unused in the code and the launch", hint)
     for argument in template.workspace:
@@ -386,10 +370,14 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
 
 def _used_in_declaration(root: Table) -> frozenset[str]:
     """As written, not as parsed: a launch with a fault still uses its parameters."""
-    written = [text for key in ("launch", "defines", "workspace") for _, text in texts(root.data.get(key))]
     flags = [text for _, text in texts(root.data.get("build"))]
-    words = [word for text in written for word in WORD.findall(text)]
-    return frozenset(words).union(*(PLACEHOLDER.findall(flag) for flag in flags))
+    words = _words_of(root, ("launch", "defines", "workspace"))
+    return words.union(*(PLACEHOLDER.findall(flag) for flag in flags))
+
+
+def _words_of(root: Table, tables: Sequence[str]) -> frozenset[str]:
+    written = [text for key in tables for _, text in texts(root.data.get(key))]
+    return frozenset(word for text in written for word in WORD.findall(text))
 
 
 def try_out(root: Table, template: Template, problem: Problem) -> None:

@@ -195,7 +195,9 @@ def launch_lines(launches: Sequence[Launch], entry: str, args: Sequence[str]) ->
         lines += listed("block", [e.text for e in launch.block])
         lines += listed("cluster", [e.text for e in launch.cluster]) if launch.cluster else []
         lines += shared_line(launch.shared.text) if launch.shared is not None else []
-        lines += [f"{word} = true" for word in ("cooperative", "pdl") if getattr(launch, word)]
+        lines += ["cooperative = true"] if launch.cooperative else []
+        if launch.pdl:
+            lines.append(f"pdl = {'true' if launch.pdl is True else toml_string(str(launch.pdl))}")
         lines += [f"when = {toml_string(launch.when.text)}"] if launch.when is not None else []
     return lines
 

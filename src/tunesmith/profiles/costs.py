@@ -62,6 +62,12 @@ class PassCosts:
         units = (self._issue, self._fp64, self._special, self._shared, self._l2, self._dram, self._latency)
         return math.hypot(*(unit(without) for unit in units))
 
+    def units(self) -> tuple[float, float, float, float, float, float]:
+        """Cycles for a warp's pass: issue, special functions, shared memory and L1, L2, memory, latency."""
+        units = (self._issue, self._special, self._shared, self._l2, self._dram, self._latency)
+        issue, special, shared, cache, memory, latency = (unit(None) for unit in units)
+        return issue, special, shared, cache, memory, latency
+
     @property
     def waiting(self) -> float:
         """0 to 1: how much of a pass is waiting for loads."""

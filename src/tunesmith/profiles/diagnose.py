@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tunesmith.problem.template import Remedy
+from tunesmith.profiles import code_rules, kernel_rules
 from tunesmith.profiles import costs as c
-from tunesmith.profiles import kernel_rules
 from tunesmith.profiles.costs import ABOUT, RuleInput, costs_of, finding, percent
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind, Profile
 from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, Floor, roofline, unmeasured_operations
@@ -63,10 +63,15 @@ def diagnose(profile: Profile) -> Diagnosis:
     found = replace(found, notes=_notes(profile, floor))
     if floor is not None and distance is not None and _near(profile, floor, distance):
         return _at_the_floor(found, floor, distance)
-    findings = _ranked(RuleInput(profile, costs_of(profile), roof), distance)
+    given = RuleInput(profile, costs_of(profile), roof)
+    findings = _ranked(given, distance)
     away = _away(profile, floor, distance)
     if not findings:
-        return replace(found, summary=f"no fault found; {away}")
+        bound, looked = code_rules.by_elimination(given)
+        # Who has counters has more to look at than what the code lets expect.
+        told = bool(looked) and profile.counters is None
+        notes = (*found.notes, f"looked at: {looked}") if told else found.notes
+        return replace(found, bound=bound, summary=f"no fault found; {away}", notes=notes)
     if profile.seconds is None:
         found = replace(found, notes=(*found.notes, "shares of the time are estimates from the code alone"))
     first = findings[0]
@@ -387,5 +392,6 @@ RULES: tuple[Callable[[RuleInput], Finding | None], ...] = (
     *(too_few_blocks, tail, idle_threads, low_occupancy, block_size, launch_cost),
     *kernel_rules.MEMORY_RULES,
     *kernel_rules.COMPUTE_RULES,
+    *code_rules.STATIC_RULES,
     *(more_blocks, waiting, uneven_blocks, memory, compute),
 )

@@ -72,6 +72,8 @@ class Instructions:
     one_thread_global: int = 0  # global accesses in such loops
     split_by_lane: int = 0  # run in addition, since threads of a warp go several ways by their number
     split_by_data: int = 0  # the same by what they loaded
+    reading_loops: int = 0  # that only load from global memory, ahead of one that loads and stores
+    loaded_per_stored: float | None = None  # global bytes, in a loop that does both
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,7 @@ COMPUTE_RULES = (fp64, integer_division, special_functions, divergence, serial_t
 
 HALF_A_SECTOR = c.SECTOR / 2  # bytes used of each sector
 NARROW = 2  # bytes: below the 4 of a register, and a warp asks for half a cache line or less
+REMAINDER = 0.2  # of the bytes that the code has accesses for
 STAKE = 0.05  # below it a fault in the code is not worth telling
 CONFLICTS = 0.2  # share of shared memory's cycles
 LOCAL = 0.1  # share of L1's sectors
@@ -177,6 +178,9 @@ def narrow_access(given: RuleInput) -> Finding | None:
     count, every = sum(a.count for a in narrow), sum(a.count for a in own)
     if not narrow or 2 * count < every:
         return None
+    moved = sum(a.count * a.width for a in own)
+    if sum(a.count * a.width for a in narrow) < REMAINDER * moved:
+        return None  # a loop over what is left beside one with wide accesses
     gain = costs.stake("narrow")
     widest = "2 bytes or less" if any(a.width == NARROW for a in narrow) else "1 byte"
     evidence = [f"{count} of {every} global accesses are of {widest} a thread"]

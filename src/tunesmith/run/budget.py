@@ -80,6 +80,7 @@ SEVERAL_EVALS = 400  # where templates are written as the run goes on: of all of
 LEAST_SHARE = 40  # evaluations of a search, if the budget has them
 SMALL = 4 * LEAST_SHARE  # a smaller budget gives each search less, where the number of rounds is limited,
 SMALLEST = 10  # but at least this many
+MOST_PARTS = 3  # that a budget is shared into, however many rounds are to come: models stop before the last
 
 
 # -- what models cost ---------------------------------------------------------------------------------------
@@ -273,22 +274,27 @@ def part_of(state: State, parts: int) -> BudgetShare:
     return _left(state).parted(parts)
 
 
-def share_of(state: State, begun: Sequence[Candidate] = ()) -> BudgetShare:
-    """For the search of a round: half of what is left, because the next round may be the better one. The last
+def share_of(state: State, begun: Sequence[Candidate] = (), rounds: int | None = None) -> BudgetShare:
+    """For the search of a round: half of what is left, because the next round may be the better one; where
+    three rounds or more are left to come, a third, so that the second has as much as the first. The last
     round takes all that is left. `begun` are templates of the round: what their searches have used is part of
-    its share."""
+    its share. `rounds`: as if so many were begun."""
     settings, left = state.settings, _left(state).used(state, begun, -1)
     evals, seconds, device = left.evals, left.seconds, left.device_seconds
-    is_last = settings.rounds is not None and rounds_begun(state) >= settings.rounds
+    rounds = rounds_begun(state) if rounds is None else rounds
+    parts = 2 if settings.rounds is None else min(MOST_PARTS, max(1, settings.rounds - rounds + 1))
     if evals is not None:
         least = _least_share(settings)
-        share = evals if is_last else max(least, evals // 2)
+        share = max(least, evals // parts) if parts > 1 else evals
         evals = share if evals - share >= least else max(1, evals)
-    if is_last:
-        return BudgetShare(evals, seconds, device)
     return BudgetShare(
-        evals, None if seconds is None else seconds / 2, None if device is None else device / 2
+        evals, None if seconds is None else seconds / parts, None if device is None else device / parts
     )
+
+
+def next_share(state: State) -> int | None:
+    """Evaluations that the search of the next round's template will have."""
+    return share_of(state, rounds=1 + rounds_begun(state)).evals
 
 
 def _least_share(settings: Settings) -> int:

@@ -36,6 +36,11 @@ BATCH = 4  # configurations asked for at a time: the fewer, the more each of the
 REPAIRS = 2  # times an author may mend a draft
 
 
+def _with_remedy(error: BadInput) -> str:
+    """Of several faults each has its remedy beside it already."""
+    return f"{error} ({error.hint})" if error.hint and "\n" not in error.message else str(error)
+
+
 @dataclass
 class Loop:
     problem: Problem
@@ -137,7 +142,7 @@ class Loop:
                 self._append(self.templates.admitted(draft, step.rules))
                 return
         except BadInput as error:
-            step = Faulty(str(error), ())
+            step = Faulty(_with_remedy(error), ())
         if isinstance(step, Checks):
             self._ask(step.configs, "short", "gate")
             return

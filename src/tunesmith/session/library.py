@@ -16,6 +16,8 @@ from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, open_plain, read_plain, write_new, write_whole
+from tunesmith.run.lessons import FORMAT as LESSONS_FORMAT
+from tunesmith.run.lessons import KernelLessons, lessons_of, together, told
 from tunesmith.run.library import (
     FORMAT,
     NAME,
@@ -35,6 +37,7 @@ from tunesmith.session.problems import problem_texts, texts_of
 
 SUFFIX = ".json"
 LOCK = ".lock"
+LESSONS = "lessons"  # a folder
 LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
 LIST = "see what there is with: tunesmith library"
 
@@ -130,10 +133,45 @@ class Library:
         found = self.entries(note, kernel_digest(problem))
         return ranked([entry for entry in found if matches(entry, problem)], problem)
 
+    def lessons(self, note: Note = lambda _text: None) -> list[KernelLessons]:
+        """All that can be read; of the others it is said why."""
+        found: list[KernelLessons] = []
+        for path in sorted((self.folder / LESSONS).glob(f"*{SUFFIX}")):
+            try:
+                found.append(_read_lessons(path))
+            except (OSError, Malformed) as error:
+                note(f"passed over in the library: {path.name}: {error}")
+        return [one for one in found if one.format == LESSONS_FORMAT]
+
+    def learn(self, new: KernelLessons) -> None:
+        """Beside what is known of the kernel on its device, also when several runs end at once."""
+        with self._alone():
+            path = self.folder / LESSONS / f"{new.name}{SUFFIX}"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError, Malformed):  # what cannot be read is written anew
+                new = together(new, _read_lessons(path))
+            write_whole(path, encode(new) + b"\n")
+
     def _file(self, name: str) -> Path:
         if not NAME.fullmatch(name):
             raise BadInput(f"{name!r} cannot be a name in the library", hint=LIST)
         return self.folder / f"{name}{SUFFIX}"
+
+
+def _read_lessons(path: Path) -> KernelLessons:
+    return decode(read_plain(path, LARGEST), KernelLessons, "lessons")
+
+
+def lessons_for(problem: Problem, device: str, config: RunConfig, note: Note) -> str:
+    """What earlier runs teach whoever plans; empty with --no-library."""
+    if not (config.library and config.library_dir):
+        return ""
+    library = Library(Path(config.library_dir))
+    try:
+        return told(problem, device, library.entries(note), library.lessons(note))
+    except OSError as error:
+        note(f"the library cannot be read: {error.strerror or error}")
+        return ""
 
 
 def keep_winners(
@@ -150,6 +188,8 @@ def keep_winners(
         stored = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
         for entry in stored:
             library.add(entry)
+        if state.stopped is not None and (learned := lessons_of(problem, state, date)) is not None:
+            library.learn(learned)
     except OSError as error:
         return [f"not stored: {library.folder}: {error.strerror or error}"]
     except TunesmithError as error:

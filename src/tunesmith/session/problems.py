@@ -32,7 +32,8 @@ HEADER, TEMPLATE = "header:", "template:"
 WORKLOADS = "workloads:"  # in place of the problem's own
 # Further templates, one of the library, the words for a role, and earlier measurements.
 BESIDE, LIBRARY, PROMPT, MEASURED = "beside:", "library:", "prompt:", "measured:"
-_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, LIBRARY, PROMPT, MEASURED)
+LESSONS = "lessons:"  # of earlier runs, as planners are told them
+_OTHERS = (TEMPLATE, TEMPLATE_HEADER, BESIDE, LIBRARY, PROMPT, MEASURED, LESSONS)
 
 
 @dataclass(eq=False)

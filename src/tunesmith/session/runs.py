@@ -102,6 +102,8 @@ def begin(
     try:
         stored = problems.keep(folder, *given.problem, template)
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
+        learned = library.lessons_for(problem, device.name, config, listener.note) if prompts else ""
+        stored |= {problems.LESSONS: folder.put(learned.encode())} if learned else {}
         beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
         stored |= {f"{problems.BESIDE}{own}": digest for own, digest in beside.items()}
         stored |= {f"{problems.LIBRARY}{e.name}": folder.put(encode(LibraryTemplate.of(e))) for e in entries}
@@ -315,6 +317,7 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         listener.note,
         strategy=settings.strategy,
         library=decode(entries[0], LibraryTemplate) if entries else None,
+        lessons=folder.get(files[problems.LESSONS]).decode() if problems.LESSONS in files else "",
     )
 
 

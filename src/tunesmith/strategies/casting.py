@@ -152,8 +152,10 @@ def models_talking(
     conversation: Conversation,
     catalogue: Callable[[], Catalogue],
     expert: tuple[Planner, Author] | None = None,
+    lessons: str = "",
 ) -> Talking:
-    """The roles that models play, `expert` in those that they do not; None: kernels are concrete."""
+    """The roles that models play, `expert` in those that they do not; None: kernels are concrete. `lessons`
+    of earlier runs are for whoever plans."""
     from tunesmith.agents import roles as agents
     from tunesmith.agents import tools
     from tunesmith.agents.single import SinglePlanner, SingleWriter
@@ -165,7 +167,7 @@ def models_talking(
         raise BadInput(f"the run has lost what its {silent[0]} is told", hint=hint)
     moves: Author = Silent("kernels are written by a model") if expert is None else expert[1]
     if strategy == "single":
-        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature)
+        alone = SingleWriter(*own, prompts[SINGLE], names[SINGLE], signature, lessons=lessons)
         return Talking(
             problem, templates, SinglePlanner(problem), moves, alone, None, conversation, tools.asked
         )
@@ -177,9 +179,10 @@ def models_talking(
         told = (*own, prompts["author"], names["author"], signature)
         writer = agents.ModelAuthor(*told, expert is None, others, None if expert is None else moves)
     if planner is None:
-        planner = agents.RewritePlanner(*own, prompts["planner"], analyst)
+        planner = agents.RewritePlanner(*own, prompts["planner"], analyst, lessons=lessons)
     elif "planner" in names:
-        planner = agents.ModelPlanner(*own, prompts["planner"], analyst, planner, writer is not None)
+        plans = (*own, prompts["planner"], analyst, planner, writer is not None)
+        planner = agents.ModelPlanner(*plans, lessons=lessons)
     if analyst is not None:  # whoever plans: an author and the report read it, too
         planner = agents.Analysed(analyst, planner)
     return Talking(problem, templates, planner, moves, writer, tester, conversation, tools.asked)
@@ -202,6 +205,7 @@ class Casting:
     pause: Callable[[float], None] = time.sleep
     strategy: str = "template"
     library: LibraryTemplate | None = None  # a template of the library that the run begins from
+    lessons: str = ""  # of earlier runs, for whoever plans
 
 
 def prompts_for(
@@ -291,7 +295,8 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
             return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
 
     expert = (planner, author) if cast.strategy == "template" else None
-    return models_talking(problem, templates, cast.strategy, cast.prompts, conversation, catalogue, expert)
+    own = (problem, templates, cast.strategy, cast.prompts, conversation, catalogue, expert)
+    return models_talking(*own, cast.lessons)
 
 
 def record(folder: Path, state: State) -> None:
@@ -305,7 +310,7 @@ def record(folder: Path, state: State) -> None:
 
 def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conversation:
     """One model for each that is named, whatever roles it plays."""
-    from tunesmith.models.letters import Player
+    from tunesmith.models.letters import Mailbox, Player
 
     writers = authors(cast.spec, cast.strategy)
     made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *writers))}
@@ -315,6 +320,7 @@ def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conv
     for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere
+        if isinstance(model, Player | Mailbox):
             model.skip(e for e in state.dialogue if found.model_for(e.request) is model)
     return found
 

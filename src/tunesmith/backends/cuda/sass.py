@@ -66,6 +66,7 @@ def read_sass(text: str) -> Instructions | None:
     hot = [i for i in body if i.number in listing.looped] or body
     numbers = {i.number for i in hot}
     alone, looped = _one_thread(listing, lanes)
+    reading, per_stored = _reading_loops(listing, lanes)
     return Instructions(
         all=_mix(body, body),
         hot=_mix(hot, body),
@@ -77,6 +78,8 @@ def read_sass(text: str) -> Instructions | None:
         one_thread_global=sum(1 for i in body if i.number in looped and "global" in _SPACES.get(i.name, ())),
         split_by_lane=_split(listing, lanes, LANE),
         split_by_data=_split(listing, lanes, DATA),
+        reading_loops=reading,
+        loaded_per_stored=per_stored,
     )
 
 
@@ -196,6 +199,27 @@ def _one_thread(listing: Listing, lanes: Lanes) -> tuple[set[int], set[int]]:
     rows = {n for b in alone for n in range(listing.blocks[b].first, listing.blocks[b].end)}
     own = {n for first, last in listing.loops if {first, last} <= rows for n in range(first, last + 1)}
     return rows, rows & own
+
+
+def _reading_loops(listing: Listing, lanes: Lanes) -> tuple[int, float | None]:
+    """Of the innermost loops in their order: how many only load, ahead of one that loads and stores, and what
+    that loads for each byte that it stores. What is the same for a warp counts for nothing."""
+    inner = [
+        a for a in listing.loops if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in listing.loops)
+    ]
+    moved: list[dict[str, int]] = []
+    for first, last in inner:
+        found = {"load": 0, "store": 0}
+        for each in listing.instructions[first : last + 1]:
+            space, direction = _SPACES.get(each.name, ("", ""))
+            if space == "global" and direction in found and lanes.address(each).kind != SAME:
+                found[direction] += _width(each)
+        moved.append(found)
+    both = [n for n, one in enumerate(moved) if one["load"] and one["store"]]
+    if not both:
+        return 0, None
+    ahead = sum(1 for one in moved[: both[-1]] if one["load"] and not one["store"])
+    return ahead, max(moved[n]["load"] / moved[n]["store"] for n in both)
 
 
 def _split(listing: Listing, lanes: Lanes, kind: str) -> int:

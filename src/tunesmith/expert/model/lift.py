@@ -174,7 +174,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
         function, also = with_decided(function, fixed, arrays)
         function, once = without_single_turns(function, fixed)
         function, promised = with_promised(function, source, problem)
-        function, waits, left_out = without_waits(function, problem.launches[0].pdl)
+        function, waits, left_out = without_waits(function, bool(problem.launches[0].pdl))
         function = with_one_dynamic_array(without_references(function))
         inlined = replace(inlined, function=function)
         check_in_sight(inlined, source)

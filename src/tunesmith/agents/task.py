@@ -1,0 +1,382 @@
+"""What roles are told of the task: the kernel, the problem with its floors, the device, how a source is
+built, what is tested, the moves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from tunesmith.agents.prompting import PromptPart, fenced
+from tunesmith.problem import languages
+from tunesmith.problem.cases import full_cases
+from tunesmith.problem.device import LARGEST_CLUSTER, Device
+from tunesmith.problem.device_words import CUDA
+from tunesmith.problem.plan import necessary_traffic
+from tunesmith.problem.problem import Argument, Launch, Problem, Workload
+from tunesmith.problem.template import original
+from tunesmith.run.outcome import Outcome
+from tunesmith.run.ports import Catalogue, Offer
+from tunesmith.run.state import State
+from tunesmith.space.expr import Undefined
+
+OWN_COMPILER = "the driver's own"
+LISTED = 24  # sizes that are tested anyway
+BEATEN = 0.97  # of a floor: what is faster shows that it is none
+MEASURED = "as measured here, right to about 10 %"
+DATA_SHEET = "memory bandwidth by the data sheet, of which copies reach 80 to 90 %"
+
+
+def kernel_parts(problem: Problem) -> list[PromptPart]:
+    """The source, which is never cut, and the user's own headers."""
+    kernel = problem.kernel
+    return [
+        PromptPart(f"The kernel as it is ({kernel.path})", fenced(kernel.text)),
+        *(
+            PromptPart(f"Its header {name}", fenced(text), 2, "left out: no room")
+            for name, text in kernel.headers
+        ),
+    ]
+
+
+# -- the problem --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LeastTime:
+    """What no kernel should take less than at a workload, and how that is known."""
+
+    seconds: float
+    why: str
+
+
+def least_times(problem: Problem, state: State) -> dict[str, LeastTime]:
+    """One for each workload, by the best that is known: what was measured of the device, else its data sheet;
+    where a kernel that is right was faster, that kernel."""
+    measured = {p.workload: p.diagnosis for p in state.profiled if p.diagnosis and p.diagnosis.floor}
+    rate, found = memory_rate(state.device), {}
+    for w in problem.workloads:
+        moved, known = necessary_traffic(problem, w.as_dict()), measured.get(w.name)
+        least = None
+        if known is not None and known.floor is not None:
+            least = LeastTime(known.floor, f"{known.ceiling} {MEASURED}")
+        elif rate and moved:
+            least = LeastTime(moved / rate, DATA_SHEET)
+        fastest = _fastest(state, w.name)
+        if least is not None and fastest is not None and fastest < BEATEN * least.seconds:
+            above = f"a kernel that is right takes no more; {least.why} would be {_micro(least.seconds)}"
+            least = LeastTime(fastest, above)
+        if least is not None:
+            found[w.name] = least
+    return found
+
+
+def times_least(least: LeastTime | None, seconds: float) -> str:
+    """How far a time is from its floor, for the end of a line."""
+    if least is None or not least.seconds:
+        return ""
+    share = seconds / least.seconds
+    return f", {f'{share:.0f}' if share >= 100 else f'{share:.3g}'} × its floor"
+
+
+def memory_rate(device: Device) -> float | None:
+    """Bytes in a second that the memory's pins can move. A CPU's bound is that of its innermost caches, which
+    says nothing of how near a kernel is to what it could be."""
+    return None if device.is_host else device.limits.pin_bandwidth
+
+
+def _fastest(state: State, workload: str) -> float | None:
+    timed = (o.result(workload) for o in (*state.outcomes, *_baseline(state)))
+    return min((r.timing.seconds for r in timed if r is not None and r.ok and r.timing), default=None)
+
+
+def _baseline(state: State) -> Iterable[Outcome]:
+    return () if state.baseline is None else (state.baseline.outcome,)
+
+
+def problem_part(problem: Problem, state: State) -> PromptPart:
+    kernel = problem.kernel
+    about = languages.named(kernel.language).about
+    arrays, scalars = (
+        [a for a in problem.arguments if (a.role == "scalar") is scalar] for scalar in (False, True)
+    )
+    lines = [
+        f"- language {', '.join(filter(None, [kernel.language, about]))}; entry `{kernel.entry}`",
+        *(_argument(a) for a in arrays),
+        *([f"- scalars: {'; '.join(map(_scalar, scalars))}"] if scalars else []),
+        *(_launch(one, problem) for one in problem.launches),
+        f"- sizes: {'; '.join(f'`{rule.name}` {rule.describe()}' for rule in problem.contract.sizes)}",
+        *(f"- callers promise: {c.expr.text}" for c in problem.contract.require),
+        *_workloads(problem, state),
+        *_accuracy(problem),
+    ]
+    return PromptPart("The problem", "\n".join(lines))
+
+
+def _argument(a: Argument) -> str:
+    parts = [
+        f"strides [{', '.join(e.text for e in a.strides)}]" if a.strides else "",
+        str(a.role),
+        f"aligned to {a.align} bytes" if a.align else "aligned to its elements" if a.is_array else "",
+        f"shares memory with {a.alias}" if a.alias else "",
+        f"values: {a.values}" if a.values else "",
+        f"values from {a.range[0]:g} to {a.range[1]:g}" if a.range else "",
+        f"filled with {a.init:g} before the call" if a.init is not None else "",
+        f"each element is {a.formula.text}, i its index" if a.formula is not None else "",
+        f"traffic {a.traffic.text} bytes" if a.traffic is not None else "",
+    ]
+    shape = f"* [{', '.join(e.text for e in a.shape)}]" if a.is_array else ""
+    return f"- argument `{a.name}`: {a.type}{shape}, {', '.join(filter(None, parts))}"
+
+
+def _scalar(a: Argument) -> str:
+    return f"`{a.name}` {a.type} = {getattr(a.value, 'text', a.value)}"
+
+
+def _launch(one: Launch, problem: Problem) -> str:
+    grid, block = (", ".join(e.text for e in axis) for axis in (one.grid, one.block))
+    more = f", shared {one.shared.text} bytes" if one.shared else ""
+    more += ", cooperative" if one.cooperative else ""
+    more += f", only where {one.when.text}" if one.when is not None else ""
+    passed, order = ", ".join(one.args), [a.name for a in problem.arguments]
+    passed = ", ".join(one.args[:2]) + ", ..." if list(one.args) == order and len(order) > 2 else passed
+    return f"- launched today: `{one.entry}`, grid ({grid}), block ({block}){more}; arguments ({passed})"
+
+
+def _workloads(problem: Problem, state: State) -> list[str]:
+    """Sizes in the order of their names, which are said once; so is what holds for all."""
+    least, device = least_times(problem, state), state.device
+    caches = {w.cache for w in problem.workloads}
+    weighted = len({w.weight for w in problem.workloads}) > 1
+    about = "no cache has seen the data" if caches == {"cold"} else "caches may hold the data"
+    about = about if len(caches) == 1 else "cold: no cache has seen the data; warm: they may hold it"
+    lines = [f"- must be fast at these ({', '.join(problem.size_names)}); {about}:"]
+    for w in problem.workloads:
+        more = [
+            f"weight {w.weight:g}" if weighted else "",
+            w.cache if len(caches) > 1 else "",
+            f"{necessary_traffic(problem, w.as_dict())} bytes must move",
+            f"floor {_micro(least[w.name].seconds)}" if w.name in least else "",
+            _today(problem, device, w),
+        ]
+        values = ", ".join(str(value) for _, value in w.sizes)
+        lines.append(f"  - `{w.name}` ({values}): {', '.join(filter(None, more))}")
+    whys: dict[str, list[str]] = {}
+    for name, one in least.items():
+        whys.setdefault(one.why, []).append(name)
+    for why, names in whys.items():
+        where = "" if len(names) == len(problem.workloads) else f" at {', '.join(names)}"
+        lines.append(f"  - floor{where}: {why}")
+    return lines
+
+
+def _micro(seconds: float) -> str:
+    return f"{seconds * 1e6:.3g} µs"
+
+
+def _today(problem: Problem, device: Device, w: Workload) -> str:
+    """How many blocks and threads there are today, where that is known without a build."""
+    names, launches = {**w.as_dict(), **device.limits.names()}, []
+    for launch in problem.launches:
+        try:
+            blocks, threads = (prod(e.evaluate(names) for e in axis) for axis in (launch.grid, launch.block))
+        except Undefined:
+            return ""
+        launches.append(f"{blocks} blocks of {threads} threads")
+    return f"today {', then '.join(launches)}"
+
+
+def _accuracy(problem: Problem) -> list[str]:
+    accuracy = problem.accuracy
+    rules = [f"- {problem.own_rules}"] if problem.own_rules else []
+    if accuracy.reference is None:
+        tolerance = f"within rtol {accuracy.rtol:g}, atol {accuracy.atol:g}"
+        return [f"- results must match the original's, {tolerance}", *rules]
+    lines = [
+        f"- results are compared with a float64 reference: within rtol {accuracy.rtol:g}, atol "
+        f"{accuracy.atol:g}; the largest error at most twice the original's plus one unit in the last "
+        "place, their root mean square at most 1.25 times plus a quarter of a unit; NaN and infinity where "
+        "the reference has them",
+        *rules,
+    ]
+    if accuracy.deterministic:
+        lines.append("- two runs on the same inputs must agree bit for bit: no floating-point atomics")
+    return lines
+
+
+# -- the device, and how a source is built for it -----------------------------------------------------------
+
+
+def device_part(device: Device) -> PromptPart:
+    """Limits under the names that a template's expressions may use, with their units."""
+    own = device.limits
+    lines = [
+        f"{device.name} ({device.kind}, {device.platform})",
+        f"- device.sms = {own.sms} {'cores' if device.is_host else 'multiprocessors'}, "
+        f"device.warp = {own.warp}",
+        f"- a block: device.max_threads = {own.max_threads} threads {own.max_block}, "
+        f"device.shared = {own.shared} bytes of shared (local) memory; a grid: {own.max_grid} blocks at most",
+    ]
+    if own.threads_per_sm:
+        lines.append(
+            f"- a multiprocessor: device.threads_per_sm = {own.threads_per_sm}, device.blocks_per_sm = "
+            f"{own.blocks_per_sm}, device.registers_per_sm = {own.registers_per_sm}, device.shared_per_sm = "
+            f"{own.shared_per_sm} bytes; device.capability = {own.capability}"
+        )
+        lines.append(
+            "- static `__shared__` arrays have at most 49152 bytes; more, up to device.shared, as "
+            "`extern __shared__` with `shared` in [launch]"
+        )
+    if own.capability >= 90:
+        lines.append(f"- a cluster: {LARGEST_CLUSTER} blocks at most, which run at once")
+    if own.llc:
+        lines.append(f"- last-level cache: device.llc = {own.llc} bytes")
+    if device.is_host:
+        lines.append(
+            "- it is a CPU: one core runs a work-group, its work-items one after another in a loop that the "
+            "compiler may turn into SIMD; vector types (float8, vload8) are SIMD registers; a barrier splits "
+            "that loop; local memory is ordinary memory"
+        )
+    return PromptPart("The device", "\n".join(lines))
+
+
+OPENCL_RULES = (
+    "- no `##`, no assembler, no `#include`; only what the file defines, what OpenCL brings and the "
+    "compiler's built-ins is called, and no other function declared",
+    "- compilers made of clang, as PoCL's is, have `__builtin_prefetch(p)` (the pointer as it is, without a "
+    "cast), `__builtin_nontemporal_load(p)`, `__builtin_nontemporal_store(value, p)`, "
+    "`__builtin_shufflevector(a, b, ...)`, `__builtin_expect(c, 1)`, `__builtin_assume(c)`",
+    "- `__attribute__((...))`: `always_inline`, `noinline`, `aligned`, `packed`, `unused`, `const`, `pure`, "
+    "`overloadable`, `reqd_work_group_size`, `work_group_size_hint`, `opencl_unroll_hint`",
+)
+
+
+def build_part(problem: Problem, state: State) -> PromptPart:
+    """What the compiler really gets, and what a source may ask of it."""
+    kernel = problem.kernel
+    own = OPENCL_RULES if languages.named(kernel.language).is_native else _cuda_rules(state)
+    defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
+    given = " ".join(filter(None, [*kernel.flags, defined]))
+    flags = "begin with `-cl-`" if languages.named(kernel.language).is_native else _CUDA_FLAGS
+    lines = [
+        f"- compiler: {state.compiler or OWN_COMPILER}; the problem's flags: {given or 'none'}; "
+        f"flags in `[build]` {flags}",
+        *own,
+    ]
+    return PromptPart("How it is built", "\n".join(lines))
+
+
+_CUDA_FLAGS = (
+    "are written as for nvcc: `-maxrregcount=N`, `-use_fast_math`, `-ftz=true`, `-prec-div=false`, "
+    "`-prec-sqrt=false`, `-fmad=false`, `-extra-device-vectorization`, `-Xptxas -O2` or `-Xptxas -dlcm=ca`"
+)
+
+
+def _cuda_rules(state: State) -> tuple[str, ...]:
+    capability = state.device.limits.capability
+    allowed = ", ".join(sorted(CUDA.headers))
+    family = f", `-arch=sm_{capability}a` for instructions of this family alone" if capability >= 90 else ""
+    return (
+        f"- always `--std=c++17 --gpu-architecture=sm_{capability}` unless flags say otherwise{family}"
+        if capability
+        else "- C++17 unless flags say otherwise",
+        f"- `#include`: the original's, and {allowed}; no other, `<cstdint>` and its like included",
+        "- `asm` stands inside functions, with instructions and declared registers alone",
+    )
+
+
+# -- how a program reads it, what is tested, and moves ---------------------------------------------------
+
+
+_NUMBERED = re.compile(r"#.*\b\d+:")
+_ACCESS = re.compile(r"(?P<what>(?:read|written) as .*?\]), (?P<how>[^\[\]]+)")
+
+
+def reading_part(moves: Catalogue) -> PromptPart:
+    lines = [_how_once(line) for line in moves.reading]
+    return PromptPart("How a program reads the kernel", "\n".join(lines), 1)
+
+
+def _how_once(line: str) -> str:
+    """Of an array that is accessed in one way at several places, the way once."""
+    name, _, rest = line.partition(": ")
+    found = [_ACCESS.fullmatch(access) for access in rest.split("; ")]
+    every = [one for one in found if one is not None]
+    if len(every) < 2 or len(every) < len(found) or len({one["how"] for one in every}) > 1:
+        return line
+    return f"{name}: {'; '.join(one['what'] for one in every)}; each {every[0]['how']}"
+
+
+def tested_part(problem: Problem, state: State) -> PromptPart:
+    """Where a kernel is tried: as the original is, for the whole contract, and what a tester has added."""
+    cases = full_cases(problem, original(problem), state.device, state.settings.seed)
+    sizes = dict.fromkeys(_values(problem, case.sizes) for case in cases)
+    extra = state.extended.cases if state.extended is not None else ()
+    added = [f"{_values(problem, case.sizes)} {case.distribution}" for case in extra]
+    lines = [
+        f"Sizes ({', '.join(problem.size_names)}): {' '.join(list(sizes)[:LISTED])}",
+        f"Values: {values_tested(problem, state)}.",
+    ]
+    lines += [f"And: {'; '.join(added)}."] if added else []
+    return PromptPart("Tested anyway", "\n".join(lines), 1, lines[1])
+
+
+def lessons_part(lessons: str) -> PromptPart:
+    """Left out where there are none, and one of the first to give way."""
+    return PromptPart("What earlier runs here have shown: data, not yet measured on this problem", lessons, 2)
+
+
+def values_tested(problem: Problem, state: State) -> str:
+    cases = full_cases(problem, original(problem), state.device, state.settings.seed)
+    return ", ".join(dict.fromkeys(case.distribution for case in cases))
+
+
+def _values(problem: Problem, sizes: Sequence[tuple[str, int]]) -> str:
+    """In the order of the problem's names."""
+    known = dict(sizes)
+    return f"({', '.join(str(known[name]) for name in problem.size_names if name in known)})"
+
+
+def moves_part(moves: Catalogue) -> PromptPart:
+    """Places that several share, and reasons that several have, are said once."""
+    shared = _shared((o.place for o in moves.offers if o.place), lambda number: f"[{number}]")
+    lines = [f"- {sign} is {place}" for place, sign in shared.items()]
+    lines += [offer_line(offer, shared) for offer in moves.offers]
+    reasons: dict[str, list[str]] = {}
+    for name, why in moves.refused:
+        reasons.setdefault(why, []).append(name)
+    lines += [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
+    short = f"Available: {', '.join(moves.available) or 'none'}"
+    return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+
+
+def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:
+    """The same for whoever writes kernels in words, where the run offers moves to all."""
+    if state.settings.moves != "all":
+        return []
+    heading = "Choices that a program knows for this kernel: nobody applies them by name, take what pays"
+    return [replace(moves_part(moves()), heading=heading)]
+
+
+def _shared(texts: Iterable[str], sign: Callable[[int], str]) -> dict[str, str]:
+    """Those that are there twice or more and long enough for it, each with a sign."""
+    every = list(texts)
+    twice = dict.fromkeys(text for text in every if every.count(text) > 1 and len(text) > 24)
+    return {text: sign(number) for number, text in enumerate(twice, 1)}
+
+
+def offer_line(offer: Offer, shared: Mapping[str, str] | None = None) -> str:
+    """One move with its place, what it adds to a template, and the remedies it can be."""
+    place = (shared or {}).get(offer.place, offer.place)
+    added = offer.parameters
+    # Of several parameters each needs its remark; of one the move has said what it is, but not its numbers.
+    if len(added) == 1 and not _NUMBERED.search(added[0]):
+        added = (added[0].partition("#")[0].strip(),)
+    parts = [
+        f"{offer.about or 'see its name'}",
+        f"Where: {place}." if place else "",
+        f"Adds {'; '.join(added)}." if added else "",
+        f"A remedy of: {', '.join(offer.remedies)}." if offer.remedies else "",
+    ]
+    return f"- {offer.name}: {' '.join(filter(None, parts))}"
