@@ -154,10 +154,10 @@ class RecordedLab:
     def verify(self, trial: Trial, _later: Sequence[Trial] = ()) -> Verified:
         raise Reached("the search ended by itself")
 
-    @property
     def use(self, _task: ToolTask) -> ToolFound:
         raise AssertionError("no model asks here")
 
+    @property
     def no_calls(self) -> str:
         return "recorded times are of workloads alone"
 

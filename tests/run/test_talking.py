@@ -37,6 +37,7 @@ from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.report import best_unfinished
 from tunesmith.run.state import fold
 from tunesmith.run.talking import ATTEMPTS, Conversation, Talking
+from tunesmith.strategies.casting import in_a_thread
 
 MOVES = Catalogue(
     ("line 3: for each i from 0 to d",),
@@ -59,7 +60,7 @@ class TalkingRun(Run):
             writer = ModelAuthor(PROBLEM, templates, lambda: MOVES, "Write.", "scripted", lambda _: None)
         planner = ModelPlanner(PROBLEM, templates, lambda: MOVES, "Plan.", None, expert, writer is not None)
         chosen = planner if "planner" in self.models else expert
-        conversation = Conversation(self.models, self.pauses.append)  # type: ignore[arg-type]
+        conversation = Conversation(self.models, self.pauses.append, start=in_a_thread)  # type: ignore[arg-type]
         return Talking(PROBLEM, templates, chosen, author, writer, None, conversation)
 
 

@@ -11,8 +11,7 @@ from tunesmith.csource.conditions import ConditionReader
 from tunesmith.csource.lex import Token, first_word, lex
 from tunesmith.csource.macros import MOST_NESTING, MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.predefined import NOTHING, OF_HEADERS, TELL_VERSION, Predefined, assumed
-from tunesmith.csource.types import BY_HEADER
+from tunesmith.csource.predefined import BY_HEADER, NOTHING, OF_HEADERS, TELL_VERSION, Predefined, assumed
 
 # Any of these may compile what is read here: a condition must mean the same to all of them.
 _VERSIONS = ((12, 0), (12, 4), (12, 8), (12, 9), (13, 0), (13, 1), (13, 4), (14, 0))

@@ -17,8 +17,6 @@ from itertools import islice, zip_longest
 import numpy as np
 
 from tunesmith.csource.lex import Token, lex, read_number
-from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.preprocess import preprocess
 from tunesmith.problem.domain import Domain, Ints, Sizes, array_lengths
 from tunesmith.problem.problem import SizeRule
 from tunesmith.problem.template import Variant
@@ -118,14 +116,23 @@ def _in_conditions(node: Node) -> Iterator[int]:
         yield from _in_conditions(child)
 
 
+def _tokens(text: str, language: str) -> Sequence[Token]:
+    """With macros expanded, where there are any and it can be read."""
+    if "#" not in text:
+        return lex(text)
+    from tunesmith.csource.nodes import Unreadable
+    from tunesmith.csource.preprocess import preprocess
+
+    try:
+        return preprocess(text, language).tokens
+    except Unreadable:
+        return lex(text)
+
+
 @lru_cache(maxsize=64)
 def _in_text(text: str, language: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers that something is compared with, and all others."""
-    try:
-        tokens: Sequence[Token] = preprocess(text, language).tokens
-    except Unreadable:
-        tokens = lex(text)
-    words = reduced([word for token in tokens if (word := _word(token)) is not None])
+    words = reduced([word for token in _tokens(text, language) if (word := _word(token)) is not None])
     compared: list[int] = []
     mentioned: list[int] = []
     remainders: set[tuple[int, int]] = set()  # `n % 97 == 5`: 97 and 5

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput, TunesmithError, bug_text
 from tunesmith.problem.codec import Malformed, decode, encode
@@ -16,8 +17,6 @@ from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, open_plain, read_plain, write_new, write_whole
-from tunesmith.run.lessons import FORMAT as LESSONS_FORMAT
-from tunesmith.run.lessons import KernelLessons, lessons_of, together, told
 from tunesmith.run.library import (
     FORMAT,
     NAME,
@@ -34,6 +33,9 @@ from tunesmith.run.library import (
 from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, RunFolder
 from tunesmith.session.problems import problem_texts, texts_of
+
+if TYPE_CHECKING:
+    from tunesmith.run.lessons import KernelLessons
 
 SUFFIX = ".json"
 LOCK = ".lock"
@@ -135,6 +137,8 @@ class Library:
 
     def lessons(self, note: Note = lambda _text: None) -> list[KernelLessons]:
         """All that can be read; of the others it is said why."""
+        from tunesmith.run.lessons import FORMAT as LESSONS_FORMAT
+
         found: list[KernelLessons] = []
         for path in sorted((self.folder / LESSONS).glob(f"*{SUFFIX}")):
             try:
@@ -145,6 +149,8 @@ class Library:
 
     def learn(self, new: KernelLessons) -> None:
         """Beside what is known of the kernel on its device, also when several runs end at once."""
+        from tunesmith.run.lessons import together
+
         with self._alone():
             path = self.folder / LESSONS / f"{new.name}{SUFFIX}"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -159,6 +165,8 @@ class Library:
 
 
 def _read_lessons(path: Path) -> KernelLessons:
+    from tunesmith.run.lessons import KernelLessons
+
     return decode(read_plain(path, LARGEST), KernelLessons, "lessons")
 
 
@@ -166,6 +174,8 @@ def lessons_for(problem: Problem, device: str, config: RunConfig, note: Note) ->
     """What earlier runs teach whoever plans; empty with --no-library."""
     if not (config.library and config.library_dir):
         return ""
+    from tunesmith.run.lessons import told
+
     library = Library(Path(config.library_dir))
     try:
         return told(problem, device, library.entries(note), library.lessons(note))
@@ -188,8 +198,11 @@ def keep_winners(
         stored = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
         for entry in stored:
             library.add(entry)
-        if state.stopped is not None and (learned := lessons_of(problem, state, date)) is not None:
-            library.learn(learned)
+        if state.stopped is not None and any(c.drafted for c in state.candidates):
+            from tunesmith.run.lessons import lessons_of
+
+            if (learned := lessons_of(problem, state, date)) is not None:
+                library.learn(learned)
     except OSError as error:
         return [f"not stored: {library.folder}: {error.strerror or error}"]
     except TunesmithError as error:

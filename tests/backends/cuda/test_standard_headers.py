@@ -8,7 +8,7 @@ from tests.backends.cuda.builds import built, refusal, unit
 from tests.cuda_here import needs_nvrtc
 from tunesmith.backends.cuda.compile import needs_host_headers
 from tunesmith.backends.cuda.toolkit import pre_included, standard_headers
-from tunesmith.csource.types import BY_HEADER
+from tunesmith.csource.predefined import BY_HEADER
 
 PLAIN = 'extern "C" __global__ void k(float* x) { *x = 1; }'
 NAMES = (
