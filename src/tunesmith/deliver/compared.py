@@ -36,9 +36,9 @@ class MeanCosts:
     tokens_by_length: float
     dollars: float | None
     device_seconds: float
-    searched_seconds: float
     kernel_seconds: float | None
     seconds: float
+    searched_seconds: float | None = None
 
 
 @dataclass(frozen=True)

@@ -250,7 +250,6 @@ class RunFacts:
     tokens_by_length: int  # as told, and estimated where nobody told
     dollars: float | None
     device_seconds: float  # in which an evaluation had the device: baseline, trials, races, verification
-    searched_seconds: float  # of these, what a budget counts: before races and verification
     kernel_seconds: float | None  # of these in kernels, as far as trials say
     seconds: float  # in which somebody worked on the run; none in which it was left waiting
     device: str
@@ -258,6 +257,8 @@ class RunFacts:
     compiler: str
     backend: str
     versions: tuple[tuple[str, str], ...]
+    # Of the device's seconds what a budget counts: before races and verification. None: recorded before that.
+    searched_seconds: float | None = None
 
 
 @dataclass(frozen=True)

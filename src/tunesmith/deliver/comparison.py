@@ -180,17 +180,21 @@ def _contrasts(found: ComparisonResult) -> list[str]:
 
 def _expenses(found: ComparisonResult) -> list[str]:
     shown = _shown(found)
-    costs = ((_named(found, c), c.arm, *_spent(c.costs)) for c in shown if c.costs is not None)
+    told = any(c.costs is not None and c.costs.searched_seconds is not None for c in shown)
+    costs = ((_named(found, c), c.arm, *_spent(c.costs, told)) for c in shown if c.costs is not None)
     head = "evaluations: | of the budget: | requests: | repairs: | tokens: | cost: | device-seconds:"
-    lines = table(f"problem | arm | {head} | before races: | in kernels: | seconds:", costs)
+    before = " before races: |" if told else ""
+    lines = table(f"problem | arm | {head} |{before} in kernels: | seconds:", costs)
     return ["For one run, in the mean over those that count.", "", *lines]
 
 
-def _spent(costs: MeanCosts) -> tuple[str, ...]:
+def _spent(costs: MeanCosts, told: bool) -> tuple[str, ...]:
+    """`told`: with the seconds that a budget counts."""
     kernels = UNKNOWN if costs.kernel_seconds is None else f"{costs.kernel_seconds:.3g}"
     tried, asked = (costs.evaluations, costs.of_budget), (costs.requests, costs.repairs)
     counts = (*(f"{count:.0f}" for count in tried), *(f"{count:.1f}" for count in asked))
-    device = f"{costs.device_seconds:.1f}", f"{costs.searched_seconds:.1f}"
+    searched = UNKNOWN if costs.searched_seconds is None else f"{costs.searched_seconds:.1f}"
+    device = (f"{costs.device_seconds:.1f}", searched)[: 1 + told]
     seconds = (*device, kernels, f"{costs.seconds:.1f}")
     if not costs.requests:
         return (*counts, "none", "none", *seconds)
