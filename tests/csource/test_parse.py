@@ -418,7 +418,7 @@ kernel void k(__global const float *restrict in, __local float *scratch, __const
 
 
 @pytest.mark.parametrize("opening", ["(", "{", "[", "f(", "if (a) ", "!", "a ? b : ", "-", "#if 1\n", "a + "])
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_hostile_nesting_is_refused_in_words(opening: str):
     source = read_source_tree(f"__global__ void k(int a) {{ a = {opening * 5000} 1; }}", "cuda")
 

@@ -68,7 +68,7 @@ def feasible(problem: Problem, template: Template) -> int:
 
 
 @pytest.mark.parametrize("name", HAVE)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_each_example_is_read_and_gets_the_moves_it_needs(name: str) -> None:
     problem = problem_of(name)
     found = written(problem, *EVERY)
@@ -85,7 +85,7 @@ def test_every_example_is_among_them() -> None:
 
 
 @pytest.mark.parametrize("name", HAVE)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_the_first_round_of_each_example_is_a_space_that_can_be_searched(name: str) -> None:
     problem = problem_of(name)
     available, _ = ExpertAuthor().available(problem, device_of(problem))
@@ -113,7 +113,7 @@ def test_each_cuda_example_builds_at_its_default_and_at_every_parameter_s_ends(n
 
 
 @pytest.mark.parametrize("name", ["cuda/rmsnorm", "opencl/softmax", "argmax"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_the_same_task_gives_the_same_text(name: str) -> None:
     problem = problem_of(name)
     assert written(problem, *EVERY) == written(problem, *reversed(EVERY))
@@ -152,7 +152,7 @@ def test_a_kernel_beyond_the_expert_keeps_its_text_and_says_why_and_where() -> N
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in ZOO.iterdir() if (path / "problem.toml").exists())
 )
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_no_kernel_of_the_zoo_is_too_much(name: str) -> None:
     problem = problem_of(name)
     found = ExpertAuthor().write(Refactoring(EVERY), problem, device_of(problem))

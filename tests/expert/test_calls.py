@@ -320,7 +320,7 @@ def test_kernels_that_overlap_build() -> None:
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", [TWO_PASS, SQUARES, BINS, HEADS])
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_templates_build(name: str) -> None:
     problem, template = problem_of(name), whole(name)
     found = configurations(template, problem)

@@ -89,7 +89,7 @@ def test_originals_can_be_launched_all_over_the_contract(name: str) -> None:
 
 
 @every
-@pytest.mark.few(12)
+@pytest.mark.few(5)
 def test_references_give_the_shapes_of_the_problem(name: str) -> None:
     problem = read(name)
     small = {case.sizes: case for case in cases(name) if planned(name, case).nbytes <= SMALL}

@@ -39,6 +39,7 @@ def test_every_event_survives_the_journal(kind: Any, data: st.DataObject, number
 @pytest.mark.parametrize("kind", REQUEST_TYPES.values(), ids=REQUEST_TYPES)
 @given(data=st.data())
 @few
+@pytest.mark.few(8)
 def test_every_request_survives_the_pipe(kind: Any, data: st.DataObject) -> None:
     message = data.draw(arbitrary(kind))
     assert decode_tagged(encode_tagged(message), REQUEST_TYPES) == message

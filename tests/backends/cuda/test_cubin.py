@@ -54,7 +54,7 @@ WORDS = re.compile(
 
 @needs_nvrtc
 @pytest.mark.parametrize("capability", ARCHITECTURES)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_a_kernel_uses_what_ptxas_says_it_does(capability: int) -> None:
     if capability not in nvrtc.architectures():
         pytest.skip(f"this NVRTC does not build for sm_{capability}")

@@ -94,7 +94,7 @@ READ = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 def test_knobs_are_found_and_followed_into_the_launch(name: str) -> None:
     problem = problem_of(name)
     assert isinstance(read(problem), str) == (name not in READ)

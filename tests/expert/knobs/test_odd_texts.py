@@ -205,7 +205,7 @@ def test_lines_may_end_as_on_windows() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 def test_broken_texts_are_refused_or_read_in_words(name: str) -> None:
     """Whatever a text has lost, repeated or mixed up, there is an answer."""
     problem, draw = problem_of(name), random.Random(name)

@@ -119,13 +119,14 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.few(6)
 def test_there_is_a_vector_form(form: str) -> None:
     assert "STORE" in _written(FORMS[form])
 
 
 @needs_opencl
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_it_gives_what_the_original_gives(form: str) -> None:
     problem = FORMS[form]
     template = read(_written(problem), problem)

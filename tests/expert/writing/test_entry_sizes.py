@@ -51,6 +51,7 @@ def test_no_launch_passes_it_and_each_value_is_a_build_of_its_own() -> None:
     ("head_dim", "values"),
     [(96, {"LANES": 16, "TASKS": 4, "VEC": 2}), (64, {"LANES": 4, "TASKS": 4, "VEC": 8, "KEEP": 2})],
 )
+@pytest.mark.few(1)
 def test_results_stay_the_same(head_dim: int, values: dict[str, int], emulated: Path) -> None:
     compare(of_the_zoo("head_norm"), KEPT, {"heads": 7, "head_dim": head_dim}, emulated, **values)
 
