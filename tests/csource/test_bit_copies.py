@@ -20,8 +20,6 @@ def after(text: str) -> str:
         ("half c[8]; int4 b; memcpy(&c, &b, 16);", "((int4 *)c)[0] = b;"),
         ("half c[8]; int4 b; memcpy(c, &b, sizeof(int4));", "((int4 *)c)[0] = b;"),
         ("half c[8]; int4 b; memcpy(&b, c, 16);", "b = ((int4 *)c)[0];"),
-        ("float f; unsigned int u; memcpy(&u, &f, 4);", "u = ((unsigned int *)&f)[0];"),
-        ("int4 a; int4 b; memcpy(&a, &b, 16);", "a = b;"),
     ],
 )
 def test_a_copy_of_one_word_is_an_assignment(text: str, found: str) -> None:
@@ -37,6 +35,7 @@ def test_a_copy_of_one_word_is_an_assignment(text: str, found: str) -> None:
         "half c[8]; int4 b; memcpy(&b, p, 16);",  # memory whose alignment nobody promises
         "half c[8]; int4 b; memcpy(&c[1], &b, 16);",
         "half c[8]; half b[8]; memcpy(&c, &b, 16);",  # no word is that wide
+        "float f; unsigned int u; memcpy(&u, &f, 4);",
         "half c[8]; int4 b; int n; memcpy(&c, &b, n);",
         "half c[8]; { int4 c; int4 b; memcpy(&c, &b, 16); }",  # two variables of one name
         "__shared__ half c[8]; int4 b; memcpy(&c, &b, 16);",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.csource.reading import source_of
@@ -167,3 +169,13 @@ def test_an_object_that_is_changed_while_it_is_read_by_another_name():
 
     # o is s itself: what b is set to is the new a
     assert text.endswith("s_a = s_b;\ns_b = s_a;\nf[0] = s_a;\nf[1] = s_b;\n")
+
+
+def test_the_address_of_a_value_is_that_of_a_variable():
+    number = NUMBER.replace(
+        "return __half2float(__ushort_as_half(x));",
+        "return __half2float(*reinterpret_cast<const __half *>(&x));",
+    )
+    found = _text(number, "q[0] = p[1] + p[2] + p[3];", "const Num *p, Num *q")
+    assert re.search(r"&\s*(?:\(|__)", found) is None, found  # neither of a call nor of a cast
+    assert found.count("(const __half *)&object)[0]") == 1

@@ -1,4 +1,4 @@
-"""Bits of local variables taken as another type: `memcpy` between two of them as an assignment, and arrays
+"""Bits of local arrays taken as another type: `memcpy` between one and a variable as an assignment; arrays
 that are accessed as wider words aligned for it.
 
     int4 bits; memcpy(&bits, &cells, sizeof(bits));    ->    bits = ((int4 *)cells)[0];
@@ -66,11 +66,13 @@ def _assigned(to: c.Expr, of: c.Expr, size: int | None, storage: Mapping[str, Lo
     target, value = (storage.get(name) for name in names)
     if size is None or target is None or value is None or size > min(target.bytes or 0, value.bytes or 0):
         return None
-    word = next((one.base for one in (target, value) if not one.count and one.bytes == size), None)
-    if word is None:
+    if bool(target.count) == bool(value.count):  # of two single values one may be no variable later on
+        return None
+    word = value if target.count else target
+    if word.bytes != size:
         return None
     sides = [
-        c.Name(name) if one.base == word and not one.count else _as_words(name, one, word)
+        c.Index(c.Cast(c.Type(word.base, 1), c.Name(name)), integer(0)) if one.count else c.Name(name)
         for name, one in zip(names, (target, value), strict=True)
     ]
     return c.Assign("=", sides[0], sides[1])
@@ -82,11 +84,6 @@ def _named(place: c.Expr) -> str:
     if isinstance(place, c.Unary) and place.op == "&":
         place = place.operand
     return place.name if isinstance(place, c.Name) else ""
-
-
-def _as_words(name: str, one: LocalStorage, word: str) -> c.Expr:
-    address: c.Expr = c.Name(name) if one.count else c.Unary("&", c.Name(name))
-    return c.Index(c.Cast(c.Type(word, 1), address), integer(0))
 
 
 def _aligned(body: tuple[c.Stmt, ...], storage: Mapping[str, LocalStorage]) -> tuple[c.Stmt, ...]:

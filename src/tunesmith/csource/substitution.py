@@ -201,6 +201,8 @@ class Placer:
             for node in walk.nodes_in(last.value)
         )
         changed = self._changes.of(last.value)
+        addresses = (n for n in walk.nodes_in(last.value) if isinstance(n, c.Unary) and n.op == "&")
+        pointed = {name for name, through in map(walk.root, (n.operand for n in addresses)) if not through}
         for parameter, arg in zip(function.parameters, args, strict=True):
             uses = sum(1 for node in walk.nodes_in(last.value) if node == c.Name(parameter.name))
             if (uses > 1 and not _is_cheap(arg)) or changed.parameter(parameter):
@@ -210,6 +212,8 @@ class Placer:
             if sometimes and not effects_of(arg).may_drop:
                 return None  # it may then never be evaluated
             values[parameter.name] = self._as_type(arg, parameter.type)
+            if parameter.name in pointed and not is_plain_place(values[parameter.name]):
+                return None  # a value has no address
         value = substitute(last.value, values)
         return value if function.result.base == "auto" else self._as_type(value, function.result)
 
