@@ -17,7 +17,7 @@ from tunesmith.csource import walk
 from tunesmith.csource.callees import has_open_result, resolve
 from tunesmith.csource.const_calls import differing
 from tunesmith.csource.construction import Construction
-from tunesmith.csource.effects import is_function
+from tunesmith.csource.effects import effects_of, is_function
 from tunesmith.csource.instances import Instance
 from tunesmith.csource.overloads import Overloads
 from tunesmith.csource.places import Places, declared_at_once, shorter
@@ -98,13 +98,13 @@ class Objects:
                 done: c.Stmt = replace(
                     stmt,
                     init=tuple([walk.map_simple(part, inside) for part in stmt.init]),
-                    condition=None if stmt.condition is None else head(stmt.condition),
+                    condition=None if stmt.condition is None else self._as_test(head(stmt.condition), stmt.line),
                     step=tuple([head(step) for step in stmt.step]),
                 )
             case c.While():
-                done = replace(stmt, condition=head(stmt.condition))
+                done = replace(stmt, condition=self._as_test(head(stmt.condition), stmt.line))
             case c.If():
-                done = replace(stmt, condition=inside(stmt.condition))
+                done = replace(stmt, condition=self._as_test(inside(stmt.condition), stmt.line))
             case c.Evaluate(expr=expr):
                 done = replace(stmt, expr=inside(expr))
             case _:
@@ -178,9 +178,9 @@ class Objects:
 
         match expr:
             case c.Ternary(condition=condition, yes=yes, no=no):
-                expr = c.Ternary(always(condition), sometimes(yes), sometimes(no))
+                expr = c.Ternary(self._as_test(always(condition), line), sometimes(yes), sometimes(no))
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
-                expr = c.Binary(op, always(left), sometimes(right))
+                expr = c.Binary(op, self._as_test(always(left), line), self._as_test(sometimes(right), line))
             case c.Cast(type=type_, value=value) if type_.space == BITS:
                 return replace(expr, value=always(value))
             case c.Name() | c.Number() | c.Opaque() | c.SizeOf():
@@ -208,7 +208,12 @@ class Objects:
                 )
             case c.Index(base=base, index=index):
                 instance = self.record(base)
-                return expr if instance is None else self._operator("[]", (base, index), line)
+                if instance is not None:
+                    return self._operator("[]", (base, index), line)
+                element = self.record(expr)  # its fields are several variables: the index is said several times
+                if element is not None and element.only is None and _does_something(expr):
+                    raise c.Unreadable("an object is taken from a place whose index changes with it", line)
+                return expr
             case c.Cast(type=type_, value=value):
                 return self._cast(replace(expr, type=self.instances.type(type_)), value, before, line)
             case c.Braces(items=items, type=type_) if type_ is not None:
@@ -330,6 +335,16 @@ class Objects:
             raise c.Unreadable(f"how a {instance.name} becomes a number is not known", line)
         return c.Call(found, (value,))
 
+    def _as_test(self, value: c.Expr, line: int) -> c.Expr:
+        """An object that stands as a condition, as its bool, or as the one number that it becomes."""
+        instance = self.record(value)
+        if instance is None:
+            return value
+        found = self.overloads.conversion(instance, "bool")
+        if found is None:
+            raise c.Unreadable(f"whether a {instance.name} holds as a condition is not known", line)
+        return c.Call(found, (value,))
+
     def converted(
         self, value: c.Expr, type_: c.Type, before: list[c.Stmt], line: int, explicit: bool = False
     ) -> c.Expr:
@@ -448,3 +463,14 @@ class Objects:
         if instance.only is not None:
             return replace(type_, base=self.instances.value(instance.name))
         raise c.Unreadable(f"a {instance.name} is used as a whole")
+
+
+def _does_something(place: c.Expr) -> bool:
+    """Whether saying it twice does more than once: `p[k++]`, `p[atomicAdd(n, 1)]`. Calls of the file's own
+    functions are put in place, once."""
+    for node in walk.nodes_in(place):
+        if isinstance(node, c.Assign) or (isinstance(node, c.Unary) and node.op in ("++", "--")):
+            return True
+        if isinstance(node, c.Call) and is_function(node.function) and not effects_of(node).may_repeat:
+            return True
+    return False

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.fold import fold
 from tunesmith.csource.instances import Instance, RecordField
 from tunesmith.csource.records import BITS, Instances
@@ -188,6 +189,8 @@ class Places:
         """Field by field; what is copied onto itself is left out."""
         if target == value:
             return ()
+        if self._moves(target, value):
+            raise c.Unreadable("an object is copied from or to a place that the copy itself changes", line)
         storage = instance.storage
         done: list[c.Stmt] = []
         for field in instance.fields if storage is None else (storage,):
@@ -206,6 +209,13 @@ class Places:
                 )
             )
         return tuple(done)
+
+    def _moves(self, target: c.Expr, value: c.Expr) -> bool:
+        """Whether which objects these are may change once the first field is set."""
+        name = walk.root(target)[0]
+        own = set() if name is None else {name, *self.names_of({name})}
+        indices = [n.index for one in (target, value) for n in walk.nodes_in(one) if isinstance(n, c.Index)]
+        return any(walk.names_in(index) & own for index in indices)
 
     def _set(self, left: c.Expr, right: c.Expr, field: RecordField, line: int) -> tuple[c.Stmt, ...]:
         if field.inner is not None and field.is_object:
