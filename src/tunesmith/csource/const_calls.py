@@ -47,7 +47,9 @@ class _ConstMarking:
         for parameter in function.parameters:
             own = self._types.setdefault(parameter.name, [])
             own.append(parameter.type)
-            if is_lambda(function.name) and parameter.type.reference:  # what it captures is as const as it was
+            if (
+                is_lambda(function.name) and parameter.type.reference
+            ):  # what it captures is as const as it was
                 own.append(replace(parameter.type, const=not parameter.type.const))
         for node in walk.nodes_in(function.body):
             if isinstance(node, c.Declare):

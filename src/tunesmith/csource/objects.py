@@ -17,10 +17,10 @@ from tunesmith.csource import walk
 from tunesmith.csource.callees import has_open_result, resolve
 from tunesmith.csource.const_calls import differing
 from tunesmith.csource.construction import Construction
-from tunesmith.csource.effects import effects_of, is_function
+from tunesmith.csource.effects import is_function
 from tunesmith.csource.instances import Instance
 from tunesmith.csource.overloads import Overloads
-from tunesmith.csource.places import Places, declared_at_once, shorter
+from tunesmith.csource.places import Places, check_once, declared_at_once, shorter
 from tunesmith.csource.records import BITS, CONSTRUCTED, Instances
 from tunesmith.csource.simplify import declared_where_set
 from tunesmith.csource.types import INTEGERS, type_of
@@ -98,13 +98,12 @@ class Objects:
                 done: c.Stmt = replace(
                     stmt,
                     init=tuple([walk.map_simple(part, inside) for part in stmt.init]),
-                    condition=None if stmt.condition is None else self._as_test(head(stmt.condition), stmt.line),
+                    condition=stmt.condition and self._as_test(head(stmt.condition), stmt.line),
                     step=tuple([head(step) for step in stmt.step]),
                 )
-            case c.While():
-                done = replace(stmt, condition=self._as_test(head(stmt.condition), stmt.line))
-            case c.If():
-                done = replace(stmt, condition=self._as_test(inside(stmt.condition), stmt.line))
+            case c.While() | c.If():
+                read = inside if isinstance(stmt, c.If) else head
+                done = replace(stmt, condition=self._as_test(read(stmt.condition), stmt.line))
             case c.Evaluate(expr=expr):
                 done = replace(stmt, expr=inside(expr))
             case _:
@@ -136,7 +135,7 @@ class Objects:
                     return self.construction.referred(
                         replace(stmt, type=replace(type_, base=found.base)), init, before
                     )
-                if found is not None and self._is_record(found.base):
+                if found is not None and self.instances.named(found.base) is not None:
                     const = type_.const if not found.is_pointer else found.const
                     type_ = replace(found, const=const, reference=type_.reference, restrict=False)
                     self._types[stmt.name] = type_
@@ -159,9 +158,6 @@ class Objects:
             init = replace(init, type=c.Type(instance.name))
         value = self.converted(self.expr(init, before, stmt.line), type_, before, stmt.line)
         return (replace(stmt, type=type_, init=value),)
-
-    def _is_record(self, base: str) -> bool:
-        return self.instances.named(base) is not None
 
     # -- expressions ----------------------------------------------------------------------------------
 
@@ -207,13 +203,9 @@ class Objects:
                     self.construction.kept(base, instance, before, line), instance, field, line
                 )
             case c.Index(base=base, index=index):
-                instance = self.record(base)
-                if instance is not None:
-                    return self._operator("[]", (base, index), line)
-                element = self.record(expr)  # its fields are several variables: the index is said several times
-                if element is not None and element.only is None and _does_something(expr):
-                    raise c.Unreadable("an object is taken from a place whose index changes with it", line)
-                return expr
+                if self.record(base) is None:
+                    return check_once(expr, self.record(expr), line)
+                return self._operator("[]", (base, index), line)
             case c.Cast(type=type_, value=value):
                 return self._cast(replace(expr, type=self.instances.type(type_)), value, before, line)
             case c.Braces(items=items, type=type_) if type_ is not None:
@@ -336,14 +328,7 @@ class Objects:
         return c.Call(found, (value,))
 
     def _as_test(self, value: c.Expr, line: int) -> c.Expr:
-        """An object that stands as a condition, as its bool, or as the one number that it becomes."""
-        instance = self.record(value)
-        if instance is None:
-            return value
-        found = self.overloads.conversion(instance, "bool")
-        if found is None:
-            raise c.Unreadable(f"whether a {instance.name} holds as a condition is not known", line)
-        return c.Call(found, (value,))
+        return value if (own := self.record(value)) is None else self.overloads.tested(own, value, line)
 
     def converted(
         self, value: c.Expr, type_: c.Type, before: list[c.Stmt], line: int, explicit: bool = False
@@ -463,14 +448,3 @@ class Objects:
         if instance.only is not None:
             return replace(type_, base=self.instances.value(instance.name))
         raise c.Unreadable(f"a {instance.name} is used as a whole")
-
-
-def _does_something(place: c.Expr) -> bool:
-    """Whether saying it twice does more than once: `p[k++]`, `p[atomicAdd(n, 1)]`. Calls of the file's own
-    functions are put in place, once."""
-    for node in walk.nodes_in(place):
-        if isinstance(node, c.Assign) or (isinstance(node, c.Unary) and node.op in ("++", "--")):
-            return True
-        if isinstance(node, c.Call) and is_function(node.function) and not effects_of(node).may_repeat:
-            return True
-    return False

@@ -250,6 +250,13 @@ class Overloads:
             return None
         return numbers[0] if len(numbers) == 1 else None
 
+    def tested(self, instance: Instance, value: c.Expr, line: int) -> c.Expr:
+        """An object that stands as a condition: its bool, or the one number that it becomes."""
+        found = self.conversion(instance, "bool")
+        if found is None:
+            raise c.Unreadable(f"whether a {instance.name} holds as a condition is not known", line)
+        return c.Call(found, (value,))
+
     # -- constructors ---------------------------------------------------------------------------------------
 
     def constructor(

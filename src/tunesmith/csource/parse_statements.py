@@ -233,7 +233,7 @@ class StatementReader(ExpressionReader):
         if own.type.reference:
             if any(isinstance(n, c.Verbatim | c.Opaque) and own.name in n.names for n in walk.nodes_in(body)):
                 return self._verbatim(node, line)
-            if own.type.const and byte_size(known.type.base) is None:  # methods ask whether an object is const
+            if own.type.const and byte_size(known.type.base) is None:  # of an object methods ask
                 named = replace(own.type, base=known.type.base)
                 body = (c.Declare(named, own.name, element, line=line), *body)
             else:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tunesmith.csource import nodes as c
 from tunesmith.csource import walk
+from tunesmith.csource.effects import effects_of, is_function
 from tunesmith.csource.fold import fold
 from tunesmith.csource.instances import Instance, RecordField
 from tunesmith.csource.records import BITS, Instances
@@ -267,3 +268,21 @@ def shorter(node: c.Expr) -> c.Expr:
         ):
             return c.Index(c.Cast(type_, c.Binary("+", base, index)), zero)
     return node
+
+
+def check_once(place: c.Expr, instance: Instance | None, line: int) -> c.Expr:
+    """The place of an object: of several fields, it is said once for each."""
+    if instance is not None and instance.only is None and _does_something(place):
+        raise c.Unreadable("an object is taken from a place whose index changes with it", line)
+    return place
+
+
+def _does_something(place: c.Expr) -> bool:
+    """Whether saying it twice does more than once: `p[k++]`, `p[atomicAdd(n, 1)]`. Calls of the file's own
+    functions are put in place, once."""
+    for node in walk.nodes_in(place):
+        if isinstance(node, c.Assign) or (isinstance(node, c.Unary) and node.op in ("++", "--")):
+            return True
+        if isinstance(node, c.Call) and is_function(node.function) and not effects_of(node).may_repeat:
+            return True
+    return False
