@@ -45,7 +45,12 @@ class _ConstMarking:
         self._arrays = {f.name for f in fields if f.is_array}
         self._types: dict[str, list[c.Type]] = {}
         for parameter in function.parameters:
-            self._types.setdefault(parameter.name, []).append(parameter.type)
+            own = self._types.setdefault(parameter.name, [])
+            own.append(parameter.type)
+            if (
+                is_lambda(function.name) and parameter.type.reference
+            ):  # what it captures is as const as it was
+                own.append(replace(parameter.type, const=not parameter.type.const))
         for node in walk.nodes_in(function.body):
             if isinstance(node, c.Declare):
                 type_ = replace(node.type, pointers=node.type.pointers + (len(node.dims) or node.is_array))
@@ -93,7 +98,9 @@ class _ConstMarking:
                 return known.pop() if len(known) == 1 else None
             case c.Member(base=base, field=field):
                 return None if field in self._special else self._of(base)
-            case c.Index(base=c.Name() as base):
+            case c.Index(base=c.Name(name=name) as base):
+                if any(type_.base == "auto" for type_ in self._types.get(name, ())):
+                    return None  # a pointer to what may be const
                 return self._of(base)
             case c.Index(base=c.Member(field=field) as base) if field in self._arrays:
                 return self._of(base)

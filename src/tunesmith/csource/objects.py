@@ -20,7 +20,7 @@ from tunesmith.csource.construction import Construction
 from tunesmith.csource.effects import is_function
 from tunesmith.csource.instances import Instance
 from tunesmith.csource.overloads import Overloads
-from tunesmith.csource.places import Places, declared_at_once, shorter
+from tunesmith.csource.places import Places, check_once, declared_at_once, shorter
 from tunesmith.csource.records import BITS, CONSTRUCTED, Instances
 from tunesmith.csource.simplify import declared_where_set
 from tunesmith.csource.types import INTEGERS, type_of
@@ -98,13 +98,12 @@ class Objects:
                 done: c.Stmt = replace(
                     stmt,
                     init=tuple([walk.map_simple(part, inside) for part in stmt.init]),
-                    condition=None if stmt.condition is None else head(stmt.condition),
+                    condition=stmt.condition and self._as_test(head(stmt.condition), stmt.line),
                     step=tuple([head(step) for step in stmt.step]),
                 )
-            case c.While():
-                done = replace(stmt, condition=head(stmt.condition))
-            case c.If():
-                done = replace(stmt, condition=inside(stmt.condition))
+            case c.While() | c.If():
+                read = inside if isinstance(stmt, c.If) else head
+                done = replace(stmt, condition=self._as_test(read(stmt.condition), stmt.line))
             case c.Evaluate(expr=expr):
                 done = replace(stmt, expr=inside(expr))
             case _:
@@ -136,7 +135,7 @@ class Objects:
                     return self.construction.referred(
                         replace(stmt, type=replace(type_, base=found.base)), init, before
                     )
-                if found is not None and self._is_record(found.base):
+                if found is not None and self.instances.named(found.base) is not None:
                     const = type_.const if not found.is_pointer else found.const
                     type_ = replace(found, const=const, reference=type_.reference, restrict=False)
                     self._types[stmt.name] = type_
@@ -160,9 +159,6 @@ class Objects:
         value = self.converted(self.expr(init, before, stmt.line), type_, before, stmt.line)
         return (replace(stmt, type=type_, init=value),)
 
-    def _is_record(self, base: str) -> bool:
-        return self.instances.named(base) is not None
-
     # -- expressions ----------------------------------------------------------------------------------
 
     def expr(self, expr: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
@@ -178,9 +174,9 @@ class Objects:
 
         match expr:
             case c.Ternary(condition=condition, yes=yes, no=no):
-                expr = c.Ternary(always(condition), sometimes(yes), sometimes(no))
+                expr = c.Ternary(self._as_test(always(condition), line), sometimes(yes), sometimes(no))
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
-                expr = c.Binary(op, always(left), sometimes(right))
+                expr = c.Binary(op, self._as_test(always(left), line), self._as_test(sometimes(right), line))
             case c.Cast(type=type_, value=value) if type_.space == BITS:
                 return replace(expr, value=always(value))
             case c.Name() | c.Number() | c.Opaque() | c.SizeOf():
@@ -207,8 +203,9 @@ class Objects:
                     self.construction.kept(base, instance, before, line), instance, field, line
                 )
             case c.Index(base=base, index=index):
-                instance = self.record(base)
-                return expr if instance is None else self._operator("[]", (base, index), line)
+                if self.record(base) is None:
+                    return check_once(expr, self.record(expr), line)
+                return self._operator("[]", (base, index), line)
             case c.Cast(type=type_, value=value):
                 return self._cast(replace(expr, type=self.instances.type(type_)), value, before, line)
             case c.Braces(items=items, type=type_) if type_ is not None:
@@ -329,6 +326,9 @@ class Objects:
         if found is None:
             raise c.Unreadable(f"how a {instance.name} becomes a number is not known", line)
         return c.Call(found, (value,))
+
+    def _as_test(self, value: c.Expr, line: int) -> c.Expr:
+        return value if (own := self.record(value)) is None else self.overloads.tested(own, value, line)
 
     def converted(
         self, value: c.Expr, type_: c.Type, before: list[c.Stmt], line: int, explicit: bool = False

@@ -6,7 +6,7 @@ Where the language would weigh one conversion against another, nothing is chosen
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
@@ -148,7 +148,8 @@ class Overloads:
         best = [name for score, name in scored if score == most]
         if len(best) > 1:
             best = self._for_either(best, what, line, how)
-        if len(best) != 1:
+        types = {name: [type_of(arg) for arg in args[name]] for _, name in scored}
+        if len(best) != 1 or self._is_beside_template(best[0], types):
             raise c.Unreadable(f"which {what} is called cannot be told from its arguments", line)
         return best[0]
 
@@ -167,6 +168,17 @@ class Overloads:
             reason = f"{what} does one thing to an object that is const and another to one that is not"
             raise c.Unreadable(reason, line)
         return open_
+
+    def _is_beside_template(self, best: str, types: Mapping[str, list[c.Type | None]]) -> bool:
+        """Whether it converts what a template among the others may take as it is: that would be closer."""
+        own = self._scores(best, types[best])
+        for name, given in types.items():
+            function = self.made[name]
+            generic = {parameter.name for parameter in function.template}
+            for parameter, type_, score in zip(function.parameters, given, own, strict=False):
+                if score in (_NUMBER, _MADE) and type_ is not None and parameter.type.base in generic:
+                    return True
+        return False
 
     def _scores(self, name: str, types: list[c.Type | None]) -> list[int]:
         function = self.made[name]
@@ -221,7 +233,7 @@ class Overloads:
         best = [name for score, name in scored if score == most]
         if len(best) > 1:
             best = self._for_either(best, f"operator{op}", 0, "" if op == "[]" else UNCLEAR)
-        if len(best) != 1:
+        if len(best) != 1 or self._is_beside_template(best[0], {name: list(types) for _, name in scored}):
             raise c.Unreadable(f"which operator{op} is meant cannot be told from its operands")
         return best[0]
 
@@ -237,6 +249,13 @@ class Overloads:
         if base is not None and self._instances.named(base) is not None:
             return None
         return numbers[0] if len(numbers) == 1 else None
+
+    def tested(self, instance: Instance, value: c.Expr, line: int) -> c.Expr:
+        """An object that stands as a condition: its bool, or the one number that it becomes."""
+        found = self.conversion(instance, "bool")
+        if found is None:
+            raise c.Unreadable(f"whether a {instance.name} holds as a condition is not known", line)
+        return c.Call(found, (value,))
 
     # -- constructors ---------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from tunesmith.csource.parse_expressions import ExpressionReader
 from tunesmith.csource.parse_types import Declarator, Specifiers, plain_value
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.switches import leaves_switch, without_break
-from tunesmith.csource.types import integer
+from tunesmith.csource.types import byte_size, integer
 from tunesmith.csource.walk import commented, statements_in
 
 if TYPE_CHECKING:
@@ -233,7 +233,11 @@ class StatementReader(ExpressionReader):
         if own.type.reference:
             if any(isinstance(n, c.Verbatim | c.Opaque) and own.name in n.names for n in walk.nodes_in(body)):
                 return self._verbatim(node, line)
-            body = substitute(body, {own.name: element})
+            if own.type.const and byte_size(known.type.base) is None:  # of an object methods ask
+                named = replace(own.type, base=known.type.base)
+                body = (c.Declare(named, own.name, element, line=line), *body)
+            else:
+                body = substitute(body, {own.name: element})
         else:
             body = (c.Declare(own.type, own.name, element, line=line), *body)
         count = c.Declare(c.Type("int"), at.name, integer(0), line=line)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
+from tunesmith.csource.effects import effects_of, is_function
 from tunesmith.csource.fold import fold
 from tunesmith.csource.instances import Instance, RecordField
 from tunesmith.csource.records import BITS, Instances
@@ -188,6 +190,8 @@ class Places:
         """Field by field; what is copied onto itself is left out."""
         if target == value:
             return ()
+        if self._moves(target, value):
+            raise c.Unreadable("an object is copied from or to a place that the copy itself changes", line)
         storage = instance.storage
         done: list[c.Stmt] = []
         for field in instance.fields if storage is None else (storage,):
@@ -206,6 +210,13 @@ class Places:
                 )
             )
         return tuple(done)
+
+    def _moves(self, target: c.Expr, value: c.Expr) -> bool:
+        """Whether which objects these are may change once the first field is set."""
+        name = walk.root(target)[0]
+        own = set() if name is None else {name, *self.names_of({name})}
+        indices = [n.index for one in (target, value) for n in walk.nodes_in(one) if isinstance(n, c.Index)]
+        return any(walk.names_in(index) & own for index in indices)
 
     def _set(self, left: c.Expr, right: c.Expr, field: RecordField, line: int) -> tuple[c.Stmt, ...]:
         if field.inner is not None and field.is_object:
@@ -257,3 +268,21 @@ def shorter(node: c.Expr) -> c.Expr:
         ):
             return c.Index(c.Cast(type_, c.Binary("+", base, index)), zero)
     return node
+
+
+def check_once(place: c.Expr, instance: Instance | None, line: int) -> c.Expr:
+    """The place of an object: of several fields, it is said once for each."""
+    if instance is not None and instance.only is None and _does_something(place):
+        raise c.Unreadable("an object is taken from a place whose index changes with it", line)
+    return place
+
+
+def _does_something(place: c.Expr) -> bool:
+    """Whether saying it twice does more than once: `p[k++]`, `p[atomicAdd(n, 1)]`. Calls of the file's own
+    functions are put in place, once."""
+    for node in walk.nodes_in(place):
+        if isinstance(node, c.Assign) or (isinstance(node, c.Unary) and node.op in ("++", "--")):
+            return True
+        if isinstance(node, c.Call) and is_function(node.function) and not effects_of(node).may_repeat:
+            return True
+    return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.expert.random_kernels.call_traps import CALL_TRAPS
+from tests.expert.random_kernels.choice_traps import CHOICE_TRAPS
 from tests.expert.random_kernels.cpp_traps import CPP_TRAPS
 from tests.expert.random_kernels.kept_row_traps import KEPT_ROW_TRAPS
 from tests.expert.random_kernels.object_traps import OBJECT_TRAPS
@@ -420,6 +421,7 @@ TRAPS: Mapping[str, Trap] = {
     **CALL_TRAPS,
     **KEPT_ROW_TRAPS,
     **TEAM_TRAPS,
+    **CHOICE_TRAPS,
 }
 
 # Wrong today, and why. Each is expected to fail, so that it is taken out once it holds.

@@ -117,7 +117,7 @@ class _ResidueWalk:
                 known[name] = known[name][0], _as_type(known[name][0], value)
                 return stmt
             case c.If():
-                test = self._asked(stmt.condition, known, stmt.line)
+                test = self._asked(stmt.condition, known, stmt.line, is_test=True)
                 then, otherwise = (self.block(side, dict(known)) for side in (stmt.then, stmt.otherwise))
                 self._forget(known, stmt)
                 return replace(stmt, condition=test, then=then, otherwise=otherwise)
@@ -150,13 +150,13 @@ class _ResidueWalk:
         for name in walk.assigned_in(part) & known.keys():
             known[name] = known[name][0], _ANY
 
-    def _asked(self, expr: c.Expr, known: Known, line: int) -> c.Expr:
-        """With 0 or 1 for the questions that have one answer."""
+    def _asked(self, expr: c.Expr, known: Known, line: int, is_test: bool = False) -> c.Expr:
+        """With 0 or 1 for the questions that have one answer; a name alone is one where it is a test."""
         changed = walk.assigned_in(expr)
 
         def answer(node: c.Expr) -> c.Expr:
             is_question = isinstance(node, c.Binary) and node.op in _QUESTIONS
-            is_flag = isinstance(node, c.Name) and node.name in known and node == expr
+            is_flag = is_test and isinstance(node, c.Name) and node.name in known and node == expr
             if (not is_question and not is_flag) or walk.names_in(node) & changed:
                 return node
             found = self._value(node, known)

@@ -99,14 +99,17 @@ class _TestsAsLoops:
 
     def _with_one_end(self, loop: c.For) -> c.For:
         match loop:
-            case c.For(init=(c.Declare(name=name),), condition=c.Binary("&&") as condition):
-                bounds = affine.bounds_in(condition, lambda e: affine.without_casts(e) == c.Name(name))
+            case c.For(init=(c.Declare(name=name, type=type_),), condition=c.Binary("&&") as condition):
+                bounds = affine.bounds_in(condition, lambda e: e == c.Name(name))
             case _:
                 return loop
         types = self._kernel.normal.types
         kinds = [integer_type(stop, types) for _, stop in bounds or ()]
         if bounds is None or len(bounds) != 2 or any(kind is None or kind.base != "int" for kind in kinds):
             return loop
+        least = [self._bounds_of(stop) for _, stop in bounds]
+        if type_.base != "int" and any(one is None or one[0] < 0 for one in least):
+            return loop  # what is below zero may be the largest number there
         (index, one), (_, other) = bounds
         return replace(loop, condition=c.Binary("<", index, c.Call("min", (one, other))))
 
