@@ -351,6 +351,7 @@ SEARCHING = (Asked, Measured, Pruned)
 
 
 @pytest.mark.parametrize("wholly", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_a_run_with_several_drafts_killed_after_any_event_goes_on_and_asks_nothing_twice(
     wholly: bool,
 ) -> None:

@@ -72,6 +72,7 @@ def _in(language: str, problem: Problem) -> Problem:
 
 @every_shape
 @pytest.mark.parametrize("register", _REGISTERS)
+@pytest.mark.few(22)
 def test_a_helper_that_reads_a_special_register(register: str, shape: str) -> None:
     before = f'__device__ float h() {{ unsigned l; asm("mov.u32 %0, %%{register};" : "=r"(l)); return l; }}'
     assert "'asm" in _refused(shape, "h()", before)
@@ -88,7 +89,7 @@ def test_a_helper_with_an_instruction_that_does_more_than_compute(case: str, sha
 @pytest.mark.parametrize(
     ("shape", "language"), [("flat", "hip"), ("flat", "cuda"), ("one thread stores", "cuda")]
 )
-@pytest.mark.few(26)
+@pytest.mark.few(13)
 def test_a_call_of_the_languages(call: str, shape: str, language: str) -> None:
     assert _refused(shape, call, "__device__ int state;", language)
     helper = f"__device__ int state; __device__ float h() {{ return {call.replace('&x[0]', '&state')}; }}"
