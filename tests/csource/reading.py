@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from typing import Literal
 
 from tunesmith.csource import walk
+from tunesmith.csource.binding import BoundKernel, bind
+from tunesmith.csource.inline import inline
 from tunesmith.csource.nodes import Evaluate, Expr, Function, Return, Source, Stmt
 from tunesmith.csource.parse import read_source_tree
+from tunesmith.csource.printing import print_statements
 
 Language = Literal["cuda", "hip", "opencl"]
 
@@ -72,3 +75,13 @@ def _words_in_text(nodes: Iterable[object]) -> set[str]:
     for node in nodes:
         found |= getattr(node, "names", frozenset())
     return found
+
+
+def inlined_text(before: str, body: str, parameters: str) -> str:
+    """The kernel's statements with every call put in place."""
+    source = source_of(f"{before}\n__global__ void k({parameters})\n{{\n{body}\n}}\n")
+    bound = bind(source, "k")
+    assert isinstance(bound, BoundKernel), bound
+    found = inline(bound.function, source)
+    assert found.notes == ()
+    return print_statements(found.function.body)

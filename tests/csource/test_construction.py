@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from tests.csource.reading import source_of
-from tunesmith.csource.binding import BoundKernel, bind
-from tunesmith.csource.inline import inline
-from tunesmith.csource.printing import print_statements
+from tests.csource.reading import inlined_text
 
 PAIR = """
 struct Pair {
@@ -18,12 +15,7 @@ struct Pair {
 
 
 def _text(before: str, body: str) -> str:
-    source = source_of(f"{before}\n__global__ void k(const float *x, float *f, int n)\n{{\n{body}\n}}\n")
-    bound = bind(source, "k")
-    assert isinstance(bound, BoundKernel), bound
-    found = inline(bound.function, source)
-    assert found.notes == ()
-    return print_statements(found.function.body)
+    return inlined_text(before, body, "const float *x, float *f, int n")
 
 
 def test_fields_are_set_where_they_are_declared_in_their_order():

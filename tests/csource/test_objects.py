@@ -6,11 +6,8 @@ import re
 
 import pytest
 
-from tests.csource.reading import source_of
-from tunesmith.csource.binding import BoundKernel, bind
-from tunesmith.csource.inline import inline
+from tests.csource.reading import inlined_text
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.csource.printing import print_statements
 
 VEC = """
 template <typename T, int N> struct vec {
@@ -46,12 +43,7 @@ __device__ Num __ldg(const Num *p) { Num n; n.x = ::__ldg((const unsigned short 
 
 
 def _text(before: str, body: str, parameters: str = "half *p, const half *q, float *f, int n") -> str:
-    source = source_of(f"{before}\n__global__ void k({parameters})\n{{\n{body}\n}}\n")
-    bound = bind(source, "k")
-    assert isinstance(bound, BoundKernel), bound
-    found = inline(bound.function, source)
-    assert found.notes == ()
-    return print_statements(found.function.body)
+    return inlined_text(before, body, parameters)
 
 
 def _refusal(before: str, body: str, parameters: str = "half *p, const half *q, float *f, int n") -> str:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tunesmith.errors import BadInput
@@ -70,17 +70,20 @@ def with_effort(text: str, effort: str) -> str:
         check_effort(effort, "for all models")
     if not (text and effort):
         return text
+
+    def changed(one: str) -> str:
+        spec = parse_spec(one)
+        return f"{one}#{effort}" if spec.kind in HOSTED and not spec.effort else one
+
+    return _with_each(text, changed)
+
+
+def _with_each(text: str, change: Callable[[str], str]) -> str:
+    """The same roles and models, the text of each model changed."""
     if not names_roles(text):
-        return _with_effort(text, effort)
+        return "+".join(map(change, several(text)))
     parts = (part.partition("=") for part in text.split(","))
-    return ",".join(f"{role}={_with_effort(spec, effort)}" for role, _, spec in parts)
-
-
-def _with_effort(text: str, effort: str) -> str:
-    if len(specs := several(text)) > 1:
-        return "+".join(_with_effort(one, effort) for one in specs)
-    spec = parse_spec(text)
-    return f"{text}#{effort}" if spec.kind in HOSTED and not spec.effort else text
+    return ",".join(f"{role}={'+'.join(map(change, several(specs)))}" for role, _, specs in parts)
 
 
 def names_roles(text: str) -> bool:
@@ -146,15 +149,10 @@ def first_authors(text: str) -> str:
 
 def placed(text: str, below: str) -> str:
     """The same models with their folders one of their own below the one named, where they have one."""
-    if not names_roles(text):
-        return _placed(text, below)
-    parts = (part.partition("=") for part in text.split(","))
-    return ",".join(f"{role}={_placed(spec, below)}" for role, _, spec in parts)
 
+    def changed(one: str) -> str:
+        spec = parse_spec(one)
+        has_folder = spec.kind in ("mailbox", "recorded") and spec.rest
+        return f"{spec.kind}:{spec.rest.rstrip('/')}/{below}" if has_folder else one
 
-def _placed(text: str, below: str) -> str:
-    if len(specs := several(text)) > 1:
-        return "+".join(_placed(one, below) for one in specs)
-    spec = parse_spec(text)
-    has_folder = spec.kind in ("mailbox", "recorded") and spec.rest
-    return f"{spec.kind}:{spec.rest.rstrip('/')}/{below}" if has_folder else text
+    return _with_each(text, changed)
