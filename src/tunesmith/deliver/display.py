@@ -68,7 +68,7 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             number = sum(d.decision == "refactor" for d in state.decided)
             return f"round {number}{several}: {first_line(reason)}"
         case ev.Decided("search", reason, candidate=own):
-            if not any(decided.plans for decided in state.decided):
+            if not state.has_several_plans:
                 return ""
             from tunesmith.run.halving import round_search
 

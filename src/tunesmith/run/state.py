@@ -145,6 +145,11 @@ class State:
     pruning: bool = False  # whether the last event was a verdict: there may be more
 
     @property
+    def has_several_plans(self) -> bool:
+        """Whether some round has asked for several drafts."""
+        return any(decided.plans for decided in self.decided)
+
+    @property
     def device(self) -> Device:
         """The one in force."""
         return self.attached.device if self.attached else self._begun.device

@@ -276,7 +276,7 @@ class Talking:
 
     def _next_search(self, state: State) -> Decided | None:
         """Of a round with several templates."""
-        if not any(decided.plans for decided in state.decided):
+        if not state.has_several_plans:
             return None
         from tunesmith.run.halving import next_search
 
