@@ -154,6 +154,7 @@ def test_the_contract_and_the_requirements_make_the_condition() -> None:
     ("rule", "left"),
     [
         ("rows % 1 == 0", ""),
+        ("rows // 2048 % 1 == 0", ""),
         ("rows % VEC == 0", ""),
         ("d % 32 == 0 and rows % 2 == 0", " and rows % 2 == 0"),
         ("d % 64 == 0", " and d % 64 == 0"),

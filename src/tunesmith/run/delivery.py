@@ -21,6 +21,7 @@ from tunesmith.problem.dispatch import (
     dispatch_launch,
 )
 from tunesmith.problem.problem import Contract, Launch, Problem
+from tunesmith.problem.size_facts import always_holds
 from tunesmith.problem.template import (
     PLACEHOLDER,
     Variant,
@@ -35,7 +36,7 @@ from tunesmith.run.ports import Delivery
 from tunesmith.run.racing import NOT_TIMED, Winners
 from tunesmith.run.state import State
 from tunesmith.space.expr import Undefined, parse
-from tunesmith.space.grammar import Arithmetic, Compare, Logic, Node, Num, Variable, tidy, unparse
+from tunesmith.space.grammar import Compare, Logic, Node, Num, tidy, unparse
 from tunesmith.space.params import Config
 from tunesmith.space.space import Constraint
 from tunesmith.text import plain
@@ -258,7 +259,7 @@ def _domain(contract: Contract, variant: Variant, device: Device) -> str:
             continue  # the build has told, and this one was allowed
         if bound.names or not bound.holds({}):
             parts += [f"({unparse(node)})" for node in _uncertain(bound.tree, contract)]
-    return " and ".join(dict.fromkeys(parts + _launchable(variant, device)))
+    return " and ".join(dict.fromkeys(parts + _launchable(variant, device, contract)))
 
 
 def _promised(contract: Contract) -> list[str]:
@@ -275,17 +276,12 @@ def _promised(contract: Contract) -> list[str]:
 
 def _uncertain(node: Node, contract: Contract) -> list[Node]:
     """What of a condition the contract does not promise already, as rows % 1 == 0."""
-    match node:
-        case Logic("and", operands):
-            return [left for operand in operands for left in _uncertain(operand, contract)]
-        case Compare(Arithmetic("%", Variable(size), Num(step)), (("==", Num(0)),)) if step > 0:
-            rule = next((rule for rule in contract.sizes if rule.name == size), None)
-            known = (rule.one_of or (rule.multiple_of,)) if rule is not None else ()
-            return [] if known and all(value % step == 0 for value in known) else [node]
-    return [node]
+    if isinstance(node, Logic) and node.op == "and":
+        return [left for operand in node.operands for left in _uncertain(operand, contract)]
+    return [] if always_holds(node, contract) else [node]
 
 
-def _launchable(variant: Variant, device: Device) -> list[str]:
+def _launchable(variant: Variant, device: Device, contract: Contract) -> list[str]:
     """Beyond the workloads a grid may grow past what the device launches: there the original serves."""
     limits = device.limits.names()
     return [
@@ -296,6 +292,7 @@ def _launchable(variant: Variant, device: Device) -> list[str]:
         for expr, limit in zip(launch.grid, device.limits.max_grid, strict=False)
         if limit < NO_LIMIT
         and (bound := expr.bind(limits)).names
+        and not always_holds(Compare(bound.tree, (("<=", Num(limit)),)), contract)
         and not any(n.startswith("resources.") for n in bound.names)
     ]
 

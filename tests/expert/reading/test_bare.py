@@ -16,8 +16,8 @@ ZOO = Path(__file__).parents[2] / "fixtures" / "zoo"
 LANGUAGES: dict[str, Language] = {".cu": "cuda", ".cl": "opencl", ".hip": "hip"}
 
 
-def draft(text: str, language: Language = "cuda") -> dict[str, Any]:
-    return tomllib.loads(draft_problem(text, "kernel.cu", language).files["problem.toml"])
+def draft(text: str, language: Language = "cuda", entry: str | None = None) -> dict[str, Any]:
+    return tomllib.loads(draft_problem(text, "kernel.cu", language, entry).files["problem.toml"])
 
 
 def shapes(problem: dict[str, Any]) -> dict[str, list[str]]:
@@ -160,3 +160,74 @@ def test_drafts_agree_with_problems_written_by_hand(name: str) -> None:
         assert all(one in ("FILL", other) for one, other in axes)
     axes = zip(drafted["launch"]["grid"], problem["launch"]["grid"], strict=True)
     assert all(one.split(",")[0] == other.split(",")[0] for one, other in axes)
+
+
+ROTATE = """template <typename T, int HEAD_DIM>
+__global__ void rotate(T *q, const float *angle, int heads) {
+  int token = blockIdx.x, head = blockIdx.y, i = threadIdx.x;
+  T *row = q + (token * heads + head) * HEAD_DIM;
+  if (i < HEAD_DIM / 2) {
+    float c = cosf(angle[token * (HEAD_DIM / 2) + i]), s = sinf(angle[token * (HEAD_DIM / 2) + i]);
+    float a = row[i], b = row[i + HEAD_DIM / 2];
+    row[i] = a * c - b * s;
+    row[i + HEAD_DIM / 2] = b * c + a * s;
+  }
+}"""
+
+
+def test_a_size_in_the_entry_is_a_size_of_the_draft() -> None:
+    problem = draft(ROTATE, entry="rotate<float, {head_dim}>")
+    assert problem["kernel"]["entry"] == "rotate<float, {head_dim}>"
+    assert shapes(problem) == {"q": ["tokens", "heads", "head_dim"], "angle": ["tokens", "head_dim // 2"]}
+    assert problem["launch"]["grid"] == ["tokens", "heads"]
+    assert list(problem["contract"]) == ["tokens", "heads", "head_dim"]
+
+
+def test_two_halves_of_a_row_are_the_whole_of_it() -> None:
+    problem = draft(ROTATE, entry="rotate<float, 128>")
+    assert shapes(problem) == {"q": ["tokens", "heads", "128"], "angle": ["tokens", "64"]}
+    third = ROTATE.replace("HEAD_DIM / 2", "HEAD_DIM / 4")
+    assert shapes(draft(third, entry="rotate<float, 128>")) == {"q": ["FILL"], "angle": ["FILL"]}
+
+
+def test_where_types_follow_a_size_of_the_entry_a_number_is_asked_for() -> None:
+    text = (
+        "template <int N> struct some { float at[N]; __device__ float &operator[](int i) { return at[i]; }"
+        " };\n"
+        "template <int N> __global__ void f(float *x) {"
+        " some<N> *all = reinterpret_cast<some<N> *>(x);"
+        " some<N> v = all[blockIdx.x * blockDim.x + threadIdx.x];"
+        " for (int k = 0; k < N; ++k) v[k] = v[k] + 1.0f;"
+        " all[blockIdx.x * blockDim.x + threadIdx.x] = v; }"
+    )
+    found = read_bare(bare_kernel(text, "k.cu", "cuda", "f<{n}>"))
+    assert isinstance(found, BareFailure)
+    assert (
+        "types depend on {n}: say a number in its place to have it read, as in --entry 'f<128>'"
+        in found.reason.reason
+    )
+
+
+VECTORS = """template <typename T, int N> struct {alignas} vec_t {{
+  T at[N];
+  __device__ T &operator[](int i) {{ return at[i]; }}
+  __device__ void load(const T *p) {{ *this = *reinterpret_cast<const vec_t *>(p); }}
+  __device__ void store(T *p) const {{ *reinterpret_cast<vec_t *>(p) = *this; }}
+}};
+__global__ void twice(float *out, const float *in, int d) {{
+  for (int i = threadIdx.x * 4; i < d; i += blockDim.x * 4) {{
+    vec_t<float, 4> v;
+    v.load(in + blockIdx.x * d + i);
+    for (int k = 0; k < 4; ++k) v[k] = v[k] * 2.0f;
+    v.store(out + blockIdx.x * d + i);
+  }}
+}}"""
+
+
+def test_vector_classes_say_how_arrays_lie_and_what_divides_rows() -> None:
+    problem = draft(VECTORS.format(alignas="alignas(sizeof(T) * N)"))
+    assert [one.get("align") for one in problem["argument"]] == [16, 16, None]
+    assert problem["contract"]["d"] == {"min": 4, "max": "FILL", "multiple_of": 4}
+    loose = draft(VECTORS.format(alignas=""))
+    assert [one.get("align") for one in loose["argument"]] == [None, None, None]
+    assert loose["contract"]["d"]["multiple_of"] == 4

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 
-from tunesmith.csource.binding import bind
+from tunesmith.csource.binding import bind, sizes_of_entry
 from tunesmith.csource.fold import int_value
 from tunesmith.csource.inline import inline
-from tunesmith.csource.nodes import Binary, Expr, Language, Name, Unreadable
+from tunesmith.csource.nodes import Binary, Expr, Language, Name, Parameter, Unreadable
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in
 from tunesmith.expert.model.affine import number
+from tunesmith.expert.model.entry_sizes import with_entry_sizes
 from tunesmith.expert.model.kernel import KernelModel, NotReadable
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.translate import launch_terms, to_sizes
@@ -76,6 +77,16 @@ class BareKernel:
     headers: tuple[tuple[str, str], ...] = ()  # the user's own, as included -> text
 
     @property
+    def entry_sizes(self) -> tuple[str, ...]:
+        """Sizes that template arguments follow: `kernel<{head_dim}>`."""
+        return tuple(dict.fromkeys(sizes_of_entry(self.entry)))
+
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """Every integer parameter, and those."""
+        return tuple(dict.fromkeys((*_integers(self.arguments), *self.entry_sizes)))
+
+    @property
     def host_grid(self) -> tuple[str, ...]:
         """As the file's first launch writes it; by the kernel's own name where the host passes the same."""
         sites = launches_of(self.kernel, self.source)
@@ -116,11 +127,18 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
     """A text says why no problem could even be made up."""
     if missing := not_said(bare):
         return missing[0]
-    integers = _integers(bare.arguments)
+    integers = bare.sizes
     failure: BareFailure | None = None
     for block, own in islice(_blocks(bare), _MOST_TRIED):
         problem = _made_up(bare, block, integers)
         kernel = _lifted(problem)
+        if bare.entry_sizes and _by_a_number(kernel):
+            sizes = " and ".join(f"{{{name}}}" for name in bare.entry_sizes)
+            said = re.sub(r"\{\w+\}", "128", bare.entry)
+            why = (
+                f"types depend on {sizes}: say a number in its place to have it read, as in --entry '{said}'"
+            )
+            return BareFailure(problem, NotReadable(kernel.source, kernel.function, why))
         if isinstance(kernel, KernelModel):
             found = _reading(bare, problem, kernel, own_block=own)
             if found is not None:
@@ -150,8 +168,15 @@ def not_said(bare: BareKernel) -> list[str]:
             continue  # that is what the entry leaves open
         if argument.element is None or (argument.vector > 1 and not parameter.pointer):
             found.append(f"the type of {parameter.name}, {parameter.type}, is not known")
-    wrong = [name for name in _integers(bare.arguments) if not is_name(name)]
+    wrong = [name for name in bare.sizes if not is_name(name)]
     return found + [f"'{name}' cannot be the name of a size" for name in wrong]
+
+
+def _by_a_number(kernel: KernelModel | NotReadable) -> bool:
+    """Whether a size in the entry is one that types depend on: what follows from a made-up number is none."""
+    if isinstance(kernel, KernelModel):
+        return bool(kernel.pinned)
+    return "is no integer that is known here" in kernel.reason
 
 
 def _lifted(problem: Problem) -> KernelModel | NotReadable:
@@ -302,9 +327,9 @@ def _fresh(name: str, taken: set[str]) -> str:
 def _reading(
     bare: BareKernel, problem: Problem, kernel: KernelModel, *, own_block: bool
 ) -> BareReading | None:
-    terms = launch_terms(problem, tuple(p.name for p in kernel.function.parameters))
+    terms = launch_terms(with_entry_sizes(problem), tuple(p.name for p in kernel.function.parameters))
     taken = {rule.name for rule in problem.contract.sizes}
-    integers = _integers(bare.arguments)
+    integers = bare.sizes
     grid: list[str] = []
     multiples: dict[str, int] = {}
     launched: dict[str, Expr] = {name: value for name, value in terms.values.items() if "blockDim" in name}
@@ -331,7 +356,8 @@ def _reading(
     reader = ShapeReader(kernel, launched, values, multiples)
     if reader.overlaps:
         return None
-    names = {p.name: a.name for p, a in zip(kernel.function.parameters, bare.arguments, strict=True)}
+    names = {p.name: a.name for p, a in _pairs(bare, kernel)}
+    names |= zip((p.name for p in kernel.function.parameters[len(names) :]), bare.entry_sizes, strict=False)
     whole = {names.get(name, name.removeprefix(_ADDED)): n for name, n in reader.multiples.items()}
     shapes = _by_argument(bare, kernel, reader.shapes())
     return _checked(bare, problem, kernel, shapes, tuple(grid), tuple(added), whole, own_block)
@@ -340,8 +366,12 @@ def _reading(
 def _by_argument(
     bare: BareKernel, kernel: KernelModel, shapes: Mapping[str, ArrayShape]
 ) -> dict[str, ArrayShape]:
-    pairs = zip(kernel.function.parameters, bare.arguments, strict=True)
-    return {argument.name: shapes[p.name] for p, argument in pairs if p.name in shapes}
+    return {argument.name: shapes[p.name] for p, argument in _pairs(bare, kernel) if p.name in shapes}
+
+
+def _pairs(bare: BareKernel, kernel: KernelModel) -> Iterator[tuple[Parameter, DraftArgument]]:
+    """Parameters with their arguments; behind them are those that follow a size of the entry."""
+    return zip(kernel.function.parameters, bare.arguments, strict=False)
 
 
 def _checked(
@@ -355,7 +385,7 @@ def _checked(
     own_block: bool,
 ) -> BareReading:
     """With the launch that is drafted, which must do for the kernel at all sizes; else it is not drafted."""
-    integers = _integers(bare.arguments)
+    integers = bare.sizes
     rules = [
         SizeRule(name, multiples.get(name, 1), LARGEST * multiples.get(name, 1), multiples.get(name, 1))
         for name in (*added, *integers)

@@ -67,7 +67,7 @@ def draft_of(bare: BareKernel, found: BareReading | BareFailure | str, include: 
             for argument in arguments
         ),
         _launch_table(bare, reading),
-        _size_tables(arguments, reading),
+        _size_tables(arguments, reading, bare.entry_sizes),
         _accuracy_table(bare.kernel, arguments, reading),
     )
     problem = "\n".join("\n".join(block) + "\n" for block in blocks)
@@ -173,7 +173,8 @@ def _template_arguments(entry: str | None) -> tuple[str, ...]:
     if entry is None or "<" not in entry:
         return ()
     inside = words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
-    return tuple(" ".join(part).replace(" :: ", "::") for part in split_at(",", inside) if part)
+    parts = (" ".join(part).replace(" :: ", "::") for part in split_at(",", inside) if part)
+    return tuple(part.replace("{ ", "{").replace(" }", "}") for part in parts)
 
 
 def _head(kernel: KernelSignature) -> Iterator[str]:
@@ -329,9 +330,12 @@ def _launch_table(bare: BareKernel, reading: BareReading | None) -> Iterator[str
         )
 
 
-def _size_tables(arguments: Sequence[DraftArgument], reading: BareReading | None) -> Iterator[str]:
+def _size_tables(
+    arguments: Sequence[DraftArgument], reading: BareReading | None, of_entry: Sequence[str]
+) -> Iterator[str]:
     added = () if reading is None else reading.added
-    sizes = [*added, *(argument.name for argument in arguments if argument.role == "size")]
+    own = [argument.name for argument in arguments if argument.role == "size"]
+    sizes = list(dict.fromkeys((*added, *own, *of_entry)))
     multiples = {} if reading is None else reading.multiples
     yield "[contract]" + _comment(
         "what callers promise: the smallest and the largest, and multiple_of where true; "
@@ -343,6 +347,8 @@ def _size_tables(arguments: Sequence[DraftArgument], reading: BareReading | None
         step = multiples.get(name, 1)
         whole = f", multiple_of = {step}" if step > 1 else ""
         about = "the largest that callers send" + ("; the name is the draft's" if name in added else "")
+        if name in of_entry:
+            about += "; where they are few, one_of = [64, 128] in place of min and max: each is a build"
         yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + _comment(about)
     yield ""
     yield "[workloads]" + _comment("where it must be fast: one line each, with real sizes")

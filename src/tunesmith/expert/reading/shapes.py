@@ -21,8 +21,6 @@ from tunesmith.expert.model.kernel import (
     ArrayAccess,
     Each,
     KernelModel,
-    Let,
-    Once,
     Repeat,
     When,
     all_steps,
@@ -30,7 +28,14 @@ from tunesmith.expert.model.kernel import (
 )
 from tunesmith.expert.model.translate import to_sizes
 from tunesmith.expert.reading.arguments import looks_like_a_size
-from tunesmith.expert.reading.size_sums import Terms, in_whole_sizes, primes, rounded_up
+from tunesmith.expert.reading.size_sums import (
+    Terms,
+    in_whole_sizes,
+    meanings_of,
+    primes,
+    rounded_up,
+    side_by_side,
+)
 from tunesmith.space import grammar as size
 
 FILL = "FILL"  # in a problem file: what only the user knows
@@ -76,7 +81,7 @@ class ShapeReader:
     ) -> None:
         self._kernel, self._values = kernel, values
         self._launch = dict(launch)
-        self._meanings = _meanings(kernel)
+        self._meanings = meanings_of(kernel)
         self._starts: dict[str, c.Expr] = {}
         self._extents = dict(self._loops())
         self._guarded = any(
@@ -85,6 +90,7 @@ class ShapeReader:
             for part in own_parts(step)
             for node in walk.nodes_in(part)
         ) or any(isinstance(step, When) for step in all_steps(kernel.steps))
+        self._aligned = any(record.align is not None for record in kernel.source.records)
         self.multiples = {**multiples, **self._whole()}
         self._samples = dict(zip(sorted(values), primes(), strict=False))
 
@@ -130,20 +136,34 @@ class ShapeReader:
         return expr
 
     def _whole(self) -> dict[str, int]:
-        """Sizes that wide accesses take to be multiples: `d / 8` turns of 8 elements."""
+        """Sizes that wide accesses take to be multiples: `d / 8`, or `(d + 7) / 8`, turns of 8 elements."""
         found: dict[str, int] = {}
         for access in self._kernel.accesses:
-            width = self._width(access)
-            if width == 1:
+            width, run = self._width(access), self._run(access)
+            stop = self._plain(self._extents[access.loop]) if access.loop in self._extents else None
+            if width == 1 and run == 1:
                 continue
-            stops = [self._extents[access.loop]] if access.loop in self._extents else []
-            for expr in (access.index, *stops):
+            whole = rounded_up(stop, run) if run > 1 and not self._guarded else None
+            if isinstance(whole, c.Name) and whole.name in self._values:
+                found[whole.name] = lcm(found.get(whole.name, 1), run)
+            for expr in (access.index, *((stop,) if stop is not None else ())) if width > 1 else ():
                 for node in walk.nodes_in(self._plain(expr)):
                     match node:
                         case c.Binary(op="/", left=c.Name(name=name), right=c.Number(value=int(by))):
                             if name in self._values and by > 0 and by % width == 0:
                                 found[name] = lcm(found.get(name, 1), by)
         return found
+
+    def _run(self, access: ArrayAccess) -> int:
+        """Neighbours that a turn takes: a wide access, or one after the other as far as the turn moves."""
+        width = self._width(access)
+        if width > 1 or access.stride is None or access.stride <= 1:
+            return width if access.stride == 1 else 1
+        for key, count in terms(self._plain(access.index)).items():
+            inner = key[0] if len(key) == 1 and count == 1 else None
+            if isinstance(inner, c.Name) and int_value(self._extents.get(inner.name, inner)) == access.stride:
+                return access.stride
+        return 1
 
     def _width(self, access: ArrayAccess) -> int:
         own = next(p.type.base for p in self._kernel.function.parameters if p.name == access.array)
@@ -217,6 +237,9 @@ class ShapeReader:
         item = self._item(known) if len(known) == len(places) else None
         item = item if isinstance(item, c.Name) else None
         factors = [span.factor for place in known for span in place.spans if not item or span.factor != item]
+        run = max(map(self._run, accesses)) * (byte_size(base) or 0) if self._aligned else 0
+        if run in (4, 8, 16):  # an object of that size, which says how it lies
+            widest = max(widest, run)
         return ArrayShape(
             extents,
             widest if widest > (byte_size(base) or widest) else None,
@@ -247,22 +270,19 @@ class ShapeReader:
     @property
     def overlaps(self) -> bool:
         """Whether blocks do again what others do, or leave something out: the block is not the kernel's."""
+        parts: dict[tuple[str, str, int], set[tuple[int, int]]] = {}  # of what a block has: offset, extent
         for access in self._kernel.accesses:
             place = self._place(access)
-            if place is None:
-                continue
-            for span in filter(self._counts_blocks, place.spans):
-                below = [
-                    (turns, int_value(other.extent))
-                    for other in place.spans
-                    if other.extent is not None
-                    and (quotient := self._quotient(span.stride, other.stride)) is not None
-                    and (turns := int_value(quotient)) is not None
-                    and turns > 1
-                ]
-                if any(extent is not None and extent != turns for turns, extent in below):
-                    return True
-        return False
+            for span in filter(self._counts_blocks, () if place is None else place.spans):
+                assert place is not None
+                for other in place.spans:
+                    turns = int_value(self._quotient(span.stride, other.stride) or number(0))
+                    extent = None if other.extent is None else int_value(other.extent)
+                    if turns is not None and turns > 1 and extent is not None and extent != turns:
+                        start = place.offset.get((), 0) // (int_value(other.stride) or 1)
+                        whose = (access.array, print_expr(span.factor), turns)
+                        parts.setdefault(whose, set()).add((start, extent))
+        return not all(side_by_side(found, turns) for (_, _, turns), found in parts.items())
 
     def _counts_blocks(self, span: _AxisSpan) -> bool:
         task = next((t for t in self._kernel.tasks if span.factor == c.Name(t.name)), None)
@@ -404,20 +424,3 @@ def _index_names(factors: list[c.Expr]) -> frozenset[str]:
     """Names by which an index depends on tasks and elements; what a load depends on is data."""
     unloaded = (walk.map_expr(f, lambda n: number(0) if isinstance(n, c.Index) else n) for f in factors)
     return frozenset(name for factor in unloaded for name in walk.names_in(factor))
-
-
-def _meanings(kernel: KernelModel) -> dict[str, c.Expr]:
-    """Variables with one value, and that value."""
-    found: dict[str, c.Expr] = {}
-    changed: set[str] = set()
-    for step in all_steps(kernel.steps):
-        if not isinstance(step, Each | Let | Once):
-            continue
-        changed |= walk.assigned_in(step.body)
-        for stmt in walk.statements_in(step.body):
-            if isinstance(stmt, c.Declare):
-                if stmt.init is None or stmt.name in found:
-                    changed.add(stmt.name)
-                else:
-                    found[stmt.name] = stmt.init
-    return {name: value for name, value in found.items() if name not in changed}

@@ -7,9 +7,11 @@ from itertools import count as counting
 from math import isqrt
 
 from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
 from tunesmith.csource.printing import print_expr
 from tunesmith.csource.substitution import substitute
 from tunesmith.expert.model.affine import exact, from_terms, number, terms
+from tunesmith.expert.model.kernel import Each, KernelModel, Let, Once, all_steps
 
 Terms = dict[tuple[c.Expr, ...], int]
 
@@ -53,3 +55,30 @@ def rounded_up(expr: c.Expr | None, by: int | None) -> c.Expr | None:
 def primes() -> Iterator[int]:
     """Sizes to compare strides by: large, and none the multiple of others."""
     return (at for at in counting(1009, 2) if all(at % n for n in range(3, isqrt(at) + 1, 2)))
+
+
+def side_by_side(parts: set[tuple[int, int]], whole: int) -> bool:
+    """Whether parts fill the whole, each where the one before it ends: two halves of a row."""
+    reached = 0
+    for start, extent in sorted(parts):
+        if start != reached:
+            return False
+        reached += extent
+    return reached == whole
+
+
+def meanings_of(kernel: KernelModel) -> dict[str, c.Expr]:
+    """Variables with one value, and that value."""
+    found: dict[str, c.Expr] = {}
+    changed: set[str] = set()
+    for step in all_steps(kernel.steps):
+        if not isinstance(step, Each | Let | Once):
+            continue
+        changed |= walk.assigned_in(step.body)
+        for stmt in walk.statements_in(step.body):
+            if isinstance(stmt, c.Declare):
+                if stmt.init is None or stmt.name in found:
+                    changed.add(stmt.name)
+                else:
+                    found[stmt.name] = stmt.init
+    return {name: value for name, value in found.items() if name not in changed}
