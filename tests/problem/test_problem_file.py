@@ -339,7 +339,7 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
     (('"kernel.cu"', '"long.cu"'), "long.cu", "at most 4,000,000 are read"),
     (('"kernel.cu"', '"kernel.txt"'), "kernel.txt", "the language cannot be told"),
     (('entry    = "silu_and_mul<__half>"', ""), "[kernel]", "entry is missing"),
-    (('"silu_and_mul<__half>"', '"silu<{dd}>"'), "[launch]", "inserts {dd}, which is not there"),
+    (('"silu_and_mul<__half>"', '"silu<{dd}>"'), "silu<{dd}>", "inserts {dd}, which is not there"),
     (("flags    = [", 'language = "cude"\nflags = ['), "cude", "one of cuda, hip, opencl, fake, got 'cude'"),
     (('["-use_fast_math"]', '"-use_fast_math"'), "flags", "a list of texts"),
     (('["-use_fast_math"]', "[1]"), "flags", "got 1"),

@@ -97,7 +97,8 @@ def _kernel_lines(kernel: ExplainedBareKernel, source: ExplainedSource) -> Itera
     else:
         yield f"moves cannot be told: {source.missing}"
     if kernel.filled:
-        command = f"tunesmith init {shlex.quote(source.file)} --entry {shlex.quote(kernel.entry)}"
+        entry = kernel.entry.removesuffix("<FILL>")
+        command = f"tunesmith init {shlex.quote(source.file)} --entry {shlex.quote(entry)}"
         yield f"{command} would fill in:"
         yield from (f"  {line}" for line in kernel.filled)
     yield "left to say:"

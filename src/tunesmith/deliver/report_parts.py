@@ -16,7 +16,7 @@ from tunesmith.run.report import Failure, Report, UnfinishedBest, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.store import CERTIFICATE
 from tunesmith.run.survey import LABELS, SurveyReport
-from tunesmith.text import counted, first_line, named_values, one_line
+from tunesmith.text import counted, cut, first_line, flat, named_values, one_line
 
 SHOWN = 4  # configurations of a kind, on a line
 MORE = "all the rest"
@@ -94,7 +94,15 @@ def serves_text(report: Report, most: int) -> str:
     if not report.serves:
         return f"every size of the contract{tail}"
     tail += "; elsewhere the original"
-    return f"{one_line(report.serves, max(most - len(tail), 20))}{tail}"
+    return f"{_first_terms(flat(report.serves), max(most - len(tail), 20))}{tail}"
+
+
+def _first_terms(condition: str, most: int) -> str:
+    """As many terms of a conjunction as there is room for; a number that is cut short is another one."""
+    if len(condition) <= most:
+        return condition
+    whole = condition[: most - len(" …")].rpartition(" and ")[0]
+    return f"{whole} and …" if whole else cut(condition, most)
 
 
 def unfinished_text(found: UnfinishedBest) -> str:

@@ -107,7 +107,7 @@ def _read_kernel(root: Table, read: argument_tables.Read, find_header: FindHeade
         return Kernel("", "", "", "")
     table.only(_KERNEL)
     table.needs("source", hint='name the file the kernel is in: source = "kernel.cu"')
-    table.needs("entry", hint='name the kernel function: entry = "softmax"')
+    table.needs("entry", hint='name the kernel function, of several the main one: entry = "softmax"')
     source = table.text("source")
     text = argument_tables.read_file(table, "source", source, read) if source is not None else None
     if text is not None and not text.strip():

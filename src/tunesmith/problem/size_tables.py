@@ -282,8 +282,10 @@ def read_launches(
         table.needs("grid", "block", hint=f"say how many blocks and threads there are, {_LAUNCH_EXAMPLE}")
         own = table.text("entry")
         if insertable is not None:
-            key = "entry" if own is not None else None
-            check_placeholders(table, key, "entry", own or entry, insertable)
+            whose = table if own is not None else _kernel_table(root) or table
+            check_placeholders(
+                whose, "entry" if "entry" in whose else None, "entry", own or entry, insertable
+            )
         launches.append(
             Launch(
                 entry=own or entry,
@@ -298,6 +300,10 @@ def read_launches(
             )
         )
     return tuple(launches)
+
+
+def _kernel_table(root: Table) -> Table | None:
+    return root.table("kernel", "[kernel]") if isinstance(root.data.get("kernel"), dict) else None
 
 
 def _read_pdl(table: Table, choices: Collection[str]) -> bool | Expr:

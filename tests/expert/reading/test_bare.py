@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from tunesmith.csource.nodes import Language
+from tunesmith.expert.model.words import explain_lines
 from tunesmith.expert.reading.bare import BareFailure, BareReading, read_bare
+from tunesmith.expert.reading.bare_text import not_said
 from tunesmith.expert.reading.draft import bare_kernel, draft_problem
 
 ZOO = Path(__file__).parents[2] / "fixtures" / "zoo"
@@ -231,3 +233,70 @@ def test_vector_classes_say_how_arrays_lie_and_what_divides_rows() -> None:
     loose = draft(VECTORS.format(alignas=""))
     assert [one.get("align") for one in loose["argument"]] == [None, None, None]
     assert loose["contract"]["d"]["multiple_of"] == 4
+
+
+TREE = """__kernel void total(__global float *out, __global const float *x, int n, __local float *part) {
+  int lid = get_local_id(0);
+  float sum = 0.0f;
+  for (int i = lid; i < n; i += get_local_size(0)) sum += x[get_group_id(0) * n + i];
+  part[lid] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int s = get_local_size(0) / 2; s > 0; s >>= 1) {
+    if (lid < s) part[lid] += part[lid + s];
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (lid == 0) out[get_group_id(0)] = part[0];
+}"""
+
+
+def test_local_memory_is_as_long_as_threads_store() -> None:
+    problem = draft(TREE, "opencl")
+    assert shapes(problem)["part"] == problem["launch"]["block"] == ["256"]
+    twice = TREE.replace("part[", "part[2 * ").replace("2 * lid + s", "2 * (lid + s)")
+    assert shapes(draft(twice, "opencl"))["part"] == ["FILL"]
+
+
+def test_places_that_are_kept_inside_tell_how_far_an_array_goes() -> None:
+    text = (
+        "__global__ void blur(float *dst, const float *src, int width, int height) {"
+        " int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;"
+        " if (x >= width || y >= height) return;"
+        " float sum = 0.0f;"
+        " for (int dy = -1; dy <= 1; ++dy) for (int dx = -1; dx <= 1; ++dx)"
+        "  sum += src[min(max(y + dy, 0), height - 1) * width + min(max(x + dx, 0), width - 1)];"
+        " dst[y * width + x] = sum; }"
+    )
+    assert shapes(draft(text)) == {"dst": ["height", "width"], "src": ["height", "width"]}
+    assert any("a loop of 3 turns" in line for line in explain_lines(reading(text).kernel))
+
+
+SOFTMAX = """__global__ void softmax(float *out, const float *x, int n) {
+  float sum = 0.0f;
+  for (int i = threadIdx.x; i < n; i += 32) {
+    float e = expf(x[blockIdx.x * n + i]);
+    %s
+    sum += e;
+  }
+  for (int m = 16; m > 0; m >>= 1) sum += __shfl_xor_sync(0xffffffff, sum, m);
+  for (int i = threadIdx.x; i < n; i += 32) out[blockIdx.x * n + i] /= sum;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("store", "role"),
+    [
+        ("out[blockIdx.x * n + i] = e;", "output"),
+        ("if (e > 1.0f) out[blockIdx.x * n + i] = e;", "inout"),
+        ("out[blockIdx.x * n + i] += e;", "inout"),
+        ("", "inout"),
+    ],
+)
+def test_what_a_loop_has_stored_in_every_turn_is_no_input(store: str, role: str) -> None:
+    assert draft(SOFTMAX % store)["argument"][0]["role"] == role
+
+
+def test_what_a_template_is_asked_for_is_of_its_kind() -> None:
+    text = "template <typename T, bool B, int N> __global__ void f(T *x) { x[threadIdx.x] = N; }"
+    assert not_said(bare_kernel(text, "k.cu", "cuda", None)) == [
+        "its template arguments are not known: say them, as in --entry 'f<float, true, 128>'"
+    ]

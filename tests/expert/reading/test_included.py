@@ -75,3 +75,9 @@ def test_several_instantiations_are_told_and_not_chosen_from() -> None:
 def test_what_is_in_a_comment_instantiates_nothing() -> None:
     (bare,) = bare_kernels(f"{TEMPLATE}// {FLOAT}", "k.cu", "cuda", None)
     assert bare.entry == "add<FILL>"
+
+
+def test_a_header_that_is_not_found_is_named() -> None:
+    with pytest.raises(BadInput, match=r"it has none; impl.cuh, which it includes, is not found") as told:
+        bare_kernels(MAIN, "main.cu", "cuda", None, (), HEADERS[1:])
+    assert "impl.cuh" in (told.value.hint or "")

@@ -274,3 +274,18 @@ def test_an_entry_that_the_build_makes() -> None:
     assert missing_entry(replace(problem, kernel=replace(kernel, defines=(("k", "scale"),)))) is None
     assert missing_entry(replace(problem, kernel=replace(kernel, language="fake"))) is None
     assert missing_entry(problem_of(CUDA, OUT, X, N, entry="scale_{d}")) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "wrong"),
+    [
+        ("k<float, 8>", 0), ("k<__half, 8>", 2), ("k<double, 8>", 2), ("k<int, 8>", 0),
+        ("k<unsigned char, 8>", 0),
+        ("k<own::pack, 8>", 0), ("k<float4, 1>", 0), ("k<{t}, 8>", 0), ("k", 0),
+    ],
+)  # fmt: skip
+def test_arrays_of_a_type_that_the_entry_says_have_elements_as_wide(entry: str, wrong: int) -> None:
+    text = "template <typename T, int N> " + CUDA.replace("float*", "T*")
+    found = faults(text, OUT, X, N, entry=entry)
+    assert len(found) == wrong
+    assert all(f"by the entry {entry}, " in fault for fault in found)

@@ -360,8 +360,15 @@ def bounds_in(
             if is_index(right) and not is_index(left):
                 op, left, right = MIRROR[op], right, left
             if is_index(left) and op in ("<", "<="):
-                return [(left, right if op == "<" else c.Binary("+", right, number(1)))]
+                return [(left, right if op == "<" else one_more(right))]
     return None
+
+
+def one_more(expr: c.Expr) -> c.Expr:
+    match expr:
+        case c.Number(value=int(value)) if value < 2**31 - 1:
+            return number(value + 1)
+    return c.Binary("+", expr, number(1))
 
 
 def _step(step: c.Expr, index: str) -> c.Expr | None:

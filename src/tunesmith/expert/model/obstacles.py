@@ -20,6 +20,16 @@ from tunesmith.expert.model.sight import out_of_sight
 
 _MOST = 12
 _CHANGES = (
+    (
+        r"\b(?:cooperative_groups|cub|hipcub|rocprim|thrust)::[\w:]* is called",
+        "a sum, maximum or minimum of the library, or shuffles written out",
+    ),
+    (
+        r"blocks would do the same work",
+        "say its launch, in a problem file: with that it may be read",
+    ),
+    (r"a barrier where not all threads", "put the barrier outside of what only some threads come to"),
+    (r"with no barrier between", "put a barrier between"),
     (r"whose text is not in the file", "put its text into the file"),
     (r"\basm\b|assembly", "use the intrinsic for it, or a helper whose instructions only compute"),
     (r"stays a call", "call it in a statement of its own, with arguments whose types are written"),
@@ -28,7 +38,7 @@ _CHANGES = (
     (r"volatile|static|prints|allocat", "leave it out"),
     (r"depends on|says which thread", "leave it out, or compute it from threadIdx and blockIdx"),
     (r"a variable, is called|lambda", "call a function by its name"),
-    (r"could not be read", "write it in plain C++"),
+    (r"could not be read", "if it compiles, write it in plain C++"),
     (r"is not understood", "write it as plain statements"),
 )
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import islice
 
-from tunesmith.csource.binding import bind, sizes_of_entry
 from tunesmith.csource.fold import int_value
-from tunesmith.csource.inline import inline
-from tunesmith.csource.nodes import Binary, Expr, Language, Name, Parameter, Unreadable
+from tunesmith.csource.nodes import Binary, Expr, Name, Parameter, Unreadable
 from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.substitution import substitute
 from tunesmith.csource.walk import names_in
@@ -25,9 +23,11 @@ from tunesmith.expert.model.kernel import KernelModel, NotReadable
 from tunesmith.expert.model.lift import lift
 from tunesmith.expert.model.translate import launch_terms, to_sizes
 from tunesmith.expert.reading.arguments import DraftArgument, looks_like_a_size
-from tunesmith.expert.reading.launches import FILL, DraftLaunch, launches_of, translate
+from tunesmith.expert.reading.bare_text import BareKernel, not_said
+from tunesmith.expert.reading.launches import FILL
+from tunesmith.expert.reading.likely_blocks import AXES, likely_blocks, used_axes
+from tunesmith.expert.reading.local_arrays import local_extent
 from tunesmith.expert.reading.shapes import ArrayShape, ShapeReader
-from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.problem.problem import (
     Accuracy,
     Argument,
@@ -43,55 +43,10 @@ from tunesmith.space.grammar import Variable
 
 LARGEST = 512  # of a size that is made up: products of three are below the number of threads
 _BLOCKS = 1 << 30
-_ADDED = "size "
 _MOST_TRIED = 10
-_AXES = "xyz"
-_THREADS_WORD = re.compile(r"block|thread|tpb|tile|wg", re.IGNORECASE)
-_TIMES = re.compile(r"\b(?:hipB|b)lockIdx\s*[._]\s*([xyz])\s*\*\s*(\w+)")
-_SHARED = re.compile(r"(?:__shared__|__local|\blocal)\s+[\w\s]+?\w+((?:\s*\[[^\]]*\])+)")
-_OPENCL_INDEX = re.compile(r"\bget_(local|group|global)_id\s*\(\s*([012])\s*\)")
-_CUDA_INDEX = re.compile(r"\b(?:hip)?([Tt]hread|[Bb]lock)Idx\s*[._]\s*([xyz])\b")
-_USUAL: Mapping[int, tuple[tuple[int, ...], ...]] = {
-    1: ((256,), (128,), (64,), (32,), (512,), (1024,)),
-    2: ((32, 8), (16, 16), (32, 4), (32, 32), (8, 8)),
-    3: ((32, 4, 2), (8, 8, 8), (8, 8, 4)),
-}
+_ADDED = "size "
 # What a single letter counts, where it is the only name.
 _LETTERS = {"b": "batch", "r": "rows", "t": "tokens", "h": "heads", "c": "channels", "n": "batch"}
-
-
-@dataclass(frozen=True)
-class BareKernel:
-    """A kernel as far as its text alone goes; `entry` with its template arguments."""
-
-    text: str
-    file: str
-    language: Language
-    entry: str
-    kernel: KernelSignature
-    arguments: tuple[DraftArgument, ...]
-    source: SourceModel
-    launch: DraftLaunch  # of a launch in the file, or with FILL
-    bound: tuple[tuple[str, str], ...] = ()  # template parameters with their arguments
-    defines: tuple[tuple[str, str], ...] = ()  # macros given to the compiler
-    headers: tuple[tuple[str, str], ...] = ()  # the user's own, as included -> text
-
-    @property
-    def entry_sizes(self) -> tuple[str, ...]:
-        """Sizes that template arguments follow: `kernel<{head_dim}>`."""
-        return tuple(dict.fromkeys(sizes_of_entry(self.entry)))
-
-    @property
-    def sizes(self) -> tuple[str, ...]:
-        """Every integer parameter, and those."""
-        return tuple(dict.fromkeys((*_integers(self.arguments), *self.entry_sizes)))
-
-    @property
-    def host_grid(self) -> tuple[str, ...]:
-        """As the file's first launch writes it; by the kernel's own name where the host passes the same."""
-        sites = launches_of(self.kernel, self.source)
-        own = [text if text in _integers(self.arguments) else "" for text in self.launch.grid]
-        return tuple(said or text for text, said in zip_longest(sites[0].grid, own)) if sites else ()
 
 
 @dataclass(frozen=True)
@@ -129,7 +84,7 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
         return missing[0]
     integers = bare.sizes
     failure: BareFailure | None = None
-    for block, own in islice(_blocks(bare), _MOST_TRIED):
+    for block, own in islice(likely_blocks(bare), _MOST_TRIED):
         problem = _made_up(bare, block, integers)
         kernel = _lifted(problem)
         if bare.entry_sizes and _by_a_number(kernel):
@@ -151,27 +106,6 @@ def read_bare(bare: BareKernel) -> BareReading | BareFailure | str:
     return failure
 
 
-def not_said(bare: BareKernel) -> list[str]:
-    """What the text leaves open, without which it cannot be read."""
-    found = []
-    if FILL in bare.entry:
-        sites = [(s.template_args, s.line, "launches") for s in launches_of(bare.kernel, bare.source)]
-        own = (one for one in bare.source.instantiations if one.kernel == bare.kernel.name)
-        sites += [(one.template_args, one.line, "instantiates") for one in own]
-        arguments, line, how = next((site for site in sites if site[0]), ("", 0, ""))
-        said = f"{bare.kernel.qualified_name}<{arguments}>" if how else bare.entry
-        told = f"; line {line} {how} it so" if how else ""
-        found.append(f"its template arguments are not known: say them, as in --entry '{said}'{told}")
-    for argument in bare.arguments:
-        parameter = argument.parameter
-        if argument.element is None and parameter.base in bare.kernel.template_params and FILL in bare.entry:
-            continue  # that is what the entry leaves open
-        if argument.element is None or (argument.vector > 1 and not parameter.pointer):
-            found.append(f"the type of {parameter.name}, {parameter.type}, is not known")
-    wrong = [name for name in bare.sizes if not is_name(name)]
-    return found + [f"'{name}' cannot be the name of a size" for name in wrong]
-
-
 def _by_a_number(kernel: KernelModel | NotReadable) -> bool:
     """Whether a size in the entry is one that types depend on: what follows from a made-up number is none."""
     if isinstance(kernel, KernelModel):
@@ -187,89 +121,12 @@ def _lifted(problem: Problem) -> KernelModel | NotReadable:
         return NotReadable(source, None, error.reason, error.line)
 
 
-def _integers(arguments: Sequence[DraftArgument]) -> list[str]:
-    return [a.name for a in arguments if not a.parameter.pointer and a.is_integer]
-
-
-# -- launches to try ------------------------------------------------------------------------------------
-
-
-def _blocks(bare: BareKernel) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Blocks, and whether the file itself says so; the likeliest first."""
-    found: dict[tuple[str, ...], bool] = {}
-    if FILL not in bare.launch.block:
-        found[bare.launch.block] = True
-    axes = _used_axes(bare, "thread") or "x"
-    for candidate in _own_blocks(bare, axes):
-        found.setdefault(candidate, True)
-    for usual in _USUAL[len(axes)]:
-        found.setdefault(_along(axes, usual), False)
-    yield from found.items()
-
-
-def _own_blocks(bare: BareKernel, axes: str) -> Iterator[tuple[str, ...]]:
-    """Blocks that the text tells of: what a block's number is times, bounds, constants, shared rows."""
-    constants = {**dict(bare.source.constants), **dict(bare.bound)}
-
-    def value(text: str) -> int:
-        said = translate(text, {}, constants)
-        return int(said) if said is not None and said.isdecimal() else 0
-
-    times = {axis: n for axis, text in _TIMES.findall(bare.text) if (n := value(text)) > 1}
-    bounds = [value(text) for text in (bare.kernel.launch_bounds or ())[:1]]
-    named = [value(text) for name, text in constants.items() if _THREADS_WORD.search(name)]
-    rows = [
-        [value(text.strip()) for text in re.findall(r"\[([^\]]*)\]", dimensions)]
-        for dimensions in _SHARED.findall(bare.text)
-    ]
-    if len(axes) == 1:
-        first = times.get(axes[-1], 0)
-        numbers = [first * 32 if 0 < first < 32 else first, first, *bounds, *named]
-        numbers += [n for row in rows if len(row) == 1 for n in row if n > 32]
-        yield from (_along(axes, (n,)) for n in numbers if 1 < n <= 1024)
-        return
-    for usual in _USUAL[len(axes)] if times else ():
-        yield _along(axes, tuple(times.get(axis, n) for axis, n in zip(axes, usual, strict=True)))
-    for n in [n for n in named if 1 < n <= 32]:
-        yield _along(axes, (n, *(n if n * n <= 1024 else 1 for _ in axes[1:2]), *(1 for _ in axes[2:])))
-
-
-def _along(axes: str, numbers: Sequence[int]) -> tuple[str, ...]:
-    """Numbers along some axes, 1 along those before them."""
-    along = dict(zip(axes, numbers, strict=True))
-    last = _AXES.index(axes[-1])
-    return tuple(str(along.get(axis, 1)) for axis in _AXES[: last + 1])
-
-
-def _used_axes(bare: BareKernel, kind: str) -> str:
-    """Axes of `thread` or `block` numbers that the kernel asks for; x where it seems to ask for neither."""
-    text = _inlined_text(bare)
-    used = {axis for word, axis in _CUDA_INDEX.findall(text) if word.lower() == kind}
-    group = "group" if kind == "block" else "local"
-    used |= {_AXES[int(at)] for word, at in _OPENCL_INDEX.findall(text) if word in ("global", group)}
-    seen = _CUDA_INDEX.search(text) or _OPENCL_INDEX.search(text)
-    return "".join(axis for axis in _AXES if axis in used) or ("" if seen else "x")
-
-
-def _inlined_text(bare: BareKernel) -> str:
-    """The names that the kernel and its helpers use, or the whole file where they are not found."""
-    try:
-        source = read_source_tree(bare.text, bare.language, bare.defines, bare.headers)
-        bound = bind(source, bare.entry)
-        if isinstance(bound, str) or len(bare.source.kernels) == 1:
-            return bare.text
-        found = names_in(inline(bound.function, source).function.body)
-        return " ".join(found) if any("Idx" in name for name in found) else bare.text
-    except (Unreadable, RecursionError):
-        return bare.text
-
-
 def _made_up(bare: BareKernel, block: tuple[str, ...], integers: Sequence[str]) -> Problem:
-    axes = _used_axes(bare, "block")
+    axes = used_axes(bare, "block")
     taken = set(integers)
     blocks = [
         _fresh(f"blocks_{axis}", taken) if axis in axes else "1"
-        for axis in _AXES[: _AXES.index(axes[-1]) + 1 if axes else 1]
+        for axis in AXES[: AXES.index(axes[-1]) + 1 if axes else 1]
     ]
     rules = [SizeRule(name, 1, LARGEST) for name in integers]
     rules += [SizeRule(name, _BLOCKS, _BLOCKS) for name in blocks if name != "1"]
@@ -335,7 +192,7 @@ def _reading(
     launched: dict[str, Expr] = {name: value for name, value in terms.values.items() if "blockDim" in name}
     added: list[str] = []
     for at, expr in enumerate(problem.launches[0].grid):
-        word = f"gridDim.{_AXES[at]}"
+        word = f"gridDim.{AXES[at]}"
         if not isinstance(expr.tree, Variable):
             grid.append("1")
             continue
@@ -369,6 +226,15 @@ def _by_argument(
     return {argument.name: shapes[p.name] for p, argument in _pairs(bare, kernel) if p.name in shapes}
 
 
+def _local_shapes(
+    bare: BareKernel, kernel: KernelModel, block: tuple[str, ...]
+) -> Iterator[tuple[str, ArrayShape]]:
+    for parameter, argument in _pairs(bare, kernel):
+        extent = local_extent(kernel, parameter.name, block) if argument.role == "local" else None
+        if extent is not None:
+            yield argument.name, ArrayShape((extent,))
+
+
 def _pairs(bare: BareKernel, kernel: KernelModel) -> Iterator[tuple[Parameter, DraftArgument]]:
     """Parameters with their arguments; behind them are those that follow a size of the entry."""
     return zip(kernel.function.parameters, bare.arguments, strict=False)
@@ -394,6 +260,7 @@ def _checked(
         grid = bare.launch.grid
     block = tuple(str(expr) for expr in problem.launches[0].block)
     launch = replace(problem.launches[0], grid=tuple(map(parse, grid)))
+    shapes = {**shapes, **dict(_local_shapes(bare, kernel, block))}
     independent = _independent(kernel, shapes)
     drafted = _problem(bare, launch, rules, shapes, independent)
     again = _lifted(drafted)

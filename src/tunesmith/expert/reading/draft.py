@@ -8,12 +8,12 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.lex import split_at
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput, bug_text
 from tunesmith.expert.reading.arguments import DraftArgument, DraftRole, draft_arguments, possible_name
-from tunesmith.expert.reading.bare import BareFailure, BareKernel, BareReading, read_bare
-from tunesmith.expert.reading.headers import elements_of, words
+from tunesmith.expert.reading.bare import BareFailure, BareReading, read_bare
+from tunesmith.expert.reading.bare_text import BareKernel
+from tunesmith.expert.reading.headers import elements_of, template_arguments
 from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.launches import FILL, draft_launch, launches_of
 from tunesmith.expert.reading.shapes import ArrayShape
@@ -110,7 +110,7 @@ def bare_kernels(
     model = read_with_headers(text, language, file_name, defines, headers)
     found = []
     for kernel in model.kernels if entry is None else (_named(model.kernels, entry, file_name),):
-        chosen = _template_arguments(entry) or _launched_arguments(kernel, model)
+        chosen = template_arguments(entry) or _launched_arguments(kernel, model)
         bound = tuple(zip(kernel.template_params, chosen, strict=False))
         arguments = draft_arguments(kernel, language, dict(bound))
         inside = f"<{', '.join(chosen or (FILL,))}>" if chosen or kernel.template_params else ""
@@ -128,7 +128,7 @@ def _launched_arguments(kernel: KernelSignature, model: SourceModel) -> tuple[st
     ways = ways or {one.template_args for one in model.instantiations if one.kernel == kernel.name}
     if len(ways) != 1 or not kernel.template_params or not (said := ways.pop()):
         return ()
-    chosen = _template_arguments(f"<{said}>")
+    chosen = template_arguments(f"<{said}>")
     known = all(elements_of(one, "cuda")[0] or one.isdecimal() or one in ("true", "false") for one in chosen)
     return chosen if known and len(chosen) == len(kernel.template_params) else ()
 
@@ -167,14 +167,6 @@ def _named(kernels: Sequence[KernelSignature], entry: str, file_name: str) -> Ke
             where=file_name,
         )
     return found[0]
-
-
-def _template_arguments(entry: str | None) -> tuple[str, ...]:
-    if entry is None or "<" not in entry:
-        return ()
-    inside = words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
-    parts = (" ".join(part).replace(" :: ", "::") for part in split_at(",", inside) if part)
-    return tuple(part.replace("{ ", "{").replace(" }", "}") for part in parts)
 
 
 def _head(kernel: KernelSignature) -> Iterator[str]:

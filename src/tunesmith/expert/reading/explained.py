@@ -14,7 +14,8 @@ from tunesmith.csource.parse import read_source_tree
 from tunesmith.csource.predefined import asked_names, assumed
 from tunesmith.expert.model.obstacles import other_obstacles, with_change
 from tunesmith.expert.model.words import explain_lines, fact_lines
-from tunesmith.expert.reading.bare import BareFailure, BareKernel, BareReading, not_said
+from tunesmith.expert.reading.bare import BareFailure, BareReading
+from tunesmith.expert.reading.bare_text import BareKernel, not_said
 from tunesmith.expert.reading.draft import draft_of, read_safely
 from tunesmith.expert.reading.launches import FILL
 from tunesmith.problem.problem import Problem

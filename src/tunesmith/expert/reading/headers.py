@@ -313,6 +313,14 @@ def _read_header(
     )
 
 
+def template_arguments(entry: str | None) -> tuple[str, ...]:
+    if entry is None or "<" not in entry:
+        return ()
+    inside = words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
+    parts = (" ".join(part).replace(" :: ", "::") for part in split_at(",", inside) if part)
+    return tuple(part.replace("{ ", "{").replace(" }", "}") for part in parts)
+
+
 def _template_params(prefix: Sequence[str]) -> tuple[str, ...]:
     if "template" not in prefix:
         return ()

@@ -11,6 +11,7 @@ from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput
 from tunesmith.expert.reading.source import SourceModel, read_source
 
+_QUOTED = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _INCLUDE = re.compile(r'[ \t]*#[ \t]*include[ \t]*[<"]([^<>"\n]+)[>"]')
 
 
@@ -25,8 +26,14 @@ def read_with_headers(
     given, own = tuple(defines), dict(headers)
     try:
         return read_source(text, language, where=where, defines=given)
-    except BadInput:
+    except BadInput as error:
         if not any("__global__" in header for header in own.values()):
+            if missing := [name for name in _QUOTED.findall(text) if name not in own]:
+                raise BadInput(
+                    f"{error.message}; {', '.join(missing[:3])}, which it includes, is not found",
+                    hint=f"if the kernel is in {missing[0]}, put that beside the file, or give it by itself",
+                    where=where,
+                ) from error
             raise
         lines = _with_headers(text, own, set(), 0)
         model = read_source("\n".join(line for _, line in lines), language, where=where, defines=given)

@@ -183,6 +183,10 @@ class ShapeReader:
                 return stop if walk.names_in(stop) <= self._values.keys() else None
             case c.Binary(op="%", right=right) if walk.names_in(right) <= self._values.keys():
                 return in_whole_sizes(right, self.multiples)
+            case c.Call(function="min" | "clamp", args=args):  # a place that is kept inside
+                last = [one for one in args if walk.names_in(one) <= self._values.keys() and one != number(0)]
+                if len(last) == 1:
+                    return in_whole_sizes(c.Binary("+", last[0], number(1)), self.multiples)
             case c.Binary(op="/", left=left, right=right) if walk.names_in(right) <= self._values.keys():
                 whole = self._reached(left, depth + 1)
                 if whole is None:
@@ -243,12 +247,32 @@ class ShapeReader:
         return ArrayShape(
             extents,
             widest if widest > (byte_size(base) or widest) else None,
-            bool(kinds & {"load", "update", "atomic"}),
+            any(a.kind != "store" and not self._stored_before(a) for a in accesses),
             bool(kinds & {"store", "update", "atomic"}),
             item.name if item is not None else "",
             _index_names(factors),
             any(self._by_data(access) for access in accesses if access.kind == "store"),
         )
+
+    def _stored_before(self, access: ArrayAccess) -> bool:
+        """Whether an earlier loop has stored what is found there: in every turn, in as many turns."""
+        steps = self._kernel.steps
+        loops = {step.index: at for at, step in enumerate(steps) if isinstance(step, Each)}
+        for step in steps[: loops.get(access.loop, 0)] if access.kind != "atomic" else ():
+            now = steps[loops[access.loop]]
+            if not isinstance(step, Each) or not isinstance(now, Each):
+                continue
+            ends = [(self._plain(each.start), self._plain(each.stop)) for each in (step, now)]
+            place = terms(substitute(self._plain(access.index), {now.index: c.Name(step.index)}))
+            sets = (s.expr for s in step.body if isinstance(s, c.Evaluate) and isinstance(s.expr, c.Assign))
+            stores = (one.target for one in sets if one.op == "=")
+            if ends[0] == ends[1] and any(
+                target.base == c.Name(access.array) and terms(self._plain(target.index)) == place
+                for target in stores
+                if isinstance(target, c.Index)
+            ):
+                return True
+        return False
 
     def _by_data(self, access: ArrayAccess) -> bool:
         return any(isinstance(node, c.Index) for node in walk.nodes_in(self._plain(access.index)))

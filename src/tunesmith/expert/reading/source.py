@@ -12,7 +12,14 @@ from tunesmith.csource.nodes import Language
 from tunesmith.csource.syntax import syntax_tree
 from tunesmith.csource.types import PRIMITIVE
 from tunesmith.errors import BadInput
-from tunesmith.expert.reading.headers import Header, blank_source, elements_of, read_headers, unambiguous
+from tunesmith.expert.reading.headers import (
+    Header,
+    blank_source,
+    elements_of,
+    read_headers,
+    template_arguments,
+    unambiguous,
+)
 from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
 from tunesmith.expert.reading.pointer_use import HIDDEN, READ, WRITE, PointerUse, places_in
 from tunesmith.problem.problem import Argument, Launch, Problem, element_type
@@ -358,8 +365,10 @@ def _compare(problem: Problem, launch: Launch, kernel: KernelSignature) -> list[
     if taken != given and set(taken) == set(given):
         return [f"the arguments of {kernel.name} are in another order: {both} ({where})"]
     faults = []
+    bound = dict(zip(kernel.template_params, template_arguments(launch.entry), strict=False))
     for number, (parameter, name) in enumerate(zip(kernel.parameters, given, strict=True), start=1):
         fault = _mismatch(parameter, problem.argument(name), problem.kernel.language)
+        fault = fault or _wrong_width(parameter, problem.argument(name), bound, launch.entry)
         if fault:
             faults.append(f"argument {number} of {kernel.name}: {fault} in problem.toml ({where})")
     return faults
@@ -386,6 +395,21 @@ def _mismatch(parameter: KernelParameter, argument: Argument, language: str) -> 
     if own_type.bytes != given_type.bytes or not same_kind:
         return f"{parameter.name} is {parameter.element} in the kernel, {argument.name} is {argument.type}"
     return None
+
+
+def _wrong_width(
+    parameter: KernelParameter, argument: Argument, bound: Mapping[str, str], launched: str
+) -> str | None:
+    """An array of a template's type, which the entry names, has elements of that many bytes."""
+    if parameter.element is not None or not parameter.pointer or parameter.type.count("*") != 1:
+        return None
+    element, vector = elements_of(bound.get(parameter.base, ""), "cuda")
+    if element is None or vector > 1 or argument.role == "scalar" or argument.element.packed > 1:
+        return None
+    own = element_type(element)
+    if own.bytes == argument.element.bytes or own.bytes == 1:
+        return None
+    return f"{parameter.name} is {element} by the entry {launched}, {argument.name} is {argument.type}"
 
 
 def _unknowable(parameter: KernelParameter, argument: Argument) -> bool:
