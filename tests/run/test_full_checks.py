@@ -18,6 +18,7 @@ from tunesmith.run.events import Settings
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.racing import DISBELIEVED
 
+SETTINGS = Settings(evals=60, rounds=4, checks_best=True)
 STORY = {1: [plan()], 2: [GOOD], 3: [plan(what="Add in the kernel's own order.", base="1")], 4: [BETTER]}
 
 
@@ -47,7 +48,7 @@ def looks(lab: FakeLab, candidate: str) -> int:
 
 def test_a_template_that_a_long_look_refuses_is_no_win_and_its_author_hears_why() -> None:
     lab = StrictLab(cost, cost, survey, refused=frozenset("1"))
-    run = a_run({**STORY, 5: [plan("stop")]}, lab=lab)
+    run = a_run({**STORY, 5: [plan("stop")]}, settings=SETTINGS, lab=lab)
     state = run.go()
     third, fourth = said(run, 3), said(run, 4)
     says(third, "dropped: the full check refused", "2.80×", "2 of 99 differ")
@@ -62,7 +63,7 @@ def test_a_template_that_a_long_look_refuses_is_no_win_and_its_author_hears_why(
 
 def test_one_that_is_right_after_all_is_gone_on_from() -> None:
     lab = StrictLab(cost, cost, survey, refused=frozenset("1"), spared="UNROLL=3")
-    run = a_run({**STORY, 5: [plan("stop")]}, lab=lab)
+    run = a_run({**STORY, 5: [plan("stop")]}, settings=SETTINGS, lab=lab)
     run.go()
     third = said(run, 3)
     says(third, "kept:", "1.00× before it; the full check refused")
@@ -71,7 +72,7 @@ def test_one_that_is_right_after_all_is_gone_on_from() -> None:
 
 def test_what_is_right_is_looked_at_once() -> None:
     lab = StrictLab(cost, cost, survey)
-    run = a_run({1: [plan()], 2: [GOOD], 3: [plan("stop")]}, lab=lab)
+    run = a_run({1: [plan()], 2: [GOOD], 3: [plan("stop")]}, settings=SETTINGS, lab=lab)
     run.go()
     before = next(t for t in lab.evaluated if t.effort == "long")
     assert "full check" not in said(run, 3)
@@ -83,7 +84,7 @@ def test_a_chain_of_kernels_is_told_of_one_that_is_refused() -> None:
     run = a_kernel_run(
         {1: [change()], 2: [kernel(1)], 3: [change()], 4: [kernel(2)], 5: [stop()]},
         {"1": 3.0, "2": 2.0},
-        Settings(strategy="rewrite", rounds=2),
+        Settings(strategy="rewrite", rounds=2, checks_best=True),
     )
     lab = StrictKernelLab(speeds={"1": 3.0, "2": 2.0})
     run = replace(run, lab=lab)
@@ -115,10 +116,10 @@ def test_killed_after_any_event_it_ends_alike(refused: str) -> None:
     def strict() -> StrictLab:
         return StrictLab(cost, cost, survey, refused=frozenset(refused))
 
-    whole = a_run(script, lab=strict())
+    whole = a_run(script, settings=SETTINGS, lab=strict())
     state, records = whole.go(), whole.journal.records
     first = next(n for n, r in enumerate(records) if type(r.event).__name__ == "Searched")
     for cut in range(first, min(first + 12, len(records))):
-        again = a_run(script, lab=strict(), records=list(records[:cut]), kept=whole.texts)
+        again = a_run(script, settings=SETTINGS, lab=strict(), records=list(records[:cut]), kept=whole.texts)
         assert again.go() == state
         assert again.journal.records == records, f"after event {cut}"

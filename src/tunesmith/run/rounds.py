@@ -196,7 +196,7 @@ def to_check(problem: Problem, state: State) -> tuple[Config, tuple[str, ...]] |
     """The best so far, and where it runs, if a model wrote it and nobody has looked at it for long: whoever
     plans what comes next is to go on from what is right. One that is refused gives way to the next."""
     written = {c.id for c in state.candidates if c.drafted is not None and c.drafted.author}
-    if not written:
+    if not written or not state.settings.checks_best:
         return None
     ahead = [t for t in sound_scores(problem, state) if t.score is not None and t.score > 0]
     if doubts := doubted_finalists(state):
