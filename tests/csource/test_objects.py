@@ -6,7 +6,9 @@ import re
 
 import pytest
 
-from tests.csource.reading import inlined_text
+from tests.csource.reading import inlined_text, source_of
+from tunesmith.csource.binding import BoundKernel, bind
+from tunesmith.csource.inline import inline
 from tunesmith.csource.nodes import Unreadable
 
 VEC = """
@@ -171,3 +173,61 @@ def test_the_address_of_a_value_is_that_of_a_variable():
     found = _text(number, "q[0] = p[1] + p[2] + p[3];", "const Num *p, Num *q")
     assert re.search(r"&\s*(?:\(|__)", found) is None, found  # neither of a call nor of a cast
     assert found.count("(const __half *)&object)[0]") == 1
+
+
+PAIR = """
+struct Pair {
+    float a, b;
+    __device__ Pair(float x, float y) : a(x), b(y) {}
+    __device__ bool operator<(const Pair &other) const { return a < other.a; }
+    __device__ bool operator<=(const Pair &other) const { return a <= other.a; }
+    __device__ Pair operator<<(int n) const { return Pair(a * n, b); }
+    __device__ float sum() const { return a + b; }
+};
+template <typename T> struct One {
+    T v;
+    __device__ T get() const { return v; }
+    __device__ static void put(T *to, T x) { One *const q = reinterpret_cast<One *>(to); q->v = x; }
+    __device__ void clear() { One *const q = this; q->v = 0; }
+};
+__device__ float stored(float *p, float x) { p[1] = x; float y = x * 2; return y; }
+"""
+
+
+def test_operators_that_begin_with_less_than_are_found() -> None:
+    body = "Pair u(f[0], 1.0f), v(f[1], 2.0f); if (u < v) f[2] = u.b; if (u <= v) f[3] = (u << 3).a;"
+    found = " ".join(_text(PAIR, body).split())
+    assert "if (u_a < v_a) f[2] = u_b;" in found
+    assert "if (u_a <= v_a)" in found
+    assert "u_a * 3" in found
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("One<float> *const o = (One<float> *)f; o->v = 1.0f;", "float *o = (float *)f;\no[0] = 1.0f;\n"),
+        ("const One<float> *o = (const One<float> *)f; f[1] = (o + n)->v;", "f[1] = (o + n)[0];\n"),
+        ("One<float>::put(f + n, 2.0f);", "[0] = 2.0f;\n"),
+        ("Pair *const o = (Pair *)f; o->b = o[n].a;", "o[1] = o[n * 2];\n"),
+    ],
+)
+def test_a_field_behind_a_pointer_is_that_of_the_object_there(body: str, text: str) -> None:
+    found = _text(PAIR, body)
+    assert text in found
+    assert "->" not in found
+
+
+def test_an_object_does_not_hand_out_its_own_address() -> None:
+    assert "clear of One<float> uses its object's address" in _refusal(
+        PAIR, "One<float> o; o.clear(); f[0] = o.get();"
+    )
+
+
+def test_what_stands_behind_a_comma_comes_after_what_stands_before_it() -> None:
+    made = "float i = 1.0f; if (i = f[n], Pair(i, 2.0f).sum() > 0.0f) f[0] = i;"
+    assert "behind a comma" in _refusal(PAIR, made)
+    body = "float i = 1; if (i = f[n], stored(f, i) > 0) f[0] = i;"
+    bound = bind(source_of(f"{PAIR}\n__global__ void k(float *f, int n) {{ {body} }}"), "k")
+    assert isinstance(bound, BoundKernel)
+    (note,) = inline(bound.function, bound.source).notes
+    assert "stored stays a call: it is called under a condition or behind a comma" in note

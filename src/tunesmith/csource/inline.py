@@ -260,7 +260,7 @@ class _Inliner:
             if short is not None:
                 return self._shortened(short, part, stmt, stack, before)
             if part.function in sometimes:
-                self._note(part, "it is called only under a condition inside an expression", stmt.line)
+                self._note(part, "it is called under a condition or behind a comma", stmt.line)
                 return part
             placed = self._place(part, stmt, stack)
             if placed is None:
@@ -391,13 +391,13 @@ def _without_value(placed: Placed) -> tuple[c.Stmt, ...]:
 
 
 def _sometimes_evaluated(expr: c.Expr) -> frozenset[str]:
-    """Functions called in a branch of a ternary or behind && and ||."""
+    """Functions called in a branch of a ternary, behind && and ||, or after what stands before a comma."""
     found: set[str] = set()
     for node in walk.nodes_in(expr):
         behind: tuple[c.Expr, ...] = ()
         if isinstance(node, c.Ternary):
             behind = (node.yes, node.no)
-        elif isinstance(node, c.Binary) and node.op in ("&&", "||"):
+        elif isinstance(node, c.Binary) and node.op in ("&&", "||", ","):
             behind = (node.right,)
         for part in behind:
             found |= {call.function for call in walk.calls_in(part)}

@@ -23,7 +23,7 @@ from tunesmith.csource.overloads import Overloads
 from tunesmith.csource.places import Places, check_once, declared_at_once, shorter
 from tunesmith.csource.records import BITS, CONSTRUCTED, Instances
 from tunesmith.csource.simplify import declared_where_set
-from tunesmith.csource.types import INTEGERS, type_of
+from tunesmith.csource.types import INTEGERS, integer, type_of
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMPOUND = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="})
@@ -75,21 +75,17 @@ class Objects:
             return self.expr(expr, before, stmt.line)
 
         def head(expr: c.Expr) -> c.Expr:
-            found: list[c.Stmt] = []
-            done = self.expr(expr, found, stmt.line)
-            if found:
-                raise c.Unreadable("an object is made in the head of a loop", stmt.line)
-            return done
+            return self._alone(expr, "in the head of a loop", stmt.line)
 
         match stmt:
             case c.Declare():
                 made = self._declared(stmt, before)
                 return (*before, *made)
-            case c.Evaluate(expr=c.Call(function=name, args=args, of=c.Member() as field)) if (
-                name == CONSTRUCTED
+            case c.Evaluate(expr=c.Call(args=args, of=c.Member() as at) as one) if (
+                one.function == CONSTRUCTED
             ):
                 items = args[0].items if args and isinstance(args[0], c.Braces) else None
-                self.construction.field(inside(field.base), field.field, items, before, stmt.line)
+                self.construction.field(inside(at.base), at.field, items, before, stmt.line)
                 return tuple(before)
             case c.For() if any(isinstance(p, c.Declare) and self._makes(p) for p in stmt.init):
                 first = tuple(part for one in stmt.init for part in self.prepared(one))
@@ -166,17 +162,15 @@ class Objects:
             return self.expr(part, before, line)
 
         def sometimes(part: c.Expr) -> c.Expr:
-            found: list[c.Stmt] = []
-            done = self.expr(part, found, line)
-            if found:
-                raise c.Unreadable("an object is made under a condition inside an expression", line)
-            return done
+            return self._alone(part, "under a condition or behind a comma inside an expression", line)
 
         match expr:
             case c.Ternary(condition=condition, yes=yes, no=no):
                 expr = c.Ternary(self._as_test(always(condition), line), sometimes(yes), sometimes(no))
             case c.Binary(op="&&" | "||" as op, left=left, right=right):
                 expr = c.Binary(op, self._as_test(always(left), line), self._as_test(sometimes(right), line))
+            case c.Binary(op=",", left=left, right=right):
+                expr = c.Binary(",", always(left), sometimes(right))
             case c.Cast(type=type_, value=value) if type_.space == BITS:
                 return replace(expr, value=always(value))
             case c.Name() | c.Number() | c.Opaque() | c.SizeOf():
@@ -187,21 +181,29 @@ class Objects:
                 expr = walk.map_below(expr, always)
         return self._node(expr, before, line)
 
+    def _alone(self, expr: c.Expr, where: str, line: int) -> c.Expr:
+        found: list[c.Stmt] = []
+        done = self.expr(expr, found, line)
+        if found:
+            raise c.Unreadable(f"an object is made {where}", line)
+        return done
+
     def _node(self, expr: c.Expr, before: list[c.Stmt], line: int) -> c.Expr:
         match expr:
             case c.Call(of=of) if of is not None:
                 return self._method(expr, of, before, line)
             case c.Call():
                 return self._call(expr, before, line)
-            case c.Member(base=base, field=field):
-                instance = self.record(base)
+            case c.Member(base=base, field=field, arrow=arrow):
+                behind = c.Index(base, integer(0)) if arrow else base  # p->v is p[0].v
+                instance = self.record(behind)
                 if instance is None:
                     return expr
                 if field in instance.constants:
                     return instance.constants[field]
-                return self.places.field(
-                    self.construction.kept(base, instance, before, line), instance, field, line
-                )
+                place = check_once(behind, instance, line) if arrow else base
+                place = self.construction.kept(place, instance, before, line)
+                return self.places.field(place, instance, field, line)
             case c.Index(base=base, index=index):
                 if self.record(base) is None:
                     return check_once(expr, self.record(expr), line)
@@ -370,9 +372,7 @@ class Objects:
                 instance := self.record(target)
             ) is not None and instance.only is None:
                 return self._copied(target, value, instance, stmt.line)
-            case c.Evaluate(expr=expr) if self.record(expr) is not None and isinstance(
-                expr, c.Name | c.Index
-            ):
+            case c.Evaluate(expr=c.Name() | c.Index() as expr) if self.record(expr) is not None:
                 return ()  # what an operator gives back, and nobody takes
         return (stmt,)
 

@@ -273,7 +273,7 @@ class Instances:
 
     def methods(self, instance: Instance, name: str) -> tuple[c.Function, ...]:
         """Those of a name, with the object as their first parameter unless they are static."""
-        own = name.partition("<")[0]
+        own = name if name.startswith("operator<") else name.partition("<")[0]
         return tuple(
             self._method(instance, method) for method in instance.record.methods if method.name == own
         )
@@ -285,7 +285,10 @@ class Instances:
             name: c.Member(c.Name(THIS), name) for name in fields if name not in parameters
         }
         names = {other.name for other in instance.record.methods} - {instance.record.name}
-        written = walk.map_nodes(self._arranged(instance, method), lambda node: _of_this(node, names))
+        arranged = self._arranged(instance, method)
+        if _keeps_this(arranged):
+            raise c.Unreadable(f"{method.name} of {instance.name} uses its object's address", method.line)
+        written = walk.map_nodes(arranged, lambda node: _of_this(node, names))
         body = substitute(written, members)
 
         def itself(type_: c.Type) -> c.Type:  # within a record its name alone means itself
@@ -368,6 +371,19 @@ class Instances:
             if instance is not None and name in instance.constants:
                 return instance.constants[name]
         return node
+
+
+def _keeps_this(body: tuple[c.Stmt, ...]) -> bool:
+    """Whether `this` stands anywhere but in `this->field`, `this->method()` and `*this`."""
+    nodes = list(walk.nodes_in(body))
+    plain = sum(node == c.Name("this") for node in nodes)
+    for node in nodes:
+        match node:
+            case c.Member(base=c.Name(name="this")) | c.Call(of=c.Name(name="this")):
+                plain -= 1
+            case c.Index(base=c.Name(name="this"), index=c.Number(value=0)):
+                plain -= 1
+    return plain > 0
 
 
 def _of_this(node: c.Expr, methods: set[str]) -> c.Expr:

@@ -14,6 +14,14 @@ GRID = ("ceildiv(rows, 256)",)
 REFUSED = {
     "a reference to an element whose place changes": "int a = i; float &r = out[a]; a += 1; r = x[a];",
     "a reference to an element that memory tells": "float &r = out[(int)x[i]]; r = 1;",
+    "a place by an array that is stored to": "int a[2] = {0, 1}; float v[2] = {1, 2}; float &r = v[a[0]];"
+    " a[0] = 1; r = x[i]; out[i] = v[0];",
+    "a place by an array with two names": "int a[2] = {0, 1}; int *p = a; float v[2] = {1, 2};"
+    " float &r = v[a[0]]; p[0] = 1; r = x[i]; out[i] = v[0];",
+    "a constant reference by such an array": "int a[2] = {0, 1}; float v[2] = {1, 2};"
+    " const float &r = v[a[0]]; a[0] = 1; v[0] = x[i]; out[i] = r;",
+    "a place by a field that is set": "int2 a; a.x = 0; float v[2] = {1, 2}; float &r = v[a.x];"
+    " a.x = 1; r = x[i]; out[i] = v[0];",
     "a reference to a pointer": "const float *p = x + i; const float *&r = p; r += 1; out[i] = *p;",
     "a constant reference to another type": "int s = (int)x[i]; const float &r = s; s = 1; out[i] = r;",
     "a store as another type": "reinterpret_cast<int &>(out[i]) = 3;",
