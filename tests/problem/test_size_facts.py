@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from tunesmith.problem.domain import always_holds, size_fact
 from tunesmith.problem.problem import Contract, SizeRule
-from tunesmith.problem.size_facts import always_holds, size_fact
 from tunesmith.space.expr import parse
 
 CONTRACT = Contract((

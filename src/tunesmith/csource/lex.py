@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
 
 from tunesmith.csource.nodes import Comment
@@ -80,8 +81,21 @@ class Directive(NamedTuple):
     end: int
 
 
-def _elements(text: str) -> Iterator[tuple[str, int, int]]:
-    """Kind, start and end of everything there is, each directive whole."""
+_Element = tuple[str, int, int]  # its kind, where it starts and ends
+_SHORT = 100_000  # of texts that are no longer, a few are remembered: each is asked several things in turn
+
+
+def _elements(text: str) -> Iterable[_Element]:
+    """Everything there is, each directive whole."""
+    return _remembered(text) if len(text) <= _SHORT else _scanned(text)
+
+
+@lru_cache(maxsize=32)
+def _remembered(text: str) -> tuple[_Element, ...]:
+    return tuple(_scanned(text))
+
+
+def _scanned(text: str) -> Iterator[_Element]:
     start, fresh = -1, True  # of the directive that is open; whether only blanks stand on this line so far
     for match in CPP.finditer(text):
         kind = match.lastgroup or "code"
@@ -217,6 +231,15 @@ def blanks(text: str) -> str:
 
 def without_comments(text: str) -> str:
     """The code alone, on the same lines; what stands in quotes is left as it is."""
+    return _remembered_code(text) if len(text) <= _SHORT else _code(text)
+
+
+@lru_cache(maxsize=32)
+def _remembered_code(text: str) -> str:
+    return _code(text)
+
+
+def _code(text: str) -> str:
     return blank(text.replace("\r\n", "\n"), ("comment",))
 
 

@@ -24,8 +24,6 @@ _FILE = "typedef int T;\ntypedef int U;\n__device__ void snippet()\n{{\n{}\n}}\n
 
 def code(text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
     names = {word: part for word, part in holes.items() if isinstance(part, str)}
-    types = {word: part if isinstance(part, c.Type) else c.Type(names[word])
-             for word, part in holes.items() if isinstance(part, c.Type) or word in names}  # fmt: skip
 
     def statement(stmt: c.Stmt) -> c.Stmt | Sequence[c.Stmt]:
         if isinstance(stmt, c.Evaluate) and isinstance(stmt.expr, c.Name):
@@ -47,7 +45,7 @@ def code(text: str, **holes: Hole) -> tuple[c.Stmt, ...]:
                 return replace(part, function=names[function])
         return part
 
-    typed = walk.map_types(_read(text), lambda type_: _filled(type_, types)) if types else _read(text)
+    typed = walk.map_types(_read(text), lambda type_: _filled(type_, holes)) if holes else _read(text)
     return walk.map_statements(typed, lambda expr: walk.map_expr(expr, node), statement)
 
 
@@ -89,9 +87,10 @@ class Wording:
         return (c.Alternative(self.expr(condition), tuple(then), tuple(otherwise), comments=comments),)
 
 
-def _filled(type_: c.Type, types: Mapping[str, c.Type]) -> c.Type:
-    own = types.get(type_.base)
-    if own is None:
+def _filled(type_: c.Type, holes: Mapping[str, Hole]) -> c.Type:
+    hole = holes.get(type_.base)
+    own = c.Type(hole) if isinstance(hole, str) else hole
+    if not isinstance(own, c.Type):
         return type_
     return replace(own, pointers=own.pointers + type_.pointers, const=own.const or type_.const)
 

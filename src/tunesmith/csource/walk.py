@@ -39,6 +39,15 @@ _PLAIN: dict[type, Callable[[Any], tuple[c.Expr, ...]]] = {
     c.Evaluate: lambda node: (node.expr,),
 }
 
+# The same from the last to the first.
+_BACKWARDS: dict[type, Callable[[Any], tuple[c.Expr, ...]]] = {
+    **_PLAIN,
+    c.Binary: attrgetter("right", "left"),
+    c.Index: attrgetter("index", "base"),
+    c.Assign: attrgetter("value", "target"),
+    c.Ternary: attrgetter("no", "yes", "condition"),
+}
+
 
 def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     """The expressions and statements directly below, in the order of the text."""
@@ -66,7 +75,10 @@ def nodes_in(part: Part) -> Iterator[c.Expr | c.Stmt]:
     while pending:
         node = pending.pop()
         yield node
-        if _BELOW[type(node)]:
+        kind = type(node)
+        if (plain := _BACKWARDS.get(kind)) is not None:
+            pending.extend(plain(node))
+        elif _BELOW[kind]:
             pending.extend(reversed(children(node)))
 
 

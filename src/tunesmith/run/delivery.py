@@ -20,8 +20,8 @@ from tunesmith.problem.dispatch import (
     dispatch_argument,
     dispatch_launch,
 )
+from tunesmith.problem.domain import always_holds
 from tunesmith.problem.problem import Contract, Launch, Problem
-from tunesmith.problem.size_facts import always_holds
 from tunesmith.problem.template import (
     PLACEHOLDER,
     Variant,

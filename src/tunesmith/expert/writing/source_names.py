@@ -64,7 +64,7 @@ class SourceNames:
     def in_body(self, body: _Body, taken: frozenset[str], division: Mapping[str, str]) -> _Body:
         """`taken` are words that mean something already; `division`: functions that are `/` or `%`."""
         free = {(op, by): name for op, by, name in self.shares if name not in taken | words_in(body)}
-        body = _Shares(free, self.types, division).block(body, frozenset())
+        body = _Shares(free, self.types, division).block(body, frozenset()) if free else body
         taken |= words_in(body)
         declared: list[c.Stmt] = []
         for one in reversed(self.uniform):  # those made of others first
