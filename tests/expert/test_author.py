@@ -68,7 +68,7 @@ def feasible(problem: Problem, template: Template) -> int:
 
 
 @pytest.mark.parametrize("name", HAVE)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_each_example_is_read_and_gets_the_moves_it_needs(name: str) -> None:
     problem = problem_of(name)
     found = written(problem, *EVERY)
@@ -152,7 +152,7 @@ def test_a_kernel_beyond_the_expert_keeps_its_text_and_says_why_and_where() -> N
 @pytest.mark.parametrize(
     "name", sorted(path.name for path in ZOO.iterdir() if (path / "problem.toml").exists())
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_no_kernel_of_the_zoo_is_too_much(name: str) -> None:
     problem = problem_of(name)
     found = ExpertAuthor().write(Refactoring(EVERY), problem, device_of(problem))

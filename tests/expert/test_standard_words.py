@@ -46,7 +46,7 @@ extern "C" __global__ void it(float *out, const float *x, {type} rows, {type} d)
         (("limits", "cmath"), "int", "-std::numeric_limits<float>::infinity()", "std::fmax"),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_maximum_is_a_total(headers: tuple[str, ...], type_: str, least: str, larger: str) -> None:
     head = "\n".join(f"#include <{name}>" for name in headers)
     given = problem(SIGNATURE, source=SOURCE.format(head=head, type=type_, least=least, larger=larger))

@@ -331,7 +331,7 @@ class TestRotation:
 
     @pytest.mark.parametrize("seconds", [1e-4, 1.3e-4, 1.9e-4, 3e-4, 7e-4, 2e-3])
     @pytest.mark.parametrize("rotation", [60.0, 61.0, 83.5, 299.5])
-    @pytest.mark.few(8)
+    @pytest.mark.few(3)
     def test_chains_shorter_than_the_rotation_go_all_the_way_round(
         self, seconds: float, rotation: float
     ) -> None:

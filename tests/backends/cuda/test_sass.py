@@ -282,7 +282,7 @@ ARCHITECTURES = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"]
 @needs_nvrtc
 @needs_disassembler
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_code_alone_names_the_planted_fault(folder: Path) -> None:
     names = json.loads((folder / "expected.json").read_text("utf-8"))["names"]
     for workload in read_problem(folder).workloads:

@@ -215,7 +215,7 @@ ZOO = {
 
 
 @pytest.mark.parametrize("name", ZOO)
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 def test_tiles_of_the_zoo(name: str) -> None:
     kernel = lift(problem_in(f"tests/fixtures/zoo/{name}"))
     assert isinstance(kernel, KernelModel)

@@ -99,7 +99,7 @@ def alike(problem: Problem, made: Variant, sizes: dict[str, int], folder: Path) 
         (400, {"LANES": 64, "VEC": 8, "KEEP": 1, "PERSIST": 1, "FAST": 1, "BAKE": 1}),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
     compare(models.rmsnorm, SMALL_ROWS, {"tokens": 7, "d": d}, emulated, **values)
 
@@ -187,6 +187,7 @@ def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -
 @pytest.mark.parametrize(
     "values", [{"LANES": 16, "TASKS": 4}, {"LANES": 4, "TASKS": 8, "VEC": 2, "ITEMS": 2}]
 )
+@pytest.mark.few(1)
 def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Path) -> None:
     compare(of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, emulated, **values)
 

@@ -104,7 +104,7 @@ def run_opencl(made: Variant, plan: Plan, inputs: dict[str, Any]) -> dict[str, A
 
 @needs_opencl
 @pytest.mark.parametrize(("model", "schedule", "sizes", "values"), CASES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_the_original_and_the_template_agree(
     model: Model, schedule: Schedule, sizes: dict[str, int], values: dict[str, int]
 ) -> None:

@@ -66,6 +66,7 @@ def test_it_is_the_machine_code_that_won(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["rmsnorm", "softmax", "silu_and_mul"])
+@pytest.mark.few(1)
 def test_in_opencl_the_kernel_is_word_for_word_the_one_that_won(name: str) -> None:
     problem, whole = searched(f"opencl/{name}")
     winners = some_winners(whole, problem, 1)

@@ -55,7 +55,7 @@ def same(model: Model, schedule: Schedule, sizes: dict[str, int], folder: Path, 
         (96, {"LANES": 64, "VEC": 4, "STAGES": 2}),  # less than one chunk
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> None:
     same(models.rmsnorm, ROWS, {"tokens": 7, "d": d}, emulated, **values)
 

@@ -76,6 +76,7 @@ def test_the_code_is_the_same_with_and_without_them() -> None:
     "comment",
     ["// goes on \\\n", "// goes on ??/", "/* /// tunesmith\n/// */", "// KEEP TASK_BLOCKS CHUNK"],
 )
+@pytest.mark.few(2)
 def test_no_comment_changes_a_template(comment: str) -> None:
     kernel, problem = commented({"out[token": f"{comment}\n        out[token"})
     text = write(TemplateDraft(kernel, SCHEDULE), problem)

@@ -55,7 +55,7 @@ NCHW = "nchw_to_nhwc"
         (NCHW, {"images": 1, "channels": 4, "pixels": 36}, {"VEC": 4, "TILE_": 64, "PAD": 0}),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_what_goes_through_a_tile(
     name: str, sizes: dict[str, int], values: dict[str, int], emulated: Path
 ) -> None:
