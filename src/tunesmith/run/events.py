@@ -54,6 +54,7 @@ class Settings:
     linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
     library: bool = False  # whether winning templates are stored; journals from before it do not say
     ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
+    plain: bool = False  # a model rewrites the kernel plainly, before anything else
 
 
 STORED = "library:"  # begins the name of a stored template, among the moves of a decision
@@ -189,6 +190,7 @@ class Direction:
     expected: float | None = None
     by_moves: bool = False
     handed: bool = False  # the author is handed what the expert makes by the moves
+    plain: bool = False  # the author only rewrites the kernel plainly, so that the expert can read it
 
 
 @dataclass(frozen=True)
@@ -210,6 +212,7 @@ class Decided:
     plans: tuple[Direction, ...] = ()
     device_seconds: float | None = None  # of a search, as evals and seconds
     handed: bool = False  # as of a direction
+    plain: bool = False  # as of a direction
 
     @property
     def branches(self) -> range:
@@ -230,8 +233,14 @@ class Decided:
             expected=own.expected,
             by_moves=own.by_moves,
             handed=own.handed,
+            plain=own.plain,
             plans=(),
         )
+
+    @property
+    def asks_plain(self) -> bool:
+        """Whether it, or one of its plans, is for a plain kernel."""
+        return self.plain or any(plan.plain for plan in self.plans)
 
     @property
     def is_stored(self) -> bool:

@@ -348,6 +348,7 @@ class ComparisonRuns:
             moves=plan.moves,
             drafts=plan.drafts if arm.drafts else 1,
             tools=plan.tools if arm.talks else 0,
+            plain=False,
             tokens=budget.tokens,
             money=budget.dollars,
             cache=False,

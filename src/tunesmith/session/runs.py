@@ -79,6 +79,9 @@ def begin(
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
     prompts = _prompts(config, template, listener.note)
+    if config.plain and not casting.is_for_expert(problem):
+        fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
+        raise BadInput(fault, hint="leave out --plain")
     spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
@@ -181,6 +184,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,
+        plain=config.plain,
     )
 
 
