@@ -10,10 +10,14 @@ from tests.wording import says
 from tunesmith.agents import plain
 from tunesmith.agents.prompting import example_file, read_file
 from tunesmith.expert.author import catalogue
+from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template_file import parse_template
+from tunesmith.problem.template_source import without_block
+from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Reply
 from tunesmith.run.plain import plain_problem
+from tunesmith.session import authoring
 
 ROWS = """\
 name = "centre"
@@ -61,11 +65,13 @@ again:
 """
 
 
+def a_kernel(text: str, language: str = "opencl") -> Problem:
+    return parse_problem(ROWS.replace("LANGUAGE", language), path="problem.toml", read=lambda _name: text)
+
+
 @pytest.mark.parametrize("language", ["opencl", "cuda"])
 def test_the_example_is_a_plain_kernel_that_the_expert_reads(language: str) -> None:
-    problem = parse_problem(
-        ROWS.replace("LANGUAGE", language), path="problem.toml", read=lambda _name: BEYOND
-    )
+    problem = a_kernel(BEYOND, language)
     reply = read_file(Reply(example_file(language, concrete=True, plain=True)))
     assert isinstance(reply, str)
     template = parse_template(reply, path="t.cl", problem=problem)
@@ -86,3 +92,11 @@ def test_lines_of_a_plain_kernel_keep_their_numbers() -> None:
     assert len(found.split("\n")) == len(template.source.split("\n"))
     assert "tunesmith" not in found
     assert found.strip() == template.source.partition("// ///\n")[2].strip()
+
+
+def test_explain_says_what_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only where the expert cannot read a kernel."""
+    monkeypatch.setattr(authoring, "device_for", lambda *_: DEVICE)
+    example = without_block(example_file("opencl", concrete=True, plain=True).strip("`\n"))
+    assert authoring.PLAINLY in authoring.explain(a_kernel(BEYOND), RunConfig()).notes
+    assert authoring.PLAINLY not in authoring.explain(a_kernel(example), RunConfig()).notes
