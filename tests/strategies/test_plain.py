@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
+import tunesmith
 from tests.drafts import a_draft
 from tests.kernel_runs import ALL, shown, text
 from tests.run.test_loop import ORIGINAL, PROBLEM, FakeLab, MemoryTexts, Run, events
 from tests.run.test_rounds import cost, survey
+from tests.running import FIXTURES
 from tests.samples import DEVICE, started
 from tests.talkers import Said, Scripted, file, plan
 from tests.wording import says
@@ -42,11 +45,14 @@ from tunesmith.run.report import build_report
 from tunesmith.run.rounds import round_reports
 from tunesmith.run.state import fold
 from tunesmith.run.talking import Conversation, Talking
+from tunesmith.session.problems import load_problem
 from tunesmith.space.params import Config
 from tunesmith.strategies import casting, wishes
 
 PLAIN = Settings(evals=60, rounds=4, plain=True)
 UNREAD, WRONG, GOOD = (file(text(n, more)) for n, more in ((1, ""), (2, ""), (3, "")))
+FOUR = file(text(4))
+BOTH = ("planner", "author")
 READ_FROM = 2  # kernels of these numbers and above the expert can read
 MOVES = {"vector": {"VEC": [1, 2, 4]}, "unroll": {"UNROLL": [1, 2, 3]}}
 
@@ -294,7 +300,7 @@ def test_an_author_who_does_not_answer_leaves_the_expert_alone() -> None:
 
 def test_tokens_are_for_the_plain_kernel_alone() -> None:
     """Then no model is needed, and a budget that is used up ends nothing."""
-    state = a_run({1: [GOOD.replace("kernel_3", "kernel_4")]}, replace(PLAIN, tokens=50)).go()
+    state = a_run({1: [FOUR]}, replace(PLAIN, tokens=50)).go()
     assert state.plain_kernel is not None
     assert len(decisions_of(state)) > 1
 
@@ -303,10 +309,15 @@ def decisions_of(state: object) -> list[Decided]:
     return [d for d in state.decided if d.decision == "refactor"]  # type: ignore[attr-defined]
 
 
-# -- a model plans -------------------------------------------------------------------------------------------
+def test_who_rewrites_may_ask_the_laboratory() -> None:
+    """A file without parameters is no fault there."""
+    run = a_run({1: [f'{{"tool": "compile"}}\n{FOUR}'], 2: [FOUR]}, replace(PLAIN, tools=1))
+    state = run.go()
+    assert [(task.tool, task.template is not None) for task in run.lab.used] == [("compile", True)]
+    assert state.plain_kernel is not None
 
-BOTH = ("planner", "author")
-FOUR = GOOD.replace("kernel_3", "kernel_4")
+
+# -- a model plans -------------------------------------------------------------------------------------------
 
 
 def test_a_planner_may_decide_on_it_and_then_has_other_moves() -> None:
@@ -416,6 +427,14 @@ def test_what_does_not_go_together_is_refused(wish: dict[str, object], words: st
         wishes.check(config, template_given=False)
     tells(str(refused.value), words)
     assert "--plain" in (refused.value.hint or "") or "--drafts" in (refused.value.hint or "")
+
+
+def test_it_is_for_kernels_in_c(tmp_path: Path) -> None:
+    problem, _ = load_problem(FIXTURES / "scale")
+    assert casting.is_for_expert(PROBLEM)
+    assert not casting.is_for_expert(problem)
+    with pytest.raises(BadInput, match="which does not read"):
+        tunesmith.tune(FIXTURES / "scale", model="author=mailbox", plain=True, runs=str(tmp_path))
 
 
 def test_what_goes_together() -> None:
