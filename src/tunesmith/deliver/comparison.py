@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import resources
 
+from tunesmith.deliver import experiment_page as page
 from tunesmith.deliver import svg
 from tunesmith.deliver.compared import (
     ENOUGH,
@@ -20,6 +21,7 @@ from tunesmith.deliver.compared import (
     spread_text,
 )
 from tunesmith.deliver.comparing import ARMS, Allowance, ComparisonPlan, RunResult
+from tunesmith.deliver.experiment import LEAST_PROBLEMS, TOKENS, ExperimentFigures, ExperimentRun, figures
 from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
 from tunesmith.problem.codec import encode
 from tunesmith.run.rounds import BY_SEARCH
@@ -31,7 +33,12 @@ _SPEEDUPS, _ROUNDS = "speed-ups.svg", "gain-per-round.svg"
 
 
 def comparison_json(found: ComparisonResult) -> bytes:
-    return encode({"comparison": found, "limits": limits(found)}) + b"\n"
+    told = {"comparison": found, "limits": limits(found), "figures": comparison_figures(found)}
+    return encode(told) + b"\n"
+
+
+def comparison_figures(found: ComparisonResult) -> ExperimentFigures:
+    return figures([ExperimentRun(r.planned.arm, r.planned.problem, r) for r in found.runs])
 
 
 def comparison_plots(found: ComparisonResult) -> dict[str, bytes]:
@@ -51,13 +58,19 @@ def comparison_sections(found: ComparisonResult, plots: str = f"{PLOTS}/") -> di
     versions += [f"- {name}: `{value}`" for name, value in found.plan.versions]
     terms = resources.files("tunesmith.deliver").joinpath("comparison_terms.md")
     speedups = ["", f"![Speed-ups of all runs]({plots}{_SPEEDUPS})"]
+    evidence = comparison_figures(found)
+    together = len(evidence.problems) >= LEAST_PROBLEMS
     return {
         "Result": [*_results(found), *_contrasts(found), *speedups],
+        **({"Over problems and repeats": page.together_section(evidence)} if together else {}),
         # Our own sentences, with names in them that are not ours: nothing of them is cut off.
         "What this does and does not show": [f"- {markdown(s)}" for s in limits(found)],
         "What it cost": _expenses(found),
         "Gain per round": [*_rounds(found), "", f"![Gain per round]({plots}{_ROUNDS})"],
+        f"Gain per {TOKENS} tokens": page.tokens_section(evidence),
         "Where the gain comes from": _attribution(found),
+        "What the search adds to a template": page.searches_section(evidence),
+        "What was stopped": page.stopped_section(evidence),
         "Every run": _runs(found),
         "What the words mean": terms.read_text("utf-8").format(freedom=FREEDOM, enough=ENOUGH).splitlines(),
         "Digests and versions": versions,

@@ -124,17 +124,18 @@ def spent(state: State) -> Spent:
 
 def tokens_used(state: State) -> int:
     """As reported; where nobody reports, by length."""
-    return sum(map(_tokens, state.dialogue))
+    return sum(sum(exchange_tokens(e)) for e in state.dialogue)
 
 
-def _tokens(exchange: Exchange) -> int:
+def exchange_tokens(exchange: Exchange) -> tuple[int, int]:
+    """Sent and received: as reported, else by length."""
     if exchange.reply is None:
-        return 0
+        return 0, 0
     usage = exchange.reply.usage
     sent = usage.sent
     if sent is None:
         sent = sum(tokens_of(message.text) for message in exchange.request.messages)
-    return sent + (tokens_of(exchange.reply.text) if usage.received is None else usage.received)
+    return sent, tokens_of(exchange.reply.text) if usage.received is None else usage.received
 
 
 def rounds_begun(state: State) -> int:
