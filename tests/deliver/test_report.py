@@ -397,6 +397,14 @@ def test_cases_of_a_tester_are_listed_with_their_reasons() -> None:
     assert "- set aside: rows=3, d=24 (normal), the original fails\n" in text
 
 
+def test_what_failed_attempts_took_is_told() -> None:
+    talk = Spent(2, 1, 300, 40, 0.5, lost=120, uncounted=2)
+    text = report_markdown(replace(REPORT, rounds=(a_round(),), talk=talk))
+    says(
+        text, "300 tokens sent", "40 tokens received", "120 of these tokens", "failed", "2 attempts broke off"
+    )
+
+
 def test_what_bounds_it_and_where_the_search_looked() -> None:
     bounds = (
         BoundReport("small", "latency", 3.5, "memory bandwidth", "narrow access: 3 of 3", "bandwidth", 1.04),

@@ -207,7 +207,10 @@ def _talk(report: Report) -> list[Part]:
     tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known)
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
     asked = f"{counted(cost.requests, 'request')}, {counted(cost.replies, 'reply', 'replies')}"
-    return [*parts, f"Models ({one_line(report.models)}): {asked}, {tokens}, cost {dollars}."]
+    failed = f" {cost.lost} of these tokens went to attempts that failed." if cost.lost else ""
+    if cost.uncounted:
+        failed += f" {counted(cost.uncounted, 'attempt')} broke off, and nobody said what that took."
+    return [*parts, f"Models ({one_line(report.models)}): {asked}, {tokens}, cost {dollars}.{failed}"]
 
 
 def _lab_line(one: LabAnswer) -> str:
