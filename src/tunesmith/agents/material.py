@@ -42,15 +42,19 @@ NOTHING = "Nothing yet: the device is not where this was written. It will be mea
 
 
 def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -> list[PromptPart]:
-    """What planners, authors and a conversation are told alike; an analyst without how the kernel is read."""
+    """What planners, authors and a conversation are told alike; an analyst without how the kernel is read.
+    All of it stays the same in a run, so that caches of prompts hold it: what changes stands behind."""
     return [
         *task.kernel_parts(problem),
         task.problem_part(problem, state),
         *([task.reading_part(moves)] if moves else []),
         task.device_part(state.device),
-        times_part(problem, state),
-        diagnosis_part(problem, state),
     ]
+
+
+def standing_parts(problem: Problem, state: State) -> list[PromptPart]:
+    """Where things stand now: other in each round."""
+    return [times_part(problem, state), diagnosis_part(problem, state)]
 
 
 # -- times and the diagnosis --------------------------------------------------------------------------------
@@ -58,7 +62,7 @@ def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -
 
 def times_part(problem: Problem, state: State) -> PromptPart:
     """What the original takes, and the best so far, with what each value of a parameter gave."""
-    lines = _original(problem, state)
+    lines = [*_original(problem, state), *task.floors_since(problem, state)]
     best = best_config(problem, state)
     if best is not None:
         scored = best_scores(sound_scores(problem, state))

@@ -159,6 +159,7 @@ def models_talking(
     from tunesmith.agents import roles as agents
     from tunesmith.agents import tools
     from tunesmith.agents.single import SinglePlanner, SingleWriter
+    from tunesmith.agents.tester import ModelTester
 
     own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
     names = {role: model.name for role, model in conversation.models.items()}
@@ -172,7 +173,7 @@ def models_talking(
             problem, templates, SinglePlanner(problem), moves, alone, None, conversation, tools.asked
         )
     analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
-    tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
+    tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
     if "author" in names:
         others = tuple(model.name for model in conversation.authors)
