@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.deliver.comparing import ComparisonPlan, RunFacts, RunResult
-from tunesmith.deliver.comparison import budget_text
 from tunesmith.deliver.experiment import ExperimentRun, experiment_runs, figures
-from tunesmith.deliver.experiment_page import experiment_sections
+from tunesmith.deliver.experiment_page import budget_text, experiment_sections
 from tunesmith.errors import BadInput
 from tunesmith.run.outcome import geometric_mean
 from tunesmith.run.store import PLAN
@@ -51,7 +50,7 @@ def comparisons(folders: Sequence[Path]) -> list[Path]:
 def experiment_page(looked: Sequence[Looked]) -> str:
     runs = experiment_runs(looked)
     sections = {"What was run": _what(looked, runs), "Problem by problem": _by_problem(runs)}
-    sections |= experiment_sections(figures(runs))
+    sections |= experiment_sections(figures(runs), [plan.budget for plan, _ in looked])
     sections["Runs that do not count"] = _unfinished(runs)
     lines = ["# Experiment"]
     for title, part in sections.items():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.comparisons import facts, plan, ran
+from tests.comparisons import BUDGET, facts, plan, ran
 from tests.wording import says
 from tunesmith.deliver.compared import compare
 from tunesmith.deliver.comparing import RunFacts
@@ -33,6 +33,10 @@ def told(
 ) -> ExperimentFigures:
     planned = plan(arms, problems, repeats)
     return figures(experiment_runs([(planned, ran(planned, given))]))
+
+
+def sections(found: ExperimentFigures) -> dict[str, list[str]]:
+    return experiment_sections(found, [BUDGET])
 
 
 def arm(found: ExperimentFigures, name: str) -> ArmFigures:
@@ -79,7 +83,7 @@ class TestIntervals:
         given = {key: runs for key, runs in VARIED.items() if key[0] != "r"}
         found = told(given, problems="p,q")
         assert arm(found, "template").mean.low is None
-        assert "no intervals" in "\n".join(experiment_sections(found)["Over problems and repeats"])
+        assert "no intervals" in "\n".join(sections(found)["Over problems and repeats"])
 
     @settings(max_examples=20, deadline=None)
     @given(st.lists(st.lists(st.floats(-2, 2), min_size=1, max_size=4), min_size=3, max_size=6))
@@ -113,12 +117,12 @@ class TestRoundsAndTokens:
     def test_of_the_expert_there_are_none(self) -> None:
         found = told({("p", "expert"): [2.0, 2.0]}, "expert", "p")
         assert arm(found, "expert").per_tokens is None
-        assert experiment_sections(found)["Gain per 10000 tokens"] == ["No model was asked."]
+        assert sections(found)["Gain per 10000 tokens"] == ["No model was asked."]
 
     def test_facts_from_before_tokens_were_counted_by_round(self) -> None:
         found = told({("p", "template"): [facts(tokens_by_length=900)] * 2}, "template", "p")
         assert arm(found, "template").within == ()
-        assert "900" in "\n".join(experiment_sections(found)["Gain per 10000 tokens"])
+        assert "900" in "\n".join(sections(found)["Gain per 10000 tokens"])
 
 
 def test_what_the_search_adds_to_every_template() -> None:
@@ -128,8 +132,30 @@ def test_what_the_search_adds_to_every_template() -> None:
     assert own is not None
     assert (own.templates, own.gain.value, own.least, own.most) == (2, 4.0, 2.0, 8.0)
     assert own.default == pytest.approx(math.sqrt(0.5), rel=1e-5)
-    row = experiment_sections(found)["What the search adds to a template"][-1]
+    row = sections(found)["What the search adds to a template"][-1]
     says(row, "template", "2", "0.71×", "2.83×", "4.00×", "2.00 to 8.00")
+
+
+def test_what_each_arm_spent_stands_side_by_side_and_where_it_was_not_the_same() -> None:
+    models = facts(of_budget=40, sent=9000, received=1000, dollars=None, searched_seconds=30.0)
+    given: Given = {("p", "template"): [models], ("p", "expert"): [facts(of_budget=20, sent=0, received=0)]}
+    found = told(given, "template,expert", "p", 1)
+    lines = sections(found)["What each arm spent"]
+    assert lines[2] == (
+        "| arm | evaluations of 40 | device-seconds | seconds | tokens in | tokens out | money |"
+    )
+    assert lines[4:6] == [
+        "| template | 40 | 30.0 | 4.0 | 9000 | 1000 | unknown |",
+        "| expert | 20 | 2.0 | 4.0 | 0 | 0 | $0.0000 |",
+    ]
+    says(
+        lines[-1], "Not the same", "evaluations from 20 (expert) to 40 (template)", "device-seconds from 2.0"
+    )
+    assert "seconds from 4.0" not in lines[-1], "as long, all of them"
+    other = replace(BUDGET, evals=80)
+    unlike = experiment_sections(found, [BUDGET, other])["What each arm spent"]
+    assert unlike[2].startswith("| arm | evaluations |")
+    says(unlike[-1], "allowed", "40 evaluations", "80 evaluations")
 
 
 def test_what_was_stopped_is_added_up() -> None:
@@ -137,7 +163,7 @@ def test_what_was_stopped_is_added_up() -> None:
         replies=5, unusable=1, drafts=4, admitted=1, form=1, build=1, wrong=1, tried=50, late=2
     )
     found = told({("p", "template"): [facts(stopped=stopped), facts(stopped=stopped)]}, "template", "p")
-    drafts, trials = (line for line in experiment_sections(found)["What was stopped"] if "| template" in line)
+    drafts, trials = (line for line in sections(found)["What was stopped"] if "| template" in line)
     assert drafts == "| template | 8 | 2 | 2 | 2 | 2 | 0 | 0 | 0 | 6 (75 %) |"
     assert trials == "| template | 100 | 0 | 0 | 0 | 0 | 4 | 10 | 2 |"
 
@@ -161,7 +187,7 @@ def test_an_unfinished_problem_is_left_out_and_named() -> None:
     given = {**STEADY, ("r", "rewrite"): ["waiting", "not begun"]}
     found = told(given)
     assert (found.problems, found.left_out) == (("p", "q"), ("r",))
-    assert "there: r." in experiment_sections(found)["Over problems and repeats"][-7]
+    assert "there: r." in sections(found)["Over problems and repeats"][-7]
 
 
 def test_the_page_of_a_comparison_answers_the_questions() -> None:

@@ -174,4 +174,5 @@ def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message
 def _turn_words(state: State) -> str:
     most = state.settings.rounds
     of = f" of {most} at most" if most is not None else ""
-    return f"This is round {rounds_begun(state)}{of}. Send a kernel, whole, or stop."
+    left = "".join(f"; {one}" for one in material.still_left(state))
+    return f"This is round {rounds_begun(state)}{of}{left}. Send a kernel, whole, or stop."

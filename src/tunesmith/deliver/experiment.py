@@ -57,6 +57,18 @@ class SearchFigures:
 
 
 @dataclass(frozen=True)
+class ArmSpent:
+    """Of one run, in the mean; None: it is not known of every run."""
+
+    evaluations: float | None  # that the budget counts
+    device_seconds: float | None  # before races and verification
+    seconds: float | None
+    sent: float | None  # tokens, as told and else by length
+    received: float | None
+    dollars: float | None
+
+
+@dataclass(frozen=True)
 class ArmFigures:
     arm: str
     problems: tuple[str, ...]
@@ -75,6 +87,7 @@ class ArmFigures:
     refactoring: float | None  # of the verified winners: what the template gave, and what the search did
     search: float | None
     stopped: StoppedCounts | None
+    spent: ArmSpent
 
 
 @dataclass(frozen=True)
@@ -165,7 +178,20 @@ def _arm(arm: str, at: Mapping[str, Sequence[RunResult]]) -> ArmFigures:
         refactoring=geometric_mean(one for one, _ in won) if won else None,
         search=geometric_mean(other for _, other in won) if won else None,
         stopped=added(stopped) if stopped else None,
+        spent=ArmSpent(
+            _known([f.of_budget for f in facts]),
+            _known([f.searched_seconds for f in facts]),
+            _known([f.seconds for f in facts]),
+            _known([f.sent for f in facts]),
+            _known([f.received for f in facts]),
+            _known([f.dollars for f in facts]),
+        ),
     )
+
+
+def _known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return _figure(sum(known) / len(known)) if known and len(known) == len(values) else None
 
 
 def _log(run: RunResult) -> float:

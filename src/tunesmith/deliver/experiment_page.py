@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from tunesmith.deliver.compared import percent
+from collections.abc import Iterable
+
+from tunesmith.deliver.compared import listed, percent
+from tunesmith.deliver.comparing import Allowance
 from tunesmith.deliver.experiment import LEAST_PROBLEMS, TOKENS, Estimate, ExperimentFigures
 from tunesmith.deliver.findings import StoppedCounts
 from tunesmith.run.rounds import BY_SEARCH
-from tunesmith.text import markdown, ratio_text, table
+from tunesmith.text import counted, markdown, ratio_text, table
 
 
 def estimate_text(found: Estimate | None, digits: int = 2) -> str:
@@ -174,7 +177,77 @@ def _share(part: int, whole: int) -> str:
     return f"{part} ({100 * part / whole:.0f} %)" if whole else "0"
 
 
-def experiment_sections(found: ExperimentFigures) -> dict[str, list[str]]:
+def budget_text(budget: Allowance) -> str:
+    shown = {
+        "evaluations": None if budget.evals is None else counted(budget.evals, "evaluation"),
+        "time": None if budget.seconds is None else f"{counted(float(budget.seconds), 'second')} of search",
+        "device-seconds": None
+        if budget.device_seconds is None
+        else f"{counted(float(budget.device_seconds), 'second')} on the device",
+        "tokens": None if budget.tokens is None else counted(budget.tokens, "token"),
+        "money": None if budget.dollars is None else f"${budget.dollars:g}",
+    }
+    free = [name for name, text in shown.items() if text is None]
+    parts = [counted(budget.rounds, "round"), *(text for text in shown.values() if text is not None)]
+    return ", ".join(parts) + (f"; no limit on {listed(free)}" if free else "")
+
+
+_SPENT = {
+    "evaluations": "evaluations",
+    "device_seconds": "device-seconds",
+    "seconds": "seconds",
+    "sent": "tokens in",
+    "received": "tokens out",
+    "dollars": "money",
+}
+_LIMITED = {"evaluations": "evals", "device_seconds": "device_seconds", "seconds": "seconds"}
+APART = 1.25  # ratio of the most to the least from which on arms have not spent the same
+
+
+def spent_section(found: ExperimentFigures, budgets: Iterable[Allowance]) -> list[str]:
+    """What a run of each arm spent of each budget, side by side, and where that was not the same."""
+    allowed = set(budgets)
+    heads = []
+    for name, what in _SPENT.items():
+        limits = {getattr(one, _LIMITED[name]) for one in allowed} if name in _LIMITED else {None}
+        most = next(iter(limits)) if len(limits) == 1 else None
+        heads.append(f"{what}{'' if most is None else f' of {most:g}'}:")
+    rows = [
+        (arm.arm, *(_spent_text(name, getattr(arm.spent, name)) for name in _SPENT)) for arm in found.arms
+    ]
+    lines = ["For one run, in the mean.", "", *table(f"arm | {' | '.join(heads)}", rows), ""]
+    unequal = [words for name, what in _SPENT.items() if (words := _unequal(found, name, what))]
+    lines += (
+        [f"Not the same for all arms: {'; '.join(unequal)}."]
+        if unequal
+        else ["All arms spent about the same."]
+    )
+    if len(allowed) > 1:
+        lines.append(f"Nor was what they were allowed: {'; or '.join(sorted(map(budget_text, allowed)))}.")
+    return lines
+
+
+def _spent_text(name: str, value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if name == "dollars":
+        return f"${value:.4f}"
+    return f"{value:.1f}" if name.endswith("seconds") else f"{value:.0f}"
+
+
+def _unequal(found: ExperimentFigures, name: str, what: str) -> str:
+    """Arms that have no use for it (none of it was spent) are told apart by the table."""
+    known = {arm.arm: value for arm in found.arms if (value := getattr(arm.spent, name))}
+    if len(known) < 2:
+        return ""
+    least, most = (pick(known, key=lambda arm: known[arm]) for pick in (min, max))
+    if known[most] < APART * known[least]:
+        return ""
+    low, high = (_spent_text(name, known[arm]) for arm in (least, most))
+    return f"{what} from {low} ({least}) to {high} ({most})"
+
+
+def experiment_sections(found: ExperimentFigures, budgets: Iterable[Allowance]) -> dict[str, list[str]]:
     """Title -> lines."""
     return {
         "Over problems and repeats": together_section(found),
@@ -182,4 +255,5 @@ def experiment_sections(found: ExperimentFigures) -> dict[str, list[str]]:
         f"Gain per {TOKENS} tokens": tokens_section(found),
         "What the search adds to a template": searches_section(found),
         "What was stopped": stopped_section(found),
+        "What each arm spent": spent_section(found, budgets),
     }

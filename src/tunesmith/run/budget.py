@@ -283,6 +283,31 @@ def _left(state: State) -> BudgetShare:
     )
 
 
+@dataclass(frozen=True)
+class BudgetUse:
+    """What a run has used of one budget."""
+
+    what: str  # rounds, evaluations, seconds, device_seconds, tokens or dollars
+    used: float | None  # None: nobody says
+    limit: float | None  # None: there is none
+    by_length: bool = False  # estimated so, at least in part
+
+
+def budget_uses(state: State) -> tuple[BudgetUse, ...]:
+    """Of every budget, whether there is a limit or not; what models cost only where one was asked."""
+    own, cost = state.settings, spent(state)
+    found = [
+        BudgetUse("rounds", rounds_begun(state), own.rounds),
+        BudgetUse("evaluations", all_evaluations(state), own.evals),
+        BudgetUse("seconds", round(max(0.0, state.elapsed - state.attached_at), 3), own.seconds),
+        BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
+    ]
+    if state.dialogue:
+        found.append(BudgetUse("tokens", tokens_used(state), own.tokens, cost.tokens is None))
+        found.append(BudgetUse("dollars", cost.dollars, own.dollars))
+    return tuple(found)
+
+
 def part_of(state: State, parts: int) -> BudgetShare:
     """For the next of several searches that count the same."""
     return _left(state).parted(parts)
