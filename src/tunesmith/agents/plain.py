@@ -110,10 +110,9 @@ class PlainingAuthor(ModelAuthor):
     def _example(self) -> str:
         return prompting.example_file(self.problem.kernel.language, concrete=True, plain=True)
 
-    def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
+    def _stable(self, state: State) -> list[PromptPart]:
         moves = self.catalogue()
         stops = [f"- {line}" for line in moves.beyond] or task.refused_lines(moves)
-        plan = [f"Why: {decision.reason}", f"Mind: {decision.what}" if decision.what else ""]
         return [
             *task.kernel_parts(self.problem),
             task.problem_part(self.problem, state),
@@ -122,7 +121,12 @@ class PlainingAuthor(ModelAuthor):
             task.build_part(self.problem, state),
             task.tested_part(self.problem, state),
             *tools.tool_parts(state, self.problem),
-            PromptPart("The plan", "\n".join(filter(None, [*plan, *directions.beside_words(state, branch)]))),
+        ]
+
+    def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
+        plan = [f"Why: {decision.reason}", f"Mind: {decision.what}" if decision.what else ""]
+        return [
+            PromptPart("The plan", "\n".join(filter(None, [*plan, *directions.beside_words(state, branch)])))
         ]
 
 

@@ -71,10 +71,10 @@ class Loop:
         state = self._state
         if (said := self.talk.next_event(state)) is not None:
             self._append(said)
+        elif state.baseline is None:  # first, also where a model has asked before there was a device
+            self._append(self.lab.baseline())
         elif (question := self.talk.asked_of_lab(state)) is not None:
             self._use_tool(*question)
-        elif state.baseline is None:
-            self._append(self.lab.baseline())
         elif self.talk.tester is not None and state.extended is None:
             found = self.talk.cases(state)
             self._append(self.lab.extend(found) if isinstance(found, events.Extended) else found)

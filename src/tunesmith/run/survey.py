@@ -167,6 +167,7 @@ class Survey:
     talk: Talking
     journal: Journal
     listener: Listener
+    answer: Callable[[State], Event | None] = lambda _state: None  # a model's question, as far as it can be
 
     def run(self) -> State:
         """Go on from whatever the journal holds until nothing is left to build."""
@@ -200,7 +201,7 @@ class Survey:
         gate has to wait for the device."""
         if not self._state.decided and not self._state.dialogue:
             self._append(self.talk.decided(self._state))
-        while (said := self.talk.next_event(self._state)) is not None:
+        while (said := self.talk.next_event(self._state) or self.answer(self._state)) is not None:
             self._append(said)
         draft = self._state.draft
         if draft is None or draft.drafted is None:

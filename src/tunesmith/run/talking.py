@@ -144,7 +144,7 @@ class Conversation:
         if not final:
             pause = max(found.wait or 0.0, FIRST_PAUSE * 2 ** (attempt - 1))
             self._waits[number] = min(pause, LONGEST_PAUSE)
-        return Unanswered(number, found.reason, found.lasts, attempt, final)
+        return Unanswered(number, found.reason, found.lasts, attempt, final, found.usage, found.came)
 
 
 Said = Reply | NoReply | Pending | BadInput

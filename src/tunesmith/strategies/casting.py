@@ -167,6 +167,7 @@ def models_talking(
     from tunesmith.agents import plain, tools
     from tunesmith.agents import roles as agents
     from tunesmith.agents.single import SinglePlanner, SingleWriter
+    from tunesmith.agents.tester import ModelTester
 
     own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
     names = {role: model.name for role, model in conversation.models.items()}
@@ -180,7 +181,7 @@ def models_talking(
             problem, templates, SinglePlanner(problem), moves, alone, None, conversation, tools.asked
         )
     analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
-    tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
+    tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
     is_plain = "author" in names and planner is not None and of_problem is not None
     kernels = plain.PlainKernels(problem, templates, of_problem) if is_plain and of_problem else None
