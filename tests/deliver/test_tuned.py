@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.samples import DEVICE, KERNEL, TEMPLATE, WORKLOADS, a_device, a_problem, a_template, config
+from tests.wording import says
 from tunesmith.deliver.tuned import tuned_files
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.problem import Contract, Problem, SizeRule
@@ -170,6 +171,27 @@ def test_what_the_contract_promises_is_not_asked_again(rule: str, left: str) -> 
     problem = replace(PROBLEM, contract=contract)
     _, entries = delivered(choice(A), problem, a_template(PROBLEM, text))
     assert entries[0]["when"] == f"0 <= rows <= 100 and rows % 5 == 0 and d in (32, 96){left}"
+
+
+def _requiring(rules: int) -> Template:
+    """Conditions none of which is long, and all together are."""
+    odd = [f'// r{n} = "{" or ".join(f"rows % {n + 7} == {k}" for k in range(1, 60))}"' for n in range(rules)]
+    return a_template(PROBLEM, TEMPLATE.replace("// [launch]", "\n".join([*odd, "// [launch]"])))
+
+
+def test_a_long_condition_is_one_condition() -> None:
+    _, entries = delivered(choice(A, small=A, wide=A), template=_requiring(5))
+    assert [entry["file"] for entry in entries] == ["scale-general.cl", "original.cl"]
+    assert served(entries, rows=7, d=64)["file"] == "original.cl"
+    assert served(entries, rows=1, d=64)["file"] == "scale-general.cl"
+
+
+def test_one_that_is_too_long_serves_the_workloads_alone() -> None:
+    own, device = _requiring(30), a_device()
+    made = delivery(PROBLEM, lambda _config: own, device, choice(A, small=A, wide=A))
+    files = [entry.file for entry in made.dispatch.entries]
+    assert files == ["scale-general.cl", "scale-general.cl", "original.cl"]
+    says(made.dispatch.left_out, "the condition under which it serves is too long")
 
 
 def test_a_configuration_that_the_device_forbids_serves_nobody() -> None:

@@ -36,7 +36,7 @@ from tunesmith.run.ports import Delivery
 from tunesmith.run.racing import NOT_TIMED, Winners
 from tunesmith.run.state import State
 from tunesmith.space.expr import Undefined, parse
-from tunesmith.space.grammar import Compare, Logic, Node, Num, tidy, unparse
+from tunesmith.space.grammar import Compare, ExprError, Logic, Node, Num, tidy, unparse
 from tunesmith.space.params import Config
 from tunesmith.space.space import Constraint
 from tunesmith.text import plain
@@ -96,6 +96,13 @@ def delivery(
     general = None  # unless the general configuration has sizes built in
     if choice.general is not None and not template_of(choice.general).bakes_sizes(choice.general):
         general = case(choice.general, "general")
+        try:
+            if general is not None:
+                when = _condition(_domain(here.contract, general.variant, device), choice.where)
+                general = replace(general, when=when)
+        except _Undeliverable as error:  # it serves the workloads that it is best at
+            obstacles[choice.general, ""] = f"{choice.general.label}: {error}"
+            general = None
     served: list[_ServedCase] = []
     for pick in choice.picks:
         sizes = problem.workload(pick.workload).as_dict()
@@ -106,17 +113,16 @@ def delivery(
         elif (made := case(pick.config, pick.workload, sizes)) is not None:
             served.append(made)
     if general is not None:
-        domain = _domain(here.contract, general.variant, device)
-        served.append(replace(general, when=tidy(" and ".join([domain, *choice.where]))))
+        served.append(general)
     said = [choice.shown] if choice.shown and general is not None else []
     for service in services:
         file = names.get((service.config, service.variant.digest))
         try:
             settled = _settled(service.variant, device, known.get(service.variant.digest), None)
+            when = _condition(_domain(here.contract, settled, device), service.where)
         except _Undeliverable:
-            continue  # its launch is known at its workloads alone
+            continue  # its launch is known at its workloads alone, or where it serves cannot be said
         if file is not None:
-            when = tidy(" and ".join([_domain(here.contract, settled, device), *service.where]))
             served.append(_ServedCase(when, file, settled, service.variant.digest))
             said.append(f"{file}, where {when}: {service.shown or NOT_TIMED}")
     served += _originals(problem, f"original{suffix}", "1")
@@ -260,6 +266,13 @@ def _domain(contract: Contract, variant: Variant, device: Device) -> str:
         if bound.names or not bound.holds({}):
             parts += [f"({unparse(node)})" for node in _uncertain(bound.tree, contract)]
     return " and ".join(dict.fromkeys(parts + _launchable(variant, device, contract)))
+
+
+def _condition(domain: str, where: Sequence[str]) -> str:
+    try:
+        return tidy(" and ".join([domain, *where]))
+    except ExprError as error:
+        raise _Undeliverable("the condition under which it serves is too long to be written down") from error
 
 
 def _promised(contract: Contract) -> list[str]:

@@ -173,8 +173,8 @@ def _text(node: Node) -> tuple[str, int]:
 
 # Binding a name to a number may lengthen a text but adds no word, and such a text must be readable again:
 # words are what is scarce, and there is room for all of them to become numbers.
-MAX_WORDS = 500
-MAX_LENGTH = 20_000
+MAX_WORDS = 3_000  # where a kernel serves is one condition, with all that its template requires in it
+MAX_LENGTH = 80_000
 MAX_DEPTH = 100  # far above any constraint written by hand, far below Python's own recursion limit
 NAMESPACES = ("device", "resources")
 FUNCTIONS: tuple[str, ...] = get_args(Function)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 LIMIT = 2**62
-MAX_LENGTH = 20_000
+MAX_LENGTH = 80_000
 MAX_DEPTH = 100
 MAX_REAL = 500
 _UNREAL = re.compile(r"[^A-Za-z0-9_+\-*/(). \t\r\n]")
