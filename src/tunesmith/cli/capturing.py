@@ -65,13 +65,20 @@ def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: in
             "" if code is None else f", ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
         )
         lines.append(f"program          {flat(shlex.join(program.command))}{ended}")
+    reasons: dict[str, list[int]] = {}
     for number, one in enumerate(ranked[:shown], 1):
-        lines += [f"missing          {number}: {reason}" for reason in one.missing]
+        for reason in one.missing:
+            reasons.setdefault(reason, []).append(number)
+    lines += [f"missing          of {_listed(numbers)}: {flat(why)}" for why, numbers in reasons.items()]
     if shown < len(ranked):
         lines.append(f"not shown        {counted(len(ranked) - shown, 'kernel')}; all with --all")
     lines += [f"note             {flat(note)}" for note in capture.notes]
     lines.append(f"capture          {folder}")
     return lines
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
 
 
 def time_text(seconds: float) -> str:
