@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.capture.made_up import capture, kernel, launch, pointer
-from tests.capture.played import PRELUDE, driver, needs_compiler
+from tests.capture.played import PRELUDE, driver, library, needs_compiler
 from tests.running import tunesmith as command
 from tunesmith.capture.folder import write_capture
 
@@ -88,7 +88,9 @@ def test_launches_of_ones_own_process(tmp_path: Path) -> None:
     script = f"""
 {PRELUDE}
 import tunesmith, tunesmith.capture.building as building
+import pathlib, shutil
 building.cupti_paths = lambda _program: [{str(driver() / "libcuda.so.1")!r}]
+building.build = lambda folder: pathlib.Path(shutil.copy({str(library())!r}, folder / "watch.so"))
 cuda.cuInit(0)
 scale, x = function(*SCALE), memory(4096)
 launch(scale, 1, 32, P(x), I(1), F(1.0))
