@@ -256,6 +256,26 @@ launch(function("_Z4workv"), 1, 32)
     assert any("2 processes" in note for note in capture.notes)
 
 
+def test_ctrl_c_ends_the_program_and_keeps_what_it_did(tmp_path: Path) -> None:
+    text = """
+import time
+cuda.cuInit(0)
+launch(function("_Z4workv"), 1, 32)
+time.sleep(60)
+"""
+    said: list[str] = []
+
+    def interrupt(line: str) -> None:
+        said.append(line)
+        if "1 launch so far" in line:
+            raise KeyboardInterrupt
+
+    capture = watch(program(text), CaptureWish(), tmp_path / "seen", interrupt).capture
+    assert (only(capture).count, capture.program.exit_code) == (1, -15)
+    assert any("signal 15" in note for note in capture.notes)
+    assert "putting together" in said[-1]
+
+
 def test_launches_of_many_threads(tmp_path: Path) -> None:
     capture = seen(
         tmp_path,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -212,15 +214,12 @@ def _run(
     asked = 0.0
     while True:
         try:
-            return process.wait(_POLL)
-        except subprocess.TimeoutExpired:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(_POLL)
             launches = sum(counters.launches for counters in counters_in(folder))
             note(f"{shown}: {counted(launches, 'launch', 'launches')} so far")
             if asked and time.monotonic() - asked > _PATIENCE:
                 process.kill()
         except KeyboardInterrupt:
-            if asked:
-                process.kill()
-            else:
-                process.terminate()
+            process.send_signal(signal.SIGKILL if asked else signal.SIGTERM)
             asked = time.monotonic()
