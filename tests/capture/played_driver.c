@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { char name[64000]; int params; size_t offsets[64], sizes[64]; } Function;
+typedef struct { char name[64000]; int params, loaded; size_t offsets[64], sizes[64]; } Function;
 typedef struct { uint64_t base; size_t size; } Block;
 typedef struct { unsigned grid[3], block[3], shared; void *stream; void *attributes; unsigned count; } Config;
 typedef struct { void *function; unsigned grid[3], block[3], shared; void *stream; void **params, **extra; } Plain;
@@ -29,7 +29,7 @@ typedef struct {
     stream; int32_t grid[3], block[3], static_shared, shared; uint32_t local, total, correlation; int64_t id;
     const char *name; void *d; uint64_t queued, submitted; uint8_t e[4]; uint32_t f; uint64_t node; char rest[64];
 } Kernel;
-typedef struct { int kind; uint32_t a; uint64_t bytes, start, end; } Copy;
+typedef struct { int kind; uint32_t a; uint64_t bytes, start, end; uint32_t b[3], correlation; } Copy;
 typedef void (*Callback)(void *, int, uint32_t, const void *);
 
 static Block blocks[4096];
@@ -135,7 +135,16 @@ int cuFuncGetAttribute(int *value, int attribute, Function *function) {
     *value = attribute == 4 ? 24 : attribute == 5 || attribute == 6 ? 90 : 0;
     return 0;
 }
+/* A module that is loaded when one of its functions is first looked at, as the driver does it. */
+static void load_lazily(Function *function) {
+    static const char image[] = "not a cubin, but lazy_scale is in it";
+    if (!strstr(function->name, "lazy") || function->loaded++) return;
+    Module module = {77, sizeof image, image};
+    Resource resource = {NULL, NULL, &module};
+    tell(3, 6, &resource);
+}
 int cuFuncGetParamInfo(Function *function, size_t index, size_t *offset, size_t *size) {
+    load_lazily(function);
     if (getenv("PLAYED_OLD") || index >= (size_t)function->params) return 1;
     *offset = function->offsets[index];
     *size = function->sizes[index];
@@ -171,16 +180,23 @@ int cuMemAlloc_v2(uint64_t *address, size_t size) {
     blocks[block_count++] = (Block){*address, size};
     return 0;
 }
-static void copied(size_t size) {
+static void copied(uint32_t id, size_t size) {
     Kernel place = {.kind = 1};
     Copy *copy = (Copy *)&place;
+    int result = 0;
+    uint64_t data = 0;
+    CallbackData told = {0, "copy", NULL, &result, NULL, NULL, 1, &data, __atomic_add_fetch(&correlation, 1, 0)};
+    tell(1, id, &told);
+    told.site = 1;
+    tell(1, id, &told);
+    copy->correlation = told.correlation;
     copy->bytes = size;
     copy->start = clock_ns;
     copy->end = clock_ns += 500;
     record(&place);
 }
-int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) { memcpy(to, (void *)(uintptr_t)from, size); copied(size); return 0; }
-int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) { memcpy((void *)(uintptr_t)to, from, size); copied(size); return 0; }
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) { memcpy(to, (void *)(uintptr_t)from, size); copied(278, size); return 0; }
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) { memcpy((void *)(uintptr_t)to, from, size); copied(276, size); return 0; }
 
 static void run(const Function *function, void **params) {
     runs++;

@@ -166,6 +166,7 @@ floats(x, 16)[:] = [float(i) for i in range(16)]
 launch(scale, 1, 32, P(x + 16), I(4), F(3.0))
 launch(scale, 1, 32, P(x + 16), I(4), F(3.0))
 assert list(floats(x, 16))[4:9] == [36.0, 45.0, 54.0, 63.0, 8.0], list(floats(x, 16))
+cuda.cuMemcpyHtoD_v2(P(x), ctypes.c_char_p(b"1234"), ctypes.c_size_t(4))
 """
         ),
         wish,
@@ -187,7 +188,18 @@ assert list(floats(x, 16))[4:9] == [36.0, 45.0, 54.0, 63.0, 8.0], list(floats(x,
     assert kept.range_of(memory) == part
     kernel = only(found.capture)
     assert (kernel.count, kernel.timed) == (2, 2), "what was launched for the proof is not counted"
-    assert found.capture.copies.count == 0, "nor copied"
+    assert found.capture.copies.count == 1, "nor what was copied: the program has one copy of its own"
+
+
+def test_a_module_that_is_loaded_because_we_look_at_its_function(tmp_path: Path) -> None:
+    """It is told of on the thread that is looking, in the midst of it."""
+    text = """
+cuda.cuInit(0)
+launch(function("lazy_scale", *SCALE[1:]), 1, 32, P(memory(64)), I(4), F(3.0))
+"""
+    capture = seen(tmp_path, text, CaptureWish(keep=("lazy_scale",)))
+    assert only(capture).count == 1
+    assert len(capture.kept) == 1
 
 
 def test_a_kernel_that_varies_is_kept_with_its_spread(tmp_path: Path) -> None:

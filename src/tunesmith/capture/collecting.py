@@ -17,7 +17,6 @@ from tunesmith.problem.codec import Malformed
 from tunesmith.run.files import NotPlain, explained, read_plain, write_whole
 
 _FILE = re.compile(r"(?P<trace>\d+(?:-\d+)?)-(?P<what>image|kept)-(?P<number>\d+)\.bin")
-_SOURCE = re.compile(rb"[\w./+@-]{1,200}\.(?:cu|cuh|py|cc|cpp|cxx|hpp|inl|h)(?=\0)")
 _MOST_SOURCES = 16
 _COUNTERS = 256  # bytes, more than a trace's header has
 # Headers that every module includes.
@@ -115,13 +114,12 @@ def found_image(data: bytes, digest: str, names: Iterable[bytes]) -> FoundImage 
     }
     if not kernels:
         return None
-    return FoundImage(ModuleImage(digest, "cubin", len(data)), kernels, sources_in(data))
+    return FoundImage(ModuleImage(digest, "cubin", len(data)), kernels, sources_of(cubin))
 
 
-def sources_in(data: bytes) -> tuple[str, ...]:
-    """Files that a line table names, without CUDA's own headers."""
-    found = dict.fromkeys(match.group().decode() for match in _SOURCE.finditer(data))
-    own = [name for name in found if not _OF_CUDA.search(name)]
+def sources_of(cubin: Cubin) -> tuple[str, ...]:
+    """Files that its line tables name, without CUDA's own headers."""
+    own = [name for name in cubin.source_names() if not _OF_CUDA.search(name)]
     return tuple(sorted(own, key=lambda name: not name.endswith((".cu", ".py")))[:_MOST_SOURCES])
 
 

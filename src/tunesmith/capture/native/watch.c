@@ -39,7 +39,8 @@ typedef struct {
     char command[400];
 } ProcessRecord;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Recursive: what we ask the driver may load a module, and we are told of that on the same thread. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static void *subscriber;
 static pid_t owner;
 static volatile int capturing; /* streams that record a graph right now */
@@ -68,18 +69,19 @@ static uint32_t device_of(uint32_t context) {
     if ((known = table_at(&by_context, (uint64_t)context + 1, 1))) *known = (uint32_t)device;
     if (described[device / 64] >> device % 64 & 1) return (uint32_t)device;
     described[device / 64] |= (uint64_t)1 << device % 64;
-    DeviceRecord *record = trace_record(RECORD_DEVICE, sizeof *record);
-    if (!record) return (uint32_t)device;
-    record->index = (uint32_t)device;
+    DeviceRecord found = {.index = (uint32_t)device}, *record = NULL;
     const int asked[] = {DEVICE_SMS, DEVICE_MAJOR, DEVICE_MINOR, DEVICE_CLOCK, DEVICE_BUS};
-    uint32_t *into[] = {&record->sms, &record->major, &record->minor, &record->clock, &record->bus};
+    uint32_t *into[] = {&found.sms, &found.major, &found.minor, &found.clock, &found.bus};
     int value = 0;
     for (size_t i = 0; i < 5; i++)
         if (!cuda.cuDeviceGetAttribute(&value, asked[i], device) && value > 0) *into[i] = (uint32_t)value;
-    if (!cuda.cuDeviceGetAttribute(&value, DEVICE_L2, device) && value > 0) record->llc = (uint64_t)value;
+    if (!cuda.cuDeviceGetAttribute(&value, DEVICE_L2, device) && value > 0) found.llc = (uint64_t)value;
     size_t memory = 0;
-    if (cuda.cuDeviceTotalMem_v2 && !cuda.cuDeviceTotalMem_v2(&memory, device)) record->memory = memory;
-    if (cuda.cuDeviceGetName) cuda.cuDeviceGetName(record->name, sizeof record->name - 1, device);
+    if (cuda.cuDeviceTotalMem_v2 && !cuda.cuDeviceTotalMem_v2(&memory, device)) found.memory = memory;
+    if (cuda.cuDeviceGetName) cuda.cuDeviceGetName(found.name, sizeof found.name - 1, device);
+    if (!(record = trace_record(RECORD_DEVICE, sizeof *record))) return (uint32_t)device;
+    found.head = record->head;
+    *record = found;
     trace_commit(record);
     return (uint32_t)device;
 }
@@ -156,13 +158,8 @@ static void launch_begins(uint32_t id, const CallbackData *data) {
     pthread_mutex_unlock(&lock);
     if (!plan) return;
     inside = 1;
-    if (cupti.cuptiActivityDisable) cupti.cuptiActivityDisable(ACTIVITY_MEMCPY); /* our copies are not the program's */
-    if (keep_before(plan)) {
-        keeping = plan;
-    } else {
-        keep_forgotten(plan);
-        cupti.cuptiActivityEnable(ACTIVITY_MEMCPY);
-    }
+    if (keep_before(plan)) keeping = plan;
+    else keep_forgotten(plan);
     inside = 0;
 }
 
@@ -173,7 +170,6 @@ static void launch_kept(uint32_t id, const CallbackData *data, int failed) {
     int plain = (id == CB_LAUNCH || id == CB_LAUNCH_PTSZ) && cuda.cuLaunchKernel;
     int ex = (id == CB_LAUNCH_EX || id == CB_LAUNCH_EX_PTSZ) && cuda.cuLaunchKernelEx;
     if (!failed) keep_after(plan, plain ? repeat_plain : ex ? repeat_ex : NULL, data->params);
-    cupti.cuptiActivityEnable(ACTIVITY_MEMCPY);
     pthread_mutex_lock(&lock);
     if (trace.header && !failed) keep_recorded(plan);
     pthread_mutex_unlock(&lock);
@@ -295,7 +291,7 @@ static void on_callback(void *user, int domain, uint32_t id, const void *given) 
     }
     const CallbackData *data = given;
     if (domain != DOMAIN_DRIVER) return;
-    if (inside) { /* a launch of our own: its time is nobody's */
+    if (inside) { /* a launch or copy of our own: its time is nobody's */
         pthread_mutex_lock(&lock);
         ring[data->correlation & (RING - 1)].correlation = data->correlation;
         ring[data->correlation & (RING - 1)].class_index = IGNORED;
@@ -314,7 +310,8 @@ static void on_callback(void *user, int domain, uint32_t id, const void *given) 
         pthread_mutex_lock(&lock);
         if (trace.header) trace.header->graphs++;
         pthread_mutex_unlock(&lock);
-    } else if (data->site == SITE_EXIT && data->result && !*(const int *)data->result) {
+    } else if (id != CB_HTOD && id != CB_DTOH && data->site == SITE_EXIT && data->result &&
+               !*(const int *)data->result) {
         __atomic_add_fetch(&capturing, 1, __ATOMIC_RELAXED); /* one of the ways to begin */
     }
 }
@@ -398,6 +395,10 @@ static void buffer_done(void *context, uint32_t stream, uint8_t *buffer, size_t 
                 pending[pending_count++] = *kernel;
             } else if (kind == ACTIVITY_MEMCPY || kind == ACTIVITY_MEMSET) {
                 const CopyActivity *copy = record;
+                uint32_t place = copy->correlation & (RING - 1);
+                if (copy->correlation && ring[place].correlation == copy->correlation &&
+                    ring[place].class_index == IGNORED)
+                    continue;
                 trace.header->copies++;
                 trace.header->copied_bytes += copy->bytes;
                 if (copy->end > copy->start) trace.header->copied_ns += copy->end - copy->start;
@@ -435,7 +436,7 @@ static void in_child(void) { /* of a fork: the trace is the parent's, and so is 
     trace.header = NULL;
     trace.file = -1;
     subscriber = NULL;
-    pthread_mutex_init(&lock, NULL);
+    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
 static void in_parent(void) {
@@ -488,6 +489,10 @@ static int subscribe(void) {
     }
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) /* those that this CUPTI does not know, it refuses */
         cupti.cuptiEnableCallback(1, subscriber, DOMAIN_DRIVER, calls[i]);
+    if (wanted.names) { /* copies of our own must be told from the program's */
+        cupti.cuptiEnableCallback(1, subscriber, DOMAIN_DRIVER, CB_HTOD);
+        cupti.cuptiEnableCallback(1, subscriber, DOMAIN_DRIVER, CB_DTOH);
+    }
     for (size_t i = 0; i < sizeof resources / sizeof *resources; i++)
         cupti.cuptiEnableCallback(1, subscriber, DOMAIN_RESOURCE, resources[i]);
     if ((result = cupti.cuptiActivityRegisterCallbacks(buffer_wanted, buffer_done)))
