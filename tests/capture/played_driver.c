@@ -155,8 +155,12 @@ static Block *block_at(uint64_t address) {
         if (address >= blocks[i].base && address < blocks[i].base + blocks[i].size) return &blocks[i];
     return NULL;
 }
+static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
+static int takes_lock;
 int cuPointerGetAttributes(unsigned count, const int *asked, void **into, uint64_t address) {
+    if (takes_lock) pthread_mutex_lock(&driver_lock);
     Block *block = block_at(address);
+    if (takes_lock) pthread_mutex_unlock(&driver_lock);
     for (unsigned i = 0; i < count; i++) {
         if (asked[i] == 2) *(unsigned *)into[i] = block ? 2 : 0;
         if (asked[i] == 8) *(int *)into[i] = 0;
@@ -299,5 +303,28 @@ void played_graph(void) {
 void played_child(Function *function, unsigned grid) {
     unsigned all[3] = {grid, 1, 1}, block[3] = {32, 1, 1};
     timed(function, all, block, 0, 0, 0);
+}
+/* Loads modules on one thread while the other launches: each may want what the other has. */
+static void *loading(void *given) {
+    for (int i = 0; i < 300; i++) {
+        pthread_mutex_lock(&driver_lock);
+        played_module("lazy_scale", 10);
+        pthread_mutex_unlock(&driver_lock);
+    }
+    return given;
+}
+void played_contention(Function *function, uint64_t address) {
+    pthread_t thread;
+    takes_lock = 1;
+    pthread_create(&thread, NULL, loading, NULL);
+    for (int n = 0; n < 2000; n++) {
+        float factor = 1.0f;
+        int none = 0;
+        uint64_t moved = address + 4u * (unsigned)(n % 250);
+        void *params[] = {&moved, &none, &factor};
+        cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL);
+    }
+    pthread_join(thread, NULL);
+    takes_lock = 0;
 }
 void played_refuse(void) { refuses = 1; }

@@ -305,6 +305,16 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     assert sorted(launch.count for launch in only(capture).launches) == [300] * 4
 
 
+def test_modules_that_are_loaded_while_another_thread_launches(tmp_path: Path) -> None:
+    """The driver holds a lock while it tells us of a module; we hold one while we ask it about addresses."""
+    text = """
+cuda.cuInit(0)
+cuda.played_contention(function(*SCALE), P(memory(4096)))
+"""
+    capture = seen(tmp_path, text)
+    assert only(capture).count == 2000
+
+
 def test_a_kernel_without_a_call_is_known_by_its_name(tmp_path: Path) -> None:
     capture = seen(
         tmp_path,
