@@ -11,7 +11,7 @@ from tests.agents.test_material import FAST, PROBLEM, on
 from tests.kernel_runs import a_run
 from tests.run.test_talking import GOOD, model_of
 from tests.run.test_talking import a_run as a_template_run
-from tests.strategies.test_rewriting import BEST, SPEEDS, STORY
+from tests.session.strategies.test_rewriting import BEST, SPEEDS, STORY
 from tests.talkers import Said, plan
 from tests.wording import says
 from tunesmith.agents import material, task

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tests.kernel_runs import a_run, change, kernel, stop, text
 from tests.run.test_loop import PROBLEM
-from tests.strategies.test_rewriting import BEST, SPEEDS, STORY
+from tests.session.strategies.test_rewriting import BEST, SPEEDS, STORY
 from tests.talkers import Said, file
 from tunesmith.deliver.comparing import facts_of
 from tunesmith.deliver.findings import StoppedCounts, added, draft_fault, stopped_counts, tokens_by_round

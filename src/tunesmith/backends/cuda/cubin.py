@@ -31,6 +31,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 # From sm_90 on a block's shared memory begins with what the system keeps for itself.
 _RESERVED_SECTION, _RESERVED = ".nv.shared.reserved.0", 1024
 _RUNS = (".text.", ".nv.constant", ".nv.global", ".nv.shared.")  # sections that the running code consists of
+_SOURCE_NAME = re.compile(rb"[\w./+@-]{1,200}\.(?:cuh?|py|cc|cpp|cxx|hpp|hxx|inl|h)(?=\0)")
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,20 @@ class Cubin:
     def code_digest(self, symbols: Sequence[str]) -> str:
         """Equal for equal code, launched with these kernels in this order. Names, paths, line tables and
         notes are left out; a symbol that code refers to is known by what lies behind it."""
-        entries = [self._kernel_digest(symbol) for symbol in symbols]
-        others = sorted(self._kernel_digest(name) for name in self.kernels.keys() - set(symbols))
+        entries = [self.kernel_digest(symbol) for symbol in symbols]
+        others = sorted(self.kernel_digest(name) for name in self.kernels.keys() - set(symbols))
         of_kernels = {s.number for name in self.kernels for s in self._of_kernel(name)}
         rest = [s for s in self._sections if s.name.startswith(_RUNS) and s.number not in of_kernels]
         return digest_of(*entries, "others", *others, "rest", *sorted(map(self._section_digest, rest)))
 
-    def _kernel_digest(self, symbol: str) -> str:
+    def source_names(self) -> tuple[str, ...]:
+        """Files that its line tables name, in their order; none where it was built without any."""
+        tables = (s.data for s in self._sections if s.name.startswith((".debug_line", ".debug_str")))
+        found = (match.group().decode() for table in tables for match in _SOURCE_NAME.finditer(table))
+        return tuple(dict.fromkeys(found))
+
+    def kernel_digest(self, symbol: str) -> str:
+        """Of one kernel's code and what it refers to, without the others of its module."""
         parts = [self._section_digest(s, s.name.removesuffix(symbol)) for s in self._of_kernel(symbol)]
         # The order of sections, and of attributes within one, follows names.
         attributes = sorted(repr(a) for a in self._attributes(symbol) if a[0] not in _BY_SYMBOL)

@@ -46,8 +46,8 @@ from tunesmith.run.rounds import round_reports
 from tunesmith.run.state import fold
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.session.problems import load_problem
+from tunesmith.session.strategies import casting, wishes
 from tunesmith.space.params import Config
-from tunesmith.strategies import casting, wishes
 
 PLAIN = Settings(evals=60, rounds=4, plain=True)
 UNREAD, WRONG, GOOD = (file(text(n, more)) for n, more in ((1, ""), (2, ""), (3, "")))

@@ -15,7 +15,7 @@ from tests.run.test_drafts import BROAD, MANY, NARROW
 from tests.run.test_loop import events
 from tests.run.test_talking import TalkingRun, model_of
 from tests.run.test_talking import a_run as a_template_run
-from tests.strategies.test_asking_the_lab import ask
+from tests.session.strategies.test_asking_the_lab import ask
 from tests.talkers import Said, file, plan, plans
 from tunesmith.agents import tools
 from tunesmith.run.candidates import Templates
