@@ -15,6 +15,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.profiles.facts import Diagnosis
 from tunesmith.run.budget import budget_uses, evals_left, is_concrete, next_share, noun, rounds_begun
 from tunesmith.run.candidates import Templates
+from tunesmith.run.plain import moves_on
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.prior import best_config, diagnoses, in_view
 from tunesmith.run.racing import sound_scores
@@ -263,13 +264,20 @@ def candidates_part(problem: Problem, state: State) -> PromptPart:
         if is_concrete(state):
             by, status = "", f"right, {gain}" if c.id in scored else none if refused else "turned away"
         else:
-            # Whatever the model is called: what a recording was asked is asked again when it is played.
-            is_model = c.drafted is not None and bool(c.drafted.author)
-            by = ", by a model" if is_model else f", moves {', '.join(c.moves) or 'none'}"
-            status = f"{c.status}, {gain}"
+            by, status = _by(state, c), f"{c.status}, {gain}"
         lines.append(f"- {word} {c.id or 'given'} from {base}{by}: {status}")
     lines.append(f"- {best_line(problem, state)}")
     return PromptPart(f"{word.title()}s so far", "\n".join(lines), 1, lines[-1])
+
+
+def _by(state: State, candidate: Candidate) -> str:
+    """Whatever the model is called: what a recording was asked is asked again when it is played."""
+    if candidate.drafted is None or not candidate.drafted.author:
+        return f", moves {', '.join(candidate.moves) or 'none'}"
+    if state.is_plain(candidate):
+        return ", the kernel written plainly by a model"
+    on = moves_on(state, candidate)
+    return f", moves {', '.join(candidate.moves)} on template {on.id}" if on is not None else ", by a model"
 
 
 def best_line(problem: Problem, state: State) -> str:
@@ -298,6 +306,7 @@ def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
 def _round_lines(one: RoundReport, word: str) -> list[str]:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     lines.append(f"From: {f'{word} {one.base}' if one.base else 'the original'}")
+    lines += ["Only to rewrite the kernel plainly, for a program to read"] if one.plain else []
     lines += [f"Moves: {', '.join(one.moves)}"] if one.moves else []
     for draft in one.drafts:
         status = "turned away" if draft.status == "rejected" else draft.status

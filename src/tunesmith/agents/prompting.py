@@ -274,9 +274,10 @@ def own_prompt(name: str) -> str:
     return _SHARED.sub(lambda found: own_prompt(found[1]).rstrip("\n"), text)
 
 
-def example_file(language: str, concrete: bool) -> str:
+def example_file(language: str, concrete: bool, plain: bool = False) -> str:
     """A small template, or a kernel without parameters, of the kernel's own language, as a reply."""
-    file = ("kernel" if concrete else "template") + languages.named(language).example
+    kind = "plain" if plain else "kernel" if concrete else "template"
+    file = kind + languages.named(language).example
     return f"```\n{_resource(f'examples/{file}')}```\n"
 
 

@@ -160,9 +160,11 @@ class ModelAuthor:
         said = tools.answers_in(turn)
         if said and rejected is not None and said[-1].reply is not None:
             return tools.again(turn, shortened(rejected.reason, 6000))
-        example = prompting.example_file(self.problem.kernel.language, self.concrete)
         parts, now = self._stable(state), self._parts(state, decision, branch)
-        return of_role("author", self.prompt, parts, "file", example, now)
+        return of_role("author", self.prompt, parts, "file", self._example(), now)
+
+    def _example(self) -> str:
+        return prompting.example_file(self.problem.kernel.language, self.concrete)
 
     def _stable(self, state: State) -> list[PromptPart]:
         """The same in every round."""
@@ -285,8 +287,8 @@ class ModelPlanner(PlanningModel):
         who = who if self.writes else "Only moves are possible: nobody writes by words."
         is_without = state.settings.moves == "none" and self.writes
         who = "An author is there for plans in words; no moves are offered." if is_without else who
-        both = handing.expert_words(self.catalogue(), self.writes)
-        who = " ".join(filter(None, [who, both, directions.several_words(drafts, "template")]))
+        both, several = self._colleague_words(state), directions.several_words(drafts, "template")
+        who = " ".join(filter(None, [who, both, several]))
 
         found = self._plan(
             state,
@@ -311,12 +313,16 @@ class ModelPlanner(PlanningModel):
         reason = f"{found.what} ({found.why}); the expert plans: {plan.reason}"
         return replace(plan, reason=reason, by_moves=plan.decision == "refactor")
 
+    def _colleague_words(self, state: State) -> str:
+        """How author and program may work together."""
+        return handing.expert_words(self.catalogue(), self.writes)
+
     def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
             return Decided("finish", plan.why)
         if plan.decision == "search":
             base = self._base(plan, state)
-            return base if isinstance(base, Unusable) else _search(plan, base, state)
+            return base if isinstance(base, Unusable) else directions.further_search(plan, base, state)
         drafts = state.settings.drafts
         options = plan.options if isinstance(plan, directions.SeveralReply) else (plan,)
         if fault := directions.too_many_plans(len(options), drafts):
@@ -416,12 +422,3 @@ def to_measure(state: State) -> Decided | None:
     """A kernel that the gate let in is measured before anything else is decided."""
     waiting = [c for c in state.candidates if c.status == "admitted"]
     return Decided("search", f"kernel {waiting[-1].id} is right", (), waiting[-1].id) if waiting else None
-
-
-def _search(plan: prompting.PlanReply, base: Candidate | None, state: State) -> Decided | Unusable:
-    if base is None or base.searched is None:
-        return Unusable("there is no template to search further: refactor or stop")
-    if not base.searched.cut:
-        why = f"the search of template {base.id} has ended: {base.searched.reason}"
-        return Unusable(f"{why}; refactor or stop")
-    return share_of(state).search(plan.why, base.moves, base.id)

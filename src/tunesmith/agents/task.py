@@ -317,7 +317,8 @@ _ACCESS = re.compile(r"(?P<what>(?:read|written) as .*?\]), (?P<how>[^\[\]]+)")
 
 def reading_part(moves: Catalogue) -> PromptPart:
     lines = [_how_once(line) for line in moves.reading]
-    return PromptPart("How a program reads the kernel", "\n".join(lines), 1)
+    lines += ["", fenced(moves.text)] if moves.text else []
+    return PromptPart(f"How a program reads {moves.of or 'the kernel'}", "\n".join(lines), 1)
 
 
 def _how_once(line: str) -> str:
@@ -360,17 +361,23 @@ def _values(problem: Problem, sizes: Sequence[tuple[str, int]]) -> str:
     return f"({', '.join(str(known[name]) for name in problem.size_names if name in known)})"
 
 
+def refused_lines(moves: Catalogue) -> list[str]:
+    """Why moves do not apply; a reason that several have is said once."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in moves.refused:
+        reasons.setdefault(why, []).append(name)
+    return [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
+
+
 def moves_part(moves: Catalogue) -> PromptPart:
     """Places that several share, and reasons that several have, are said once."""
     shared = _shared((o.place for o in moves.offers if o.place), lambda number: f"[{number}]")
     lines = [f"- {sign} is {place}" for place, sign in shared.items()]
     lines += [offer_line(offer, shared) for offer in moves.offers]
-    reasons: dict[str, list[str]] = {}
-    for name, why in moves.refused:
-        reasons.setdefault(why, []).append(name)
-    lines += [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
+    lines += refused_lines(moves)
     short = f"Available: {', '.join(moves.available) or 'none'}"
-    return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+    to = f" to {moves.of}" if moves.of else ""
+    return PromptPart(f"Moves that a program can apply{to}, proved safe", "\n".join(lines), 2, short)
 
 
 def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:

@@ -148,6 +148,7 @@ def _rounds(report: Report) -> list[Part]:
         base = f"{report.noun} {r.base}" if r.base else "the original"
         none = "no moves" if report.noun == "template" else "a kernel"
         how = ", ".join(r.moves) or (f"by {r.author}" if r.author else none)
+        how = f"plainly, {how}" if r.plain else how
         how = one_line(f"{r.library} of the library" if r.library else how)
         figures = r.evaluations, ratio_text(r.speedup), ratio_text(r.gain), ratio_text(r.best)
         rows.append((called, how, base, *figures, one_line(r.verdict)))
@@ -190,7 +191,11 @@ def _plan(r: RoundReport, noun: str) -> list[Part]:
     said = [f"What to change: {sentence(r.what)}"] if r.what else []
     if r.expected is not None:
         said.append(f"Hoped for: {r.expected:.2f}×.")
-    if r.author:
+    if r.plain:
+        said.append("A model was asked only to rewrite the kernel plainly, so that the expert can read it.")
+    if r.on and not r.what:
+        said.append(f"By the expert's moves on {noun} {r.on}, the kernel as {one_line(r.author)} rewrote it.")
+    elif r.author:
         said.append(f"Written by {one_line(r.author)}.")
     if r.default is not None and r.speedup is not None and noun == "template":
         searched = r.speedup / r.default if r.default else 0.0

@@ -149,6 +149,20 @@ class State:
         """Whether some round has asked for several drafts."""
         return any(decided.plans for decided in self.decided)
 
+    def is_plain(self, candidate: Candidate) -> bool:
+        """Whether it was asked for as the kernel, written plainly."""
+        if candidate.drafted is None:
+            return False
+        return self.decided[candidate.round].branch(candidate.branch).plain
+
+    @property
+    def plain_kernel(self) -> Candidate | None:
+        """The plain rewrite that the gate let in: the expert's moves are made on it from then on."""
+        if not any(decided.asks_plain for decided in self.decided):
+            return None
+        sound = (c for c in self.candidates if c.status in ("admitted", "searched"))
+        return next((c for c in sound if self.is_plain(c)), None)
+
     @property
     def device(self) -> Device:
         """The one in force."""

@@ -18,7 +18,7 @@ from tunesmith.run.events import Event, Settings, Surveyed
 from tunesmith.run.outcome import Result, median
 from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, hands_out_stored
+from tunesmith.run.talking import Talking
 from tunesmith.space.params import Config
 from tunesmith.text import digest_of, seed_of
 
@@ -208,8 +208,8 @@ class Survey:
             return None
         try:
             # Nothing that a model wrote is built before it is vetted.
-            template, is_stored = self.templates.of(draft), hands_out_stored(self._state)
-            if draft.drafted.author and self.talk.fault_of(template, is_stored) is not None:
+            template = self.templates.of(draft)
+            if draft.drafted.author and self.talk.draft_fault(self._state, draft, template) is not None:
                 return None
             return draft if len(self.templates.configs(draft)) else None
         except BadInput:

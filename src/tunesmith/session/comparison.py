@@ -39,7 +39,7 @@ from tunesmith.session.problems import (
     restore,
     state_and_templates,
 )
-from tunesmith.session.runs import RunInput, begin, versions
+from tunesmith.session.runs import RunInput, begin
 from tunesmith.strategies import casting, wishes
 from tunesmith.strategies.wishes import played
 from tunesmith.text import counted, digest_of
@@ -107,7 +107,7 @@ def start(
         moves=config.moves,
         drafts=wishes.drafts_of(replace(config, strategy="template")),
         tools=config.tools,
-        versions=versions(*backends.kinds()),
+        versions=backends.versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
         return _lock_and_go_on(RunFolder(out, config.wait), config, listener, plan)
@@ -349,6 +349,7 @@ class ComparisonRuns:
             moves=plan.moves,
             drafts=plan.drafts if arm.drafts else 1,
             tools=plan.tools if arm.talks else 0,
+            plain=False,
             tokens=budget.tokens,
             money=budget.dollars,
             cache=False,

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tunesmith import __version__, backends
-from tunesmith.backends.port import BackendKind
+from tunesmith import backends
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
@@ -80,6 +77,9 @@ def begin(
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
     prompts = _prompts(config, template, listener.note)
+    if config.plain and not casting.is_for_expert(problem):
+        fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
+        raise BadInput(fault, hint="leave out --plain")
     spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
@@ -118,7 +118,7 @@ def begin(
             backend=spec.partition(":")[0],
             device=device,
             settings=_settings(config, device, feasible),
-            versions=versions(backends.kind(spec)),
+            versions=backends.versions(backends.kind(spec)),
             compiler=compiler,
             priors=len(primed),
             origin=given.origin,
@@ -183,16 +183,8 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,
+        plain=config.plain,
     )
-
-
-def versions(*kinds: BackendKind) -> tuple[tuple[str, str], ...]:
-    found = [("tunesmith", __version__), ("python", platform.python_version())]
-    found.append(("system", platform.platform()))
-    for package in ("numpy", "ml_dtypes", *(package for kind in kinds for package in kind.packages)):
-        with suppress(metadata.PackageNotFoundError):
-            found.append((package, metadata.version(package)))
-    return tuple(found)
 
 
 # -- going on -------------------------------------------------------------------------------------------
