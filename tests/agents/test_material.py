@@ -164,6 +164,19 @@ def test_planners_are_told_the_share_of_the_next_search() -> None:
     says(material.left_words(state), "3 at most", "120 evaluations left", "next template's search gets 40")
 
 
+def test_clusters_that_run_at_once_are_told_of_the_best_and_of_the_original() -> None:
+    words = "clusters of 8 blocks: 16 run at once by the driver"
+    seen = Diagnosis("latency", "slow", 0.5, (), clusters=words)
+    best = config(128, 2)
+    known = [Profiled(best, "small", seen), Profiled(best, "wide", seen), Profiled(None, "small", seen)]
+    events = [outcome(1, best, {"small": 0.5, "wide": 0.5}), *known]
+    text = material.times_part(PROBLEM, state_of(*events)).text
+    assert f"- the original at small, {words}" in text
+    assert f"- {best} at small, wide, {words}" in text
+    without = Diagnosis("latency", "slow", 0.5, ())
+    assert "clusters" not in material.times_part(PROBLEM, state_of(Profiled(None, "small", without))).text
+
+
 def test_planners_are_told_what_is_left_of_every_budget_that_has_a_limit() -> None:
     limits = Settings(rounds=3, seconds=600.0, device_seconds=60.0, tokens=5000, dollars=2.0)
     state = replace(state_of(settings=limits), elapsed=100.0, device_seconds=12.5)

@@ -79,6 +79,8 @@ def timeless(folder: Path) -> list[dict[str, Any]]:
         "kernel_seconds",
         "seconds",
         "tokens_by_length",
+        "sent",
+        "round_tokens",
         "originals",
     )
     return [{k: v for k, v in r["facts"].items() if k not in changing} for r in data(folder)["runs"]]

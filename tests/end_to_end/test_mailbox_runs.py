@@ -109,6 +109,7 @@ def test_a_run_is_recorded_with_one_command_and_played_without_a_model(tmp_path:
         assert (tmp_path / "kept" / f"{name}.reply.md").read_text() == REPLIES[name]
         assert (tmp_path / "kept" / f"{name}.request.md").exists()
     command = [c if c != "run" else "again" for c in COMMAND]
+    command.append("--no-library")  # which by now has what the first run showed
     again = tunesmith(tmp_path, *command, "--model", "planner=recorded:kept,author=recorded:kept")
     assert again.code == 0, again.err
     replies = [line["event"]["reply"] for line in journal(tmp_path / "again") if line["type"] == "Replied"]

@@ -11,10 +11,12 @@ import pytest
 from tests.lab.in_process import Log, spawner
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tests.wording import says
-from tunesmith.backends.messages import LaunchOnce, TimeRuns
-from tunesmith.backends.port import Counted, Counting, NoCounting, ToCount
+from tunesmith.backends import backend
+from tunesmith.backends.messages import ClustersHeld, CountClusters, LaunchOnce, TimeRuns
+from tunesmith.backends.port import Counted, Counting, LaunchCall, NoCounting, ToCount
 from tunesmith.errors import BadInput
-from tunesmith.lab.profiling import Profiler, ProfileSubject, half_grid, main_launch
+from tunesmith.lab.bench import Bench
+from tunesmith.lab.profiling import Profiler, ProfileSubject, clusters_held, half_grid, main_launch
 from tunesmith.lab.runner import Builders, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
@@ -101,6 +103,37 @@ def test_counting_comes_after_all_timing_and_is_in_no_time() -> None:
     assert not log.of(LaunchOnce)
     assert what.warm is False
     assert what.plan.launches[0].entry == "scale"
+
+
+def _clustered(plan: Plan) -> Plan:
+    own = plan.launches[0]
+    return replace(plan, launches=(replace(own, cluster=(4, 1, 1)), own))
+
+
+def test_clusters_are_counted_by_a_session_that_can_and_by_no_other() -> None:
+    plan = _clustered(_plan(scale_problem()))
+
+    class Counts:
+        def active_clusters(self, call: LaunchCall) -> int | None:
+            assert call.cluster == (4, 1, 1)
+            return 33
+
+    bench = Bench(backend("fake"))
+    bench._executables = {"code": object()}
+    for session, known in ((Counts(), (33, None)), (object(), (None, None))):
+        bench._session = session  # type: ignore[assignment]
+        assert bench.handle(CountClusters("code", plan), ()) == (ClustersHeld(known), ())
+
+
+def test_where_the_driver_does_not_say_clusters_are_computed_or_unknown() -> None:
+    problem = scale_problem()
+    with profiler(problem) as own:
+        code = own._builders.build(original(problem), "the kernel", "")
+        assert clusters_held(own._runner, code, _clustered(_plan(problem))) == (None, None)
+        assert clusters_held(None, code, _clustered(_plan(problem))) == (None, None)
+        found = own._launch(code, _plan(problem), _clustered(_plan(problem)).launches[0], None)
+    assert found.cluster == 4
+    says(found.cluster_words, "clusters of 4 blocks")
 
 
 def test_half_the_grid_is_the_first_half_of_the_blocks() -> None:

@@ -27,6 +27,26 @@ def test_waves_and_the_share_of_the_last() -> None:
     assert more.last_wave == pytest.approx(0.25)
 
 
+def clustered(size: int, **more: int) -> LaunchFacts:
+    geometry = Geometry("k", (132 * 8, 1, 1), (256, 1, 1), 0, (), cluster=(size, 1, 1))
+    return launch_facts(geometry, HOPPER, Resources(registers=32, shared=0), **more)
+
+
+def test_clusters_at_once_are_the_drivers_count_or_what_limits_would_allow() -> None:
+    computed, told = clustered(8), clustered(8, clusters=128)
+    assert (computed.cluster, computed.clusters, computed.is_counted) == (8, 132, False)
+    assert computed.cluster_words == (
+        "clusters of 8 blocks: 132 at once at most, computed from limits; the driver may hold fewer"
+    )
+    assert told.cluster_words == (
+        "clusters of 8 blocks: 128 run at once by the driver, 1024 blocks of the 1056 that would fit without "
+        "them"
+    )
+    nobody = launch_facts(Geometry("k", (8, 1, 1), (64, 1, 1), 0, (), cluster=(2, 1, 1)), LIMITS, Resources())
+    assert nobody.cluster_words == "clusters of 2 blocks: how many run at once is not known"
+    assert facts(8).cluster_words == ""
+
+
 def test_threads_that_are_there_at_once() -> None:
     assert facts(132 * 100).resident_threads == 2048
     assert facts(132 * 2).resident_threads == 512

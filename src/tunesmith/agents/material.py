@@ -72,6 +72,7 @@ def times_part(problem: Problem, state: State) -> PromptPart:
         lines += _at_workloads(problem, state, best)
         built = next((o.resources for o in reversed(state.outcomes) if o.trial.config == best), None)
         lines += _resources(str(best) if best.items else best.label, built)
+        lines += _clusters(state, best)
         lines += _by_value(problem, state, best)
         lines += _failed(state, best.candidate) if best.items else []
     return PromptPart("Measured", "\n".join(lines) or NOTHING)
@@ -91,7 +92,8 @@ def _original(problem: Problem, state: State) -> list[str]:
         rate = f" ({moved / seconds / 1e9:.0f} GB/s of what must move)" if seconds else ""
         away = task.times_least(least.get(name), seconds)
         lines.append(f"- {name}: the original takes {seconds * 1e6:.2f} µs{rate}{away}")
-    return lines + _resources("the original", state.baseline.outcome.resources)
+    lines += _resources("the original", state.baseline.outcome.resources)
+    return lines + _clusters(state, None)
 
 
 def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
@@ -139,6 +141,16 @@ def _resources(what: str, used: Resources | None) -> list[str]:
     names = ("registers", "shared", "spills", "occupancy", "blocks_per_sm")
     shown = [f"{name} {value}" for name in names if (value := getattr(used, name)) is not None]
     return [f"- the compiler on {what}: {', '.join(shown)}"] if shown else []
+
+
+def _clusters(state: State, config: Config | None) -> list[str]:
+    """How many run at once, where it was looked at and has any; workloads that differ are each told."""
+    found: dict[str, list[str]] = {}
+    for one in state.profiled:
+        if one.config == config and one.diagnosis is not None and one.diagnosis.clusters:
+            found.setdefault(one.diagnosis.clusters, []).append(one.workload)
+    whose = "the original" if config is None else str(config) if config.items else config.label
+    return [f"- {whose} at {', '.join(dict.fromkeys(names))}, {words}" for words, names in found.items()]
 
 
 def _by_value(problem: Problem, state: State, best: Config) -> list[str]:

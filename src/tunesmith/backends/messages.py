@@ -236,8 +236,16 @@ class CompareOutputs:
     expected: tuple[ExpectedArray, ...]
 
 
+@dataclass(frozen=True)
+class CountClusters:
+    """How many clusters of each launch the device holds at once. Reply: ClustersHeld."""
+
+    code_digest: str
+    plan: Plan
+
+
 OfDevice = (
-    RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll
+    RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll | CountClusters
 )  # what needs loaded code
 OfUser = Refer | CompareOutputs  # what calls functions of the user's
 Request = TellProtection | ListDevices | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice
@@ -349,6 +357,11 @@ class Expected:
 
 
 @dataclass(frozen=True)
+class ClustersHeld:
+    most: tuple[int | None, ...]  # of each launch; None: it has no clusters, or nobody says
+
+
+@dataclass(frozen=True)
 class OutputCompared:
     reason: str = ""  # why it is wrong; empty: it is right
 
@@ -361,6 +374,6 @@ class Failed:
     message: str
 
 
-OfWork = Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | OutputCompared
+OfWork = Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | OutputCompared | ClustersHeld
 Reply = Protection | Devices | OfWork | Failed
 REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from tunesmith.backends import messages as m
 from tunesmith.backends import port
@@ -61,6 +61,13 @@ class _GuardedBuffer:
         return Pointer(self.memory, self.layout.offset, max(self.layout.nbytes, 1))
 
 
+@runtime_checkable
+class Clustering(Protocol):
+    """A session whose driver says how many clusters of a launch run at once."""
+
+    def active_clusters(self, call: port.LaunchCall) -> int | None: ...
+
+
 class Bench:
     """One backend, one open device, the executables loaded so far."""
 
@@ -105,6 +112,8 @@ class Bench:
                     return self._time(request)
                 case m.TimeAll():
                     return self._time_each(request.runs)
+                case m.CountClusters():
+                    return self._clusters(request), ()
                 case m.LaunchOnce():
                     self._launch_once(request)
                     return m.Done(), ()
@@ -182,6 +191,17 @@ class Bench:
         """What judges beside the device; the host's judge has its own, elsewhere."""
         judges = request.original is not None and self._session is not None and self._session.inspector
         return self._executables[request.original.code_digest] if judges and request.original else None
+
+    def _clusters(self, request: m.CountClusters) -> m.ClustersHeld:
+        session: object = self._session
+        executable = self._executables[request.code_digest]
+        if not isinstance(session, Clustering):
+            return m.ClustersHeld((None,) * len(request.plan.launches))
+        calls = (
+            port.LaunchCall(executable, g.entry, g.grid, g.block, g.shared, (), g.cluster)
+            for g in request.plan.launches
+        )
+        return m.ClustersHeld(tuple(session.active_clusters(c) if c.cluster else None for c in calls))
 
     def _launch_once(self, request: m.LaunchOnce) -> None:
         session, device, plan = self._session, self._device, request.contender.plan

@@ -12,12 +12,12 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.backends import port
-from tunesmith.backends.messages import Draw
+from tunesmith.backends.messages import ClustersHeld, CountClusters, Draw
 from tunesmith.backends.port import Counting
 from tunesmith.lab import measuring
 from tunesmith.lab.ceilings import CeilingsStore, known_or_measured
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner
+from tunesmith.lab.runner import LOAD_SECONDS, Builders, BuiltCode, Race, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Geometry, Plan, plan_launch
 from tunesmith.problem.problem import Problem, Workload
@@ -80,6 +80,18 @@ class _Prepared:
     profile: Profile
     code: BuiltCode
     plan: Plan
+
+
+def clusters_held(runner: Runner | None, code: BuiltCode, plan: Plan) -> tuple[int | None, ...]:
+    """How many of each launch's clusters run at once, by the driver; None where it has none or does not
+    say."""
+    unknown = (None,) * len(plan.launches)
+    if runner is None or not any(g.cluster for g in plan.launches):
+        return unknown
+    asked = CountClusters(code.code_digest, plan)
+    reply = runner.ask_loaded(ClustersHeld, [code], asked, LOAD_SECONDS)
+    known = () if isinstance(reply, Verdict) else reply[0].most
+    return known if len(known) == len(unknown) else unknown
 
 
 @dataclass
@@ -150,9 +162,10 @@ class Profiler:
         plan = self._plan(variant, workload, code)
         if isinstance(plan, CannotRun):
             return Looked(replace(found, cannot_run=plan.reason))
+        held = clusters_held(self._runner, code, plan)
         parts = tuple(
-            LaunchPart(g.entry, self._static(code, g.entry), self._launch(code, plan, g))
-            for g in plan.launches
+            LaunchPart(g.entry, self._static(code, g.entry), self._launch(code, plan, g, clusters))
+            for g, clusters in zip(plan.launches, held, strict=True)
         )
         main = parts[main_place(plan.launches)]
         several = parts if len(parts) > 1 else ()
@@ -179,12 +192,13 @@ class Profiler:
         doubles = any(a.type == "float64" for a in self._problem.arguments)
         return f.StaticFacts(code.resources.of(entry), instructions, why_not, doubles)
 
-    def _launch(self, code: BuiltCode, plan: Plan, main: Geometry) -> LaunchFacts:
+    def _launch(self, code: BuiltCode, plan: Plan, main: Geometry, clusters: int | None) -> LaunchFacts:
         local = sum(item.nbytes for item in plan.locals if item.name in main.args)
         items = max((b.count for b in plan.buffers if b.role != "workspace"), default=0)
         threads = math.prod(main.grid) * math.prod(main.block)
         elements = items if 0 < items <= threads else None  # else a thread has several, and none is too many
-        return launch_facts(main, self._device.limits, code.resources.of(main.entry), local, elements)
+        own = code.resources.of(main.entry)
+        return launch_facts(main, self._device.limits, own, local, elements, clusters)
 
     # -- what is measured -------------------------------------------------------------------------------
 

@@ -261,7 +261,7 @@ class Runner:
         return self._renewals, self._worker.generation
 
     def run(self, code: BuiltCode, plan: Plan, draw: m.Draw, deadline: float) -> CaseRun | Verdict:
-        reply = self._ask_loaded(m.Ran, [code], m.RunCase(code.code_digest, plan, draw), deadline)
+        reply = self.ask_loaded(m.Ran, [code], m.RunCase(code.code_digest, plan, draw), deadline)
         if isinstance(reply, Verdict):
             return reply
         report, outputs = reply
@@ -274,18 +274,18 @@ class Runner:
     def store(
         self, code: BuiltCode, request: m.StoreCase, blobs: tuple[bytes, ...], deadline: float
     ) -> m.Judged | Verdict:
-        reply = self._ask_loaded(m.Judged, [code], request, deadline, blobs)
+        reply = self.ask_loaded(m.Judged, [code], request, deadline, blobs)
         return reply if isinstance(reply, Verdict) else self._noted(reply[0])
 
     def check(self, code: BuiltCode, request: m.CheckCase, deadline: float) -> m.Judged | Verdict | None:
         """None: the device has no such case, or no longer."""
-        return self._judged(self._ask_loaded(m.Judged, [code], request, deadline))
+        return self._judged(self.ask_loaded(m.Judged, [code], request, deadline))
 
     def check_and_send(
         self, code: BuiltCode, request: m.CheckCase, deadline: float
     ) -> tuple[m.Judged, tuple[bytes, ...]] | Verdict | None:
         """And the outputs, where they are right; None: the device has no such case, or no longer."""
-        reply = self._ask_loaded(m.Judged, [code], replace(request, sends=True), deadline)
+        reply = self.ask_loaded(m.Judged, [code], replace(request, sends=True), deadline)
         if isinstance(reply, Verdict):
             return None if reply is FORGOTTEN else reply
         return self._noted(reply[0]), reply[1]
@@ -294,13 +294,13 @@ class Runner:
         self, request: m.JudgeOutputs, outputs: tuple[bytes, ...], deadline: float
     ) -> m.Judged | Verdict | None:
         """None: the device has no such case, or no longer."""
-        return self._judged(self._ask_loaded(m.Judged, [], request, deadline, outputs))
+        return self._judged(self.ask_loaded(m.Judged, [], request, deadline, outputs))
 
     def check_all(
         self, code: BuiltCode, requests: Sequence[m.CheckCase], deadline: float
     ) -> tuple[m.Judged, ...] | Verdict | None:
         """Verdicts up to the first that is not right; None: the device lacks one of the cases."""
-        reply = self._ask_loaded(m.AllJudged, [code], m.CheckCases(tuple(requests)), deadline)
+        reply = self.ask_loaded(m.AllJudged, [code], m.CheckCases(tuple(requests)), deadline)
         if isinstance(reply, Verdict):
             return None if reply is FORGOTTEN else reply
         verdicts = reply[0].verdicts
@@ -318,13 +318,13 @@ class Runner:
         return judged
 
     def time(self, race: Race, deadline: float) -> RaceRun | Verdict:
-        reply = self._ask_loaded(m.Timed, race.codes, race.request, deadline)
+        reply = self.ask_loaded(m.Timed, race.codes, race.request, deadline)
         return reply if isinstance(reply, Verdict) else self._sensible(RaceRun(*reply), race)
 
     def time_all(self, races: Sequence[Race], deadline: float) -> list[RaceRun] | Verdict:
         codes = [code for race in races for code in race.codes]
         request = m.TimeAll(tuple(race.request for race in races))
-        reply = self._ask_loaded(m.AllTimed, codes, request, deadline)
+        reply = self.ask_loaded(m.AllTimed, codes, request, deadline)
         if isinstance(reply, Verdict):
             return reply
         (all_timed, blobs) = reply
@@ -392,7 +392,7 @@ class Runner:
         if self._spare is not None:
             self._spare.close()
 
-    def _ask_loaded(
+    def ask_loaded(
         self,
         kind: type[R],
         codes: list[BuiltCode],

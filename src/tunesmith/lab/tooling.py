@@ -20,7 +20,7 @@ from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.measuring import LaunchPlans, Original, Ready, TrialTimer, original_deadline
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.oracles import output_arrays
-from tunesmith.lab.profiling import Onlooker, ProfileSubject
+from tunesmith.lab.profiling import Onlooker, ProfileSubject, clusters_held
 from tunesmith.lab.references import References, draw_inputs, draw_of
 from tunesmith.lab.runner import Builders, BuiltCode, Runner
 from tunesmith.lab.sanitizing import Sanitizing
@@ -85,17 +85,20 @@ class HostBench:
         if isinstance(plan, CannotRun):
             return ToolFound(f"It builds, and cannot run at {workload.name}: {plan.reason}{CHOOSE}")
         lines = [f"It builds{_at(task)}. At {workload.name}:"]
-        for launch in plan.launches:
-            lines.append(self._launch_line(code, plan, launch))
+        for launch, clusters in zip(plan.launches, self._clusters(code, plan), strict=True):
+            lines.append(self._launch_line(code, plan, launch, clusters))
             lines += self._mix_lines(code, launch.entry)
         if task.listing is not None:
             lines += self._listing_lines(variant, task.listing)
         return ToolFound("\n".join(lines))
 
-    def _launch_line(self, code: BuiltCode, plan: Plan, launch: Geometry) -> str:
+    def _clusters(self, _code: BuiltCode, plan: Plan) -> tuple[int | None, ...]:
+        return (None,) * len(plan.launches)  # which the driver alone knows
+
+    def _launch_line(self, code: BuiltCode, plan: Plan, launch: Geometry, clusters: int | None) -> str:
         own = code.resources.of(launch.entry)
         local = sum(item.nbytes for item in plan.locals if item.name in launch.args)
-        facts = launch_facts(launch, self._device.limits, own, local)
+        facts = launch_facts(launch, self._device.limits, own, local, clusters=clusters)
         known = {
             "registers": own.registers,
             "bytes spilled": own.spills,
@@ -106,6 +109,7 @@ class HostBench:
         }
         told = [f"{value} {what}" for what, value in known.items() if value is not None]
         told += [f"limited by {', '.join(facts.limited_by)}"] if facts.limited_by else []
+        told += [facts.cluster_words] if facts.cluster else []
         words = ", ".join(told) or "the compiler does not say what it uses"
         shape = f"{math.prod(launch.grid)} blocks of {math.prod(launch.block)}"
         return f"- {launch.entry}: {shape}; {words}"
@@ -194,6 +198,9 @@ class ToolBench(HostBench):
         return {**super()._answers, "time": self._time, "profile": self._profile}
 
     # -- times --------------------------------------------------------------------------------------
+
+    def _clusters(self, code: BuiltCode, plan: Plan) -> tuple[int | None, ...]:
+        return clusters_held(self._runner, code, plan)
 
     def _time(self, task: ToolTask) -> ToolFound:
         return self._timed(task)[0]

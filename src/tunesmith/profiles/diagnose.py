@@ -57,6 +57,7 @@ def diagnose(profile: Profile) -> Diagnosis:
         floor=floor.seconds if floor is not None else None,
         ceiling=floor.ceiling if floor is not None else "",
         launch=main.entry if main is not None else "",
+        clusters=profile.launch.cluster_words if profile.launch is not None else "",
     )
     if profile.cannot_run:
         return replace(found, summary=f"cannot run: {profile.cannot_run}", confidence=1.0)

@@ -93,6 +93,23 @@ class LaunchFacts:
     resident_threads: int | None = None  # on a busy multiprocessor, by this grid
     idle_lanes: float = 0.0  # share of a block's lanes that have no thread
     idle_threads: float | None = None  # share of all threads beyond the number of elements
+    cluster: int = 0  # blocks in one; 0: there are none
+    clusters: int | None = None  # that run at once: by the driver, or as many as limits would allow
+    is_counted: bool = False  # whether the driver says so
+
+    @property
+    def cluster_words(self) -> str:
+        """Empty where there are none."""
+        if not self.cluster:
+            return ""
+        what = f"clusters of {self.cluster} blocks"
+        if self.clusters is None:
+            return f"{what}: how many run at once is not known"
+        held, room = self.clusters * self.cluster, (self.blocks_per_sm or 0) * self.sms
+        of = f", {held} blocks of the {room} that would fit without them" if room else ""
+        if self.is_counted:
+            return f"{what}: {self.clusters} run at once by the driver{of}"
+        return f"{what}: {self.clusters} at once at most, computed from limits; the driver may hold fewer"
 
 
 @dataclass(frozen=True)
@@ -321,6 +338,7 @@ class Diagnosis:
     ceiling: str = ""  # what the floor is made of
     notes: tuple[str, ...] = ()  # what was not known, and why
     launch: str = ""  # of several launches the one that the findings are about
+    clusters: str = ""  # in words: how many run at once, where a launch has any
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -377,10 +395,15 @@ _PLENTY = 1 << 40  # more than any device has: what still limits then is the one
 
 
 def launch_facts(
-    geometry: Geometry, limits: Limits, resources: Resources, local: int = 0, elements: int | None = None
+    geometry: Geometry,
+    limits: Limits,
+    resources: Resources,
+    local: int = 0,
+    elements: int | None = None,
+    clusters: int | None = None,
 ) -> LaunchFacts:
     """`resources` are the kernel's own, `local` the bytes of its local arguments; `elements` is the number of
-    items there are, where a thread has one at most."""
+    items there are, where a thread has one at most; `clusters` what the driver says runs at once."""
     threads, blocks = math.prod(geometry.block), math.prod(geometry.grid)
     shared = geometry.shared + local
     held = occupancy(limits, resources, threads, shared)
@@ -393,9 +416,14 @@ def launch_facts(
         sms=limits.sms,
         idle_lanes=1 - threads / lanes,
         idle_threads=None if elements is None else max(0.0, 1 - elements / (threads * blocks)),
+        cluster=math.prod(geometry.cluster) if geometry.cluster else 0,
+        clusters=clusters,
+        is_counted=clusters is not None,
     )
     if held is None or held.blocks_per_sm < 1:
         return facts
+    if facts.cluster and clusters is None:  # a cluster's blocks share a part of the device, which fits fewer
+        facts = replace(facts, clusters=held.blocks_per_sm * limits.sms // facts.cluster)
     waves = blocks / (held.blocks_per_sm * limits.sms)
     return replace(
         facts,

@@ -12,6 +12,7 @@ from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import LaunchCall, LaunchFailed, OutOfMemory, Pointer, Scalar, Session
+from tunesmith.lab.bench import Clustering
 from tunesmith.problem.device import Device
 
 pytestmark = pytest.mark.gpu
@@ -147,6 +148,22 @@ def test_clusters(session: Session, kernels) -> None:
     out = ints(session, 8)
     session.run([LaunchCall(kernels, "clustered", (8, 1, 1), (32, 1, 1), 0, (out,), cluster=(4, 1, 1))])
     assert values(session, out) == [40, 41, 42, 43] * 2
+
+
+def test_clusters_that_run_at_once(session: Session, device: Device, kernels) -> None:
+    """As many as multiprocessors allow at most; with all of a block's shared memory one block on each."""
+    assert isinstance(session, Clustering)
+
+    def held(size: int, shared: int) -> int:
+        call = LaunchCall(kernels, "clustered", (64, 1, 1), (32, 1, 1), shared, (), cluster=(size, 1, 1))
+        found = session.active_clusters(call)
+        assert found is not None
+        return found
+
+    full = device.limits.shared
+    assert 0 < held(8, full) * 8 <= device.limits.sms
+    assert held(8, full) <= held(4, full) <= held(2, full) <= device.limits.sms // 2
+    assert held(2, 0) > held(2, full)
 
 
 def test_cooperative_launches(session: Session, kernels) -> None:

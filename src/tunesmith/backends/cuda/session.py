@@ -250,6 +250,14 @@ class CudaSession:
         shape = (*call.grid, *call.block, call.shared)
         return lambda pointers: cu.cuLaunchKernel(function, *shape, stream, pointers, 0)
 
+    def active_clusters(self, call: port.LaunchCall) -> int | None:
+        """That the device holds at once, as the driver counts them; None where it does not say."""
+        executable = _executable(call)
+        executable.allow_shared(call.entry, call.shared)
+        config = _config(call, self.stream)
+        status, *found = driver().cuOccupancyMaxActiveClusters(executable.functions[call.entry], config)
+        return int(found[0]) if int(status) == 0 and found else None
+
     def _finish(self) -> None:
         checked(driver().cuStreamSynchronize(self.stream))
         self._written.clear()
