@@ -1,0 +1,81 @@
+"""Which names of others a declaration uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tunesmith.csource.lex import Token, first_word, lex
+from tunesmith.extract.items import SourceItem
+
+_NO_TYPES = frozenset({
+    "return", "else", "case", "goto", "new", "delete", "sizeof", "throw", "operator", "typename", "do",
+    "struct", "class", "enum", "union", "using", "namespace", "template", "co_return", "alignof", "if", "while",
+    "not", "and", "or", "inline", "decltype",
+})  # fmt: skip
+_BEHIND_NAME = frozenset({"=", ";", ",", ")", "[", "{", ":", "("})
+
+
+@dataclass(frozen=True)
+class NameUse:
+    name: str
+    qualifiers: tuple[str, ...]  # a::b before it; "" first: from the top
+    line: int
+    declared_here: bool  # the same word names a parameter or a variable of the declaration
+
+
+def uses_of(item: SourceItem) -> tuple[NameUse, ...]:
+    tokens = tuple(_words(item.tokens))
+    own = _own_names(item, tokens)
+    found: dict[tuple[str, tuple[str, ...]], NameUse] = {}
+    for at, token in enumerate(tokens):
+        if token.kind != "word" or (at and tokens[at - 1].text in (".", "->")):
+            continue
+        qualifiers = _qualifiers(tokens, at)
+        if qualifiers is None:
+            continue
+        key = (token.text, qualifiers)
+        found.setdefault(key, NameUse(token.text, qualifiers, token.line, token.text in own))
+    return tuple(found.values())
+
+
+def _words(tokens: Sequence[Token]) -> Iterator[Token]:
+    """With what stands in conditions and pragmas."""
+    for token in tokens:
+        if token.kind != "directive":
+            yield token
+            continue
+        word, rest = first_word(token.text)
+        if word in ("if", "elif", "ifdef", "ifndef", "pragma"):
+            yield from (part for part in lex(rest, token.line) if part.kind == "word")
+
+
+def _qualifiers(tokens: Sequence[Token], at: int) -> tuple[str, ...] | None:
+    """None: a member of what a template makes."""
+    found: list[str] = []
+    while at >= 1 and tokens[at - 1].text == "::":
+        if at < 2 or tokens[at - 2].kind != "word" or tokens[at - 2].text in _NO_TYPES:
+            return None if at >= 2 and tokens[at - 2].text == ">" else ("", *reversed(found))
+        found.append(tokens[at - 2].text)
+        at -= 2
+    return tuple(reversed(found))
+
+
+def _own_names(item: SourceItem, tokens: Sequence[Token]) -> frozenset[str]:
+    """Parameters and variables: a word behind a type, and before what ends a name."""
+    if item.kind == "macro":
+        return frozenset()
+    own = set()
+    for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if token.kind != "word" or after.text not in _BEHIND_NAME or token.text in item.names:
+            continue
+        typed = before.kind == "word" and before.text not in _NO_TYPES
+        if typed or (before.text in ("*", "&", ">") and after.text in (",", ")", "=", ";") and _declares(token, tokens)):
+            own.add(token.text)
+    return frozenset(own)
+
+
+def _declares(token: Token, tokens: Sequence[Token]) -> bool:
+    """Whether the line starts with a type: `const T* x = `, not `y = a * x`."""
+    line = [t for t in tokens if t.line == token.line and t.offset <= token.offset]
+    return bool(line) and line[0].kind == "word" and not any(t.text in ("=", "(", "return") for t in line)
