@@ -42,7 +42,7 @@ from tunesmith.run.state import State, fold
 from tunesmith.run.store import JOURNAL, RunFolder
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.session.problems import load_problem, state_and_templates
-from tunesmith.strategies import casting
+from tunesmith.session.strategies import casting
 
 STRATEGIES = ("template", "rewrite", "single")
 ROUNDS, EVALS = 3, 120

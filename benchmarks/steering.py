@@ -48,8 +48,8 @@ from tunesmith.search import searcher
 from tunesmith.session import machine
 from tunesmith.session.machine import temporary_scratch
 from tunesmith.session.runs import DEFAULT_EVALS, UNLIMITED
+from tunesmith.session.strategies.casting import roles
 from tunesmith.space.expr import parse
-from tunesmith.strategies.casting import roles
 
 WITHIN = -math.log(1 - 0.03)
 MISLED = ", every answer turned round"

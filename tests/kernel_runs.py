@@ -16,8 +16,8 @@ from tunesmith.run.events import Recorded, Replied, Settings, Unanswered
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.talking import Conversation, Talking
+from tunesmith.session.strategies.casting import models_talking
 from tunesmith.space.params import Config
-from tunesmith.strategies.casting import models_talking
 
 ALL = {"planner": "Plan.", "author": "Write.", "tester": "Test.", "analyst": "Analyse.", "single": "Do all."}
 

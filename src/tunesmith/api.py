@@ -70,7 +70,7 @@ def tune(
     raises `Interrupted`, and `resume` goes on.
     """
     from tunesmith.session import library, retuning
-    from tunesmith.strategies import wishes
+    from tunesmith.session.strategies import wishes
 
     if prior_runs and others.get("prior") is False:
         fault = (

@@ -20,7 +20,7 @@ from tunesmith.run.events import Decided, Direction, Drafted, Event, Recorded, S
 from tunesmith.run.ports import Catalogue, Declined, Offer, Refactoring, Written
 from tunesmith.run.state import apply, fold
 from tunesmith.session.problems import load_problem
-from tunesmith.strategies import casting
+from tunesmith.session.strategies import casting
 
 MOVES = Catalogue(offers=(Offer("wide"), Offer("lanes")))
 

@@ -12,7 +12,7 @@ from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.run.candidates import Templates
 from tunesmith.run.ports import Catalogue
 from tunesmith.session.problems import load_problem
-from tunesmith.strategies.casting import signature_fault
+from tunesmith.session.strategies.casting import signature_fault
 
 PROBLEM, _ = load_problem(EXAMPLES / "cuda" / "silu_and_mul")
 DEVICE = absent_device("H200")

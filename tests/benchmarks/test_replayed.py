@@ -21,8 +21,8 @@ from tunesmith.run.loop import Loop
 from tunesmith.run.scores import scores
 from tunesmith.run.talking import Talking
 from tunesmith.search import searcher
+from tunesmith.session.strategies.casting import roles
 from tunesmith.space.params import Config
-from tunesmith.strategies.casting import roles
 
 WITHIN = -math.log(0.97)
 

@@ -40,8 +40,8 @@ from tunesmith.run.store import RunFolder
 from tunesmith.run.talking import Talking
 from tunesmith.search import searcher
 from tunesmith.session.problems import PROMPT, templates_of
+from tunesmith.session.strategies import casting
 from tunesmith.space.params import Config
-from tunesmith.strategies import casting
 
 DIGITS = 9  # of numbers that another machine computes from the same measurements
 

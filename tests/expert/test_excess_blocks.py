@@ -16,8 +16,8 @@ from tunesmith.expert.excess_blocks import ExcessBlocks, excess_block_notes, exc
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem, Workload
 from tunesmith.session.problems import load_problem
+from tunesmith.session.strategies.casting import launch_notes
 from tunesmith.space.expr import parse
-from tunesmith.strategies.casting import launch_notes
 
 H200 = absent_device("H200")
 SHIPPED = sorted(path.parent for root in (EXAMPLES, FIXTURES) for path in root.glob("**/problem.toml"))

@@ -13,7 +13,7 @@ from tunesmith.run.events import Admitted, Decided, Declined, Searched, Settings
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.run.state import State
-from tunesmith.strategies.casting import GivenTemplate
+from tunesmith.session.strategies.casting import GivenTemplate
 
 KEPT = LibraryTemplate("scale-1", TEMPLATE, "template.cl", ("lanes",), "2.00× on a device, 2026-11-15")
 OTHERS = Decided("finish", "it is their turn")

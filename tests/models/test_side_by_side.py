@@ -15,7 +15,7 @@ from tunesmith.models.letters import Mailbox
 from tunesmith.run.dialogue import Exchange, Message, Request
 from tunesmith.run.events import Replied, Unanswered
 from tunesmith.run.talking import Conversation
-from tunesmith.strategies.casting import in_a_thread
+from tunesmith.session.strategies.casting import in_a_thread
 
 needs_client = pytest.mark.skipif(not find_spec("pydantic_ai"), reason="the extra `models` is not installed")
 

@@ -40,8 +40,8 @@ from tunesmith.run.state import State
 from tunesmith.run.talking import Talking
 from tunesmith.run.tools import ToolFound, ToolTask
 from tunesmith.search.simple import Exhaustive, Random
+from tunesmith.session.strategies.casting import GivenTemplate, Silent
 from tunesmith.space.params import Config, Param
-from tunesmith.strategies.casting import GivenTemplate, Silent
 from tunesmith.text import counted, digest_of
 
 PROBLEM = a_problem()

@@ -14,7 +14,7 @@ from tunesmith.run.events import Settings, Stopped
 from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
 from tunesmith.session import machine, runs
-from tunesmith.strategies import casting
+from tunesmith.session.strategies import casting
 
 
 @dataclass

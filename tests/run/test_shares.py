@@ -21,7 +21,7 @@ from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.dialogue import NoReply
 from tunesmith.run.events import Baseline, Decided, Settings, Verified
 from tunesmith.run.outcome import Outcome, Trial
-from tunesmith.strategies import wishes
+from tunesmith.session.strategies import wishes
 
 MANY = {"VEC": [1, 2, 4], "UNROLL": list(range(1, 60))}
 

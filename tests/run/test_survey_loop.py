@@ -19,8 +19,8 @@ from tunesmith.run.state import State, fold
 from tunesmith.run.survey import Survey, planned
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Random
+from tunesmith.session.strategies.casting import GivenTemplate, Silent
 from tunesmith.space.params import Config
-from tunesmith.strategies.casting import GivenTemplate, Silent
 
 PROBLEM = a_problem()
 TEMPLATE = a_template(PROBLEM)

@@ -37,7 +37,7 @@ from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.report import best_unfinished
 from tunesmith.run.state import fold
 from tunesmith.run.talking import ATTEMPTS, Conversation, Talking
-from tunesmith.strategies.casting import in_a_thread
+from tunesmith.session.strategies.casting import in_a_thread
 
 MOVES = Catalogue(
     ("line 3: for each i from 0 to d",),

@@ -22,7 +22,7 @@ from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.session import machine
 from tunesmith.session.problems import LoadedProblem, load_template
-from tunesmith.strategies import casting
+from tunesmith.session.strategies import casting
 
 
 def examine() -> list[DoctorFinding]:

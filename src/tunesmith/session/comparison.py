@@ -39,8 +39,8 @@ from tunesmith.session.problems import (
     state_and_templates,
 )
 from tunesmith.session.runs import RunInput, begin, versions
-from tunesmith.strategies import casting, wishes
-from tunesmith.strategies.wishes import played
+from tunesmith.session.strategies import casting, wishes
+from tunesmith.session.strategies.wishes import played
 from tunesmith.text import counted, digest_of
 
 DAMAGED_PLAN = "restore the folder from a copy, or begin another comparison with --out"

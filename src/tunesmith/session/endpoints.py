@@ -9,7 +9,7 @@ from tunesmith.backends.port import DoctorFinding
 from tunesmith.errors import WaitingForModel
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import Message, NoReply, Reply, Request, Usage
-from tunesmith.strategies import casting
+from tunesmith.session.strategies import casting
 from tunesmith.text import counted, one_line
 
 if TYPE_CHECKING:

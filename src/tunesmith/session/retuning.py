@@ -34,7 +34,7 @@ from tunesmith.session.library import Library
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
 from tunesmith.session.runs import Priors, RunInput, begin, no_priors
-from tunesmith.strategies.casting import signature_fault
+from tunesmith.session.strategies.casting import signature_fault
 
 LOOKED_AT = 40  # of the runs here, the newest
 USED = 3

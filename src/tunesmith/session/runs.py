@@ -41,7 +41,7 @@ from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
-from tunesmith.strategies import casting, wishes
+from tunesmith.session.strategies import casting, wishes
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200

@@ -19,9 +19,9 @@ from tunesmith.problem.plan import Status
 from tunesmith.run.config import RunConfig
 from tunesmith.run.dialogue import NoReply
 from tunesmith.run.events import Decided, Settings, Stopped
+from tunesmith.session.strategies import casting, wishes
+from tunesmith.session.strategies.wishes import drafts_of
 from tunesmith.space.params import Config
-from tunesmith.strategies import casting, wishes
-from tunesmith.strategies.wishes import drafts_of
 
 TWO = Settings(rounds=3, strategy="rewrite", drafts=2)
 
@@ -135,7 +135,7 @@ def test_drafts_that_nobody_could_write_are_refused(given: dict[str, object], wo
 
 
 def test_each_branch_has_the_model_at_its_place(tmp_path: Path) -> None:
-    from tests.strategies.test_casting import PROBLEM, TEMPLATES, cast, state_of
+    from tests.session.strategies.test_casting import PROBLEM, TEMPLATES, cast, state_of
     from tunesmith.run.dialogue import Request
 
     own = cast("author=mailbox:a+mailbox:b", tmp_path)

@@ -22,7 +22,7 @@ from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
-from tunesmith.strategies.wishes import authors, played
+from tunesmith.session.strategies.wishes import authors, played
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec

@@ -24,8 +24,8 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Decided, Drafted, Event, Recorded, Replied, Requested, Settings
 from tunesmith.run.state import apply, fold
 from tunesmith.session.problems import load_problem
-from tunesmith.strategies import casting
-from tunesmith.strategies.casting import catalogue_of, signature_fault
+from tunesmith.session.strategies import casting
+from tunesmith.session.strategies.casting import catalogue_of, signature_fault
 
 TWO_LAUNCHES = """\
 // /// tunesmith
