@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from tunesmith.extract.items import SourceItem
-from tunesmith.extract.reading import Included
+from tunesmith.session.extract.items import FileItem
+from tunesmith.session.extract.reading import Included
 
 # A header, and the words for which it is needed.
 _BY_WORD: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -18,7 +18,9 @@ _BY_WORD: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("climits", r"(?:U?INT|U?CHAR|U?SHRT|U?LONG|U?LLONG)_M(?:AX|IN)"),
         ("cmath", r"INFINITY|NAN|M_(?:PI|SQRT\w*|2_SQRTPI|LOG\w*|E)|HUGE_VALF?|isnan|isinf|isfinite|signbit"),
         ("cassert", r"assert"),
-        ("cuda_fp16.h", r"__half2?|half2?|__(?:\w+2half\w*|half\w+|h(?:add|sub|mul|fma|max|min|lt|gt|eq|neg)\w*)|hexp2?|hrsqrt|h2?(?:exp|rsqrt|sqrt|rcp|tanh)|make_half2"),
+        ("cuda_fp16.h", r"__half2?|half2?|__\w+2half\w*|__half\w+"
+         r"|__h(?:add|sub|mul|fma|max|min|lt|gt|eq|neg)\w*"
+         r"|h2?(?:exp2?|rsqrt|sqrt|rcp|tanh)|make_half2"),
         ("cuda_bf16.h", r"(?:__)?nv_bfloat162?|__\w*bfloat16\w*|make_bfloat162"),
         ("cuda_fp8.h", r"__nv_fp8\w*|__nv_cvt_\w*fp8\w*"),
         ("cuda_fp4.h", r"__nv_fp4\w*|__nv_cvt_\w*fp4\w*"),
@@ -26,14 +28,16 @@ _BY_WORD: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("curand_kernel.h", r"curand\w+"),
         ("mma.h", r"nvcuda|wmma"),
         ("cuda_pipeline.h", r"__pipeline_\w+"),
-        ("type_traits", r"is_same(?:_v)?|enable_if(?:_t)?|conditional(?:_t)?|is_(?:floating_point|integral|trivially\w+|pod)(?:_v)?|(?:true|false)_type|remove_\w+(?:_t)?|integral_constant|decay(?:_t)?|common_type(?:_t)?|always_false"),
+        ("type_traits", r"is_[a-z_]+|enable_if(?:_t)?|conditional(?:_t)?|(?:true|false)_type|remove_\w+"
+         r"|integral_constant|decay(?:_t)?|common_type(?:_t)?|bool_constant|void_t"),
         ("limits", r"numeric_limits"),
         ("utility", r"declval|forward|move|swap|index_sequence|make_index_sequence|pair"),
         ("algorithm", r"clamp|min|max"),
         ("initializer_list", r"initializer_list"),
         ("tuple", r"tuple|tie"),
         ("array", r"array"),
-        ("cmath", r"abs|exp2?|expm1|log(?:2|10|1p)?|pow|sqrt|tanh?|sin|cos|erf|floor|ceil|round|fma|fmod|isnan|isinf|fabs|fmax|fmin"),
+        ("cmath", r"abs|exp2?|expm1|log(?:2|10|1p)?|pow|sqrt|tanh?|sin|cos|erf|floor|ceil|round|fma|fmod"
+         r"|isnan|isinf|fabs|fmax|fmin"),
     )
 )  # fmt: skip
 _MATHS = _BY_WORD[-1][1]  # functions that CUDA has without std:: as well
@@ -46,7 +50,7 @@ _CUB_PARTS = {
         ("BlockStore", "block_store"), ("BlockExchange", "block_exchange"),
         ("BlockRadixSort", "block_radix_sort"), ("BlockHistogram", "block_histogram"),
         ("BlockMergeSort", "block_merge_sort"), ("BlockShuffle", "block_shuffle"),
-        ("BlockAdjacentDifference", "block_adjacent_difference"), ("BlockDiscontinuity", "block_discontinuity"),
+        ("BlockDiscontinuity", "block_discontinuity"),
         ("BLOCK_REDUCE_WARP_REDUCTIONS", "block_reduce"), ("BLOCK_LOAD_WARP_TRANSPOSE", "block_load"),
         ("BLOCK_STORE_WARP_TRANSPOSE", "block_store"), ("BLOCK_SCAN_WARP_SCANS", "block_scan"),
         ("BLOCK_LOAD_DIRECT", "block_load"), ("BLOCK_STORE_DIRECT", "block_store"),
@@ -58,11 +62,13 @@ _CUB_PARTS = {
 _CUB_OPERATORS = frozenset({
     "Sum", "Max", "Min", "KeyValuePair", "ArgMax", "ArgMin", "Inequality", "Equality", "CTA_SYNC", "Log2",
 })  # fmt: skip
-_BEHIND_STD = frozenset({"type_traits", "limits", "utility", "algorithm", "tuple", "array", "initializer_list"})
+_BEHIND_STD = frozenset(
+    {"type_traits", "limits", "utility", "algorithm", "tuple", "array", "initializer_list"}
+)
 
 
 def headers_for(
-    items: Iterable[SourceItem], outside: Sequence[Included], more: Iterable[str] = ()
+    items: Iterable[FileItem], outside: Sequence[Included], more: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """`more`: further words, those of template arguments."""
     listed = tuple(items)
@@ -80,11 +86,9 @@ def headers_for(
     return tuple(found)
 
 
-def _spellings(items: Iterable[SourceItem], space: str) -> frozenset[str]:
+def _spellings(items: Iterable[FileItem], space: str) -> frozenset[str]:
     """A namespace and its other names: `namespace other = cub;`."""
-    others = (
-        item.name for item in items if [token.text for token in item.tokens[2:4]] == ["=", space]
-    )
+    others = (item.name for item in items if [token.text for token in item.tokens[2:4]] == ["=", space])
     return frozenset((space, *others))
 
 
@@ -109,11 +113,11 @@ def _needed(words: frozenset[str], scoped: frozenset[str]) -> Iterator[str]:
             yield f"<{header}>"
 
 
-def _all_words(items: Iterable[SourceItem]) -> frozenset[str]:
+def _all_words(items: Iterable[FileItem]) -> frozenset[str]:
     return frozenset(token.text for item in items for token in item.tokens if token.kind == "word")
 
 
-def _behind(items: Iterable[SourceItem], spaces: Collection[str]) -> frozenset[str]:
+def _behind(items: Iterable[FileItem], spaces: Collection[str]) -> frozenset[str]:
     """Words behind `std::`, `cub::` and their like."""
     return frozenset(
         name.text

@@ -12,7 +12,7 @@ _FRAMEWORKS = ("torch/", "c10/", "caffe2/", "ATen/", "pybind11/", "THC/")
 _TAKEN = ("ATen/native/",)  # kernels' own headers, which happen to live there
 
 
-class Tree(Protocol):
+class SourceTree(Protocol):
     """A repository's files; paths have forward slashes and count from its top."""
 
     @property
@@ -42,7 +42,7 @@ def is_frameworks(spelling: str) -> bool:
 class Includes:
     """`folders`: where headers in <> and "" are looked for besides the folder of whoever includes them."""
 
-    def __init__(self, tree: Tree, folders: Sequence[str] = ()) -> None:
+    def __init__(self, tree: SourceTree, folders: Sequence[str] = ()) -> None:
         self._paths = frozenset(tree.paths)
         self._folders = tuple(folders)
         self._by_name: dict[str, list[str]] = {}

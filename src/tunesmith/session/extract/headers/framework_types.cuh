@@ -83,6 +83,32 @@ __host__ __device__ inline float float8_e5m2_as_float(unsigned char code) {
   return float_of_bits(sign | bits_of_float(float_of_small(magnitude, 2, -14)));
 }
 
+__host__ __device__ inline unsigned char float8_e4m3fnuz_of(float value) {
+  const unsigned bits = bits_of_float(value);
+  const unsigned magnitude = bits & 0x7fffffffu;
+  const unsigned code = magnitude >= 0x43800000u ? 0x80u : rounded_bits(magnitude, 3, -7);
+  return static_cast<unsigned char>(code == 0 || code >= 0x80u ? code & 0x80u : ((bits >> 24) & 0x80u) | code);
+}
+
+__host__ __device__ inline float float8_e4m3fnuz_as_float(unsigned char code) {
+  if (code == 0x80u) return float_of_bits(0x7fc00000u);
+  const unsigned sign = static_cast<unsigned>(code & 0x80u) << 24;
+  return float_of_bits(sign | bits_of_float(float_of_small(code & 0x7fu, 3, -7)));
+}
+
+__host__ __device__ inline unsigned char float8_e5m2fnuz_of(float value) {
+  const unsigned bits = bits_of_float(value);
+  const unsigned magnitude = bits & 0x7fffffffu;
+  const unsigned code = magnitude >= 0x47800000u ? 0x80u : rounded_bits(magnitude, 2, -15);
+  return static_cast<unsigned char>(code == 0 || code >= 0x80u ? code & 0x80u : ((bits >> 24) & 0x80u) | code);
+}
+
+__host__ __device__ inline float float8_e5m2fnuz_as_float(unsigned char code) {
+  if (code == 0x80u) return float_of_bits(0x7fc00000u);
+  const unsigned sign = static_cast<unsigned>(code & 0x80u) << 24;
+  return float_of_bits(sign | bits_of_float(float_of_small(code & 0x7fu, 2, -15)));
+}
+
 #if !defined(__CUDACC__)
 inline unsigned short float16_of(float value) {
   const unsigned bits = bits_of_float(value);
@@ -184,6 +210,9 @@ struct alignas(2) Half {
   friend __host__ __device__ Half operator/(long a, Half b) { return Half(float(Half(float(a))) / float(b)); }
   friend __host__ __device__ Half& operator/=(Half& a, const Half& b) { return a = a / b; }
   friend __host__ __device__ float& operator/=(float& a, const Half& b) { return a = a / float(b); }
+#if defined(__CUDA_ARCH__)
+  friend __device__ Half __ldg(const Half* p) { return Half(__ldg(reinterpret_cast<const unsigned short*>(p)), from_bits()); }
+#endif
   friend __host__ __device__ Half operator-(const Half& a) { return Half(-float(a)); }
 };
 
@@ -258,6 +287,9 @@ struct alignas(2) BFloat16 {
   friend __host__ __device__ BFloat16 operator/(long a, BFloat16 b) { return BFloat16(float(BFloat16(float(a))) / float(b)); }
   friend __host__ __device__ BFloat16& operator/=(BFloat16& a, const BFloat16& b) { return a = a / b; }
   friend __host__ __device__ float& operator/=(float& a, const BFloat16& b) { return a = a / float(b); }
+#if defined(__CUDA_ARCH__)
+  friend __device__ BFloat16 __ldg(const BFloat16* p) { return BFloat16(__ldg(reinterpret_cast<const unsigned short*>(p)), from_bits()); }
+#endif
   friend __host__ __device__ BFloat16 operator-(const BFloat16& a) { return BFloat16(-float(a)); }
 };
 
@@ -325,6 +357,9 @@ struct alignas(1) Float8_e4m3fn {
   friend __host__ __device__ Float8_e4m3fn operator/(long a, Float8_e4m3fn b) { return Float8_e4m3fn(float(Float8_e4m3fn(float(a))) / float(b)); }
   friend __host__ __device__ Float8_e4m3fn& operator/=(Float8_e4m3fn& a, const Float8_e4m3fn& b) { return a = a / b; }
   friend __host__ __device__ float& operator/=(float& a, const Float8_e4m3fn& b) { return a = a / float(b); }
+#if defined(__CUDA_ARCH__)
+  friend __device__ Float8_e4m3fn __ldg(const Float8_e4m3fn* p) { return Float8_e4m3fn(__ldg(reinterpret_cast<const unsigned char*>(p)), from_bits()); }
+#endif
   friend __host__ __device__ Float8_e4m3fn operator-(const Float8_e4m3fn& a) { return Float8_e4m3fn(-float(a)); }
 };
 
@@ -392,7 +427,150 @@ struct alignas(1) Float8_e5m2 {
   friend __host__ __device__ Float8_e5m2 operator/(long a, Float8_e5m2 b) { return Float8_e5m2(float(Float8_e5m2(float(a))) / float(b)); }
   friend __host__ __device__ Float8_e5m2& operator/=(Float8_e5m2& a, const Float8_e5m2& b) { return a = a / b; }
   friend __host__ __device__ float& operator/=(float& a, const Float8_e5m2& b) { return a = a / float(b); }
+#if defined(__CUDA_ARCH__)
+  friend __device__ Float8_e5m2 __ldg(const Float8_e5m2* p) { return Float8_e5m2(__ldg(reinterpret_cast<const unsigned char*>(p)), from_bits()); }
+#endif
   friend __host__ __device__ Float8_e5m2 operator-(const Float8_e5m2& a) { return Float8_e5m2(-float(a)); }
+};
+
+// Eight bits, three of them behind the point; neither infinities nor a negative zero, too large is NaN.
+struct alignas(1) Float8_e4m3fnuz {
+  unsigned char x;
+
+  struct from_bits_t {};
+  static constexpr __host__ __device__ from_bits_t from_bits() { return from_bits_t(); }
+
+  Float8_e4m3fnuz() = default;
+  constexpr __host__ __device__ Float8_e4m3fnuz(unsigned char bits, from_bits_t) : x(bits) {}
+  __host__ __device__ Float8_e4m3fnuz(float value) : x(detail::float8_e4m3fnuz_of(value)) {}
+  __host__ __device__ operator float() const { return detail::float8_e4m3fnuz_as_float(x); }
+
+  friend __host__ __device__ Float8_e4m3fnuz operator+(const Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return Float8_e4m3fnuz(float(a) + float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator-(const Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return Float8_e4m3fnuz(float(a) - float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator*(const Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return Float8_e4m3fnuz(float(a) * float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator/(const Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return Float8_e4m3fnuz(float(a) / float(b)); }
+  friend __host__ __device__ float operator+(Float8_e4m3fnuz a, float b) { return float(a) + b; }
+  friend __host__ __device__ float operator+(float a, Float8_e4m3fnuz b) { return a + float(b); }
+  friend __host__ __device__ double operator+(Float8_e4m3fnuz a, double b) { return double(float(a)) + b; }
+  friend __host__ __device__ double operator+(double a, Float8_e4m3fnuz b) { return a + double(float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator+(Float8_e4m3fnuz a, int b) { return Float8_e4m3fnuz(float(a) + float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator+(int a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) + float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator+(Float8_e4m3fnuz a, long long b) { return Float8_e4m3fnuz(float(a) + float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator+(long long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) + float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator+(Float8_e4m3fnuz a, long b) { return Float8_e4m3fnuz(float(a) + float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator+(long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) + float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz& operator+=(Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return a = a + b; }
+  friend __host__ __device__ float& operator+=(float& a, const Float8_e4m3fnuz& b) { return a = a + float(b); }
+  friend __host__ __device__ float operator-(Float8_e4m3fnuz a, float b) { return float(a) - b; }
+  friend __host__ __device__ float operator-(float a, Float8_e4m3fnuz b) { return a - float(b); }
+  friend __host__ __device__ double operator-(Float8_e4m3fnuz a, double b) { return double(float(a)) - b; }
+  friend __host__ __device__ double operator-(double a, Float8_e4m3fnuz b) { return a - double(float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator-(Float8_e4m3fnuz a, int b) { return Float8_e4m3fnuz(float(a) - float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator-(int a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) - float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator-(Float8_e4m3fnuz a, long long b) { return Float8_e4m3fnuz(float(a) - float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator-(long long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) - float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator-(Float8_e4m3fnuz a, long b) { return Float8_e4m3fnuz(float(a) - float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator-(long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) - float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz& operator-=(Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return a = a - b; }
+  friend __host__ __device__ float& operator-=(float& a, const Float8_e4m3fnuz& b) { return a = a - float(b); }
+  friend __host__ __device__ float operator*(Float8_e4m3fnuz a, float b) { return float(a) * b; }
+  friend __host__ __device__ float operator*(float a, Float8_e4m3fnuz b) { return a * float(b); }
+  friend __host__ __device__ double operator*(Float8_e4m3fnuz a, double b) { return double(float(a)) * b; }
+  friend __host__ __device__ double operator*(double a, Float8_e4m3fnuz b) { return a * double(float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator*(Float8_e4m3fnuz a, int b) { return Float8_e4m3fnuz(float(a) * float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator*(int a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) * float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator*(Float8_e4m3fnuz a, long long b) { return Float8_e4m3fnuz(float(a) * float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator*(long long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) * float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator*(Float8_e4m3fnuz a, long b) { return Float8_e4m3fnuz(float(a) * float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator*(long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) * float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz& operator*=(Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return a = a * b; }
+  friend __host__ __device__ float& operator*=(float& a, const Float8_e4m3fnuz& b) { return a = a * float(b); }
+  friend __host__ __device__ float operator/(Float8_e4m3fnuz a, float b) { return float(a) / b; }
+  friend __host__ __device__ float operator/(float a, Float8_e4m3fnuz b) { return a / float(b); }
+  friend __host__ __device__ double operator/(Float8_e4m3fnuz a, double b) { return double(float(a)) / b; }
+  friend __host__ __device__ double operator/(double a, Float8_e4m3fnuz b) { return a / double(float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator/(Float8_e4m3fnuz a, int b) { return Float8_e4m3fnuz(float(a) / float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator/(int a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) / float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator/(Float8_e4m3fnuz a, long long b) { return Float8_e4m3fnuz(float(a) / float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator/(long long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) / float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz operator/(Float8_e4m3fnuz a, long b) { return Float8_e4m3fnuz(float(a) / float(Float8_e4m3fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e4m3fnuz operator/(long a, Float8_e4m3fnuz b) { return Float8_e4m3fnuz(float(Float8_e4m3fnuz(float(a))) / float(b)); }
+  friend __host__ __device__ Float8_e4m3fnuz& operator/=(Float8_e4m3fnuz& a, const Float8_e4m3fnuz& b) { return a = a / b; }
+  friend __host__ __device__ float& operator/=(float& a, const Float8_e4m3fnuz& b) { return a = a / float(b); }
+#if defined(__CUDA_ARCH__)
+  friend __device__ Float8_e4m3fnuz __ldg(const Float8_e4m3fnuz* p) { return Float8_e4m3fnuz(__ldg(reinterpret_cast<const unsigned char*>(p)), from_bits()); }
+#endif
+  friend __host__ __device__ Float8_e4m3fnuz operator-(const Float8_e4m3fnuz& a) { return Float8_e4m3fnuz(-float(a)); }
+};
+
+// Eight bits, two of them behind the point; neither infinities nor a negative zero, too large is NaN.
+struct alignas(1) Float8_e5m2fnuz {
+  unsigned char x;
+
+  struct from_bits_t {};
+  static constexpr __host__ __device__ from_bits_t from_bits() { return from_bits_t(); }
+
+  Float8_e5m2fnuz() = default;
+  constexpr __host__ __device__ Float8_e5m2fnuz(unsigned char bits, from_bits_t) : x(bits) {}
+  __host__ __device__ Float8_e5m2fnuz(float value) : x(detail::float8_e5m2fnuz_of(value)) {}
+  __host__ __device__ operator float() const { return detail::float8_e5m2fnuz_as_float(x); }
+
+  friend __host__ __device__ Float8_e5m2fnuz operator+(const Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return Float8_e5m2fnuz(float(a) + float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator-(const Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return Float8_e5m2fnuz(float(a) - float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator*(const Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return Float8_e5m2fnuz(float(a) * float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator/(const Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return Float8_e5m2fnuz(float(a) / float(b)); }
+  friend __host__ __device__ float operator+(Float8_e5m2fnuz a, float b) { return float(a) + b; }
+  friend __host__ __device__ float operator+(float a, Float8_e5m2fnuz b) { return a + float(b); }
+  friend __host__ __device__ double operator+(Float8_e5m2fnuz a, double b) { return double(float(a)) + b; }
+  friend __host__ __device__ double operator+(double a, Float8_e5m2fnuz b) { return a + double(float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator+(Float8_e5m2fnuz a, int b) { return Float8_e5m2fnuz(float(a) + float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator+(int a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) + float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator+(Float8_e5m2fnuz a, long long b) { return Float8_e5m2fnuz(float(a) + float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator+(long long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) + float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator+(Float8_e5m2fnuz a, long b) { return Float8_e5m2fnuz(float(a) + float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator+(long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) + float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz& operator+=(Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return a = a + b; }
+  friend __host__ __device__ float& operator+=(float& a, const Float8_e5m2fnuz& b) { return a = a + float(b); }
+  friend __host__ __device__ float operator-(Float8_e5m2fnuz a, float b) { return float(a) - b; }
+  friend __host__ __device__ float operator-(float a, Float8_e5m2fnuz b) { return a - float(b); }
+  friend __host__ __device__ double operator-(Float8_e5m2fnuz a, double b) { return double(float(a)) - b; }
+  friend __host__ __device__ double operator-(double a, Float8_e5m2fnuz b) { return a - double(float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator-(Float8_e5m2fnuz a, int b) { return Float8_e5m2fnuz(float(a) - float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator-(int a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) - float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator-(Float8_e5m2fnuz a, long long b) { return Float8_e5m2fnuz(float(a) - float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator-(long long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) - float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator-(Float8_e5m2fnuz a, long b) { return Float8_e5m2fnuz(float(a) - float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator-(long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) - float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz& operator-=(Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return a = a - b; }
+  friend __host__ __device__ float& operator-=(float& a, const Float8_e5m2fnuz& b) { return a = a - float(b); }
+  friend __host__ __device__ float operator*(Float8_e5m2fnuz a, float b) { return float(a) * b; }
+  friend __host__ __device__ float operator*(float a, Float8_e5m2fnuz b) { return a * float(b); }
+  friend __host__ __device__ double operator*(Float8_e5m2fnuz a, double b) { return double(float(a)) * b; }
+  friend __host__ __device__ double operator*(double a, Float8_e5m2fnuz b) { return a * double(float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator*(Float8_e5m2fnuz a, int b) { return Float8_e5m2fnuz(float(a) * float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator*(int a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) * float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator*(Float8_e5m2fnuz a, long long b) { return Float8_e5m2fnuz(float(a) * float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator*(long long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) * float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator*(Float8_e5m2fnuz a, long b) { return Float8_e5m2fnuz(float(a) * float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator*(long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) * float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz& operator*=(Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return a = a * b; }
+  friend __host__ __device__ float& operator*=(float& a, const Float8_e5m2fnuz& b) { return a = a * float(b); }
+  friend __host__ __device__ float operator/(Float8_e5m2fnuz a, float b) { return float(a) / b; }
+  friend __host__ __device__ float operator/(float a, Float8_e5m2fnuz b) { return a / float(b); }
+  friend __host__ __device__ double operator/(Float8_e5m2fnuz a, double b) { return double(float(a)) / b; }
+  friend __host__ __device__ double operator/(double a, Float8_e5m2fnuz b) { return a / double(float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator/(Float8_e5m2fnuz a, int b) { return Float8_e5m2fnuz(float(a) / float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator/(int a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) / float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator/(Float8_e5m2fnuz a, long long b) { return Float8_e5m2fnuz(float(a) / float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator/(long long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) / float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz operator/(Float8_e5m2fnuz a, long b) { return Float8_e5m2fnuz(float(a) / float(Float8_e5m2fnuz(float(b)))); }
+  friend __host__ __device__ Float8_e5m2fnuz operator/(long a, Float8_e5m2fnuz b) { return Float8_e5m2fnuz(float(Float8_e5m2fnuz(float(a))) / float(b)); }
+  friend __host__ __device__ Float8_e5m2fnuz& operator/=(Float8_e5m2fnuz& a, const Float8_e5m2fnuz& b) { return a = a / b; }
+  friend __host__ __device__ float& operator/=(float& a, const Float8_e5m2fnuz& b) { return a = a / float(b); }
+#if defined(__CUDA_ARCH__)
+  friend __device__ Float8_e5m2fnuz __ldg(const Float8_e5m2fnuz* p) { return Float8_e5m2fnuz(__ldg(reinterpret_cast<const unsigned char*>(p)), from_bits()); }
+#endif
+  friend __host__ __device__ Float8_e5m2fnuz operator-(const Float8_e5m2fnuz& a) { return Float8_e5m2fnuz(-float(a)); }
 };
 
 }  // namespace c10
@@ -401,7 +579,9 @@ namespace at {
 
 using c10::BFloat16;
 using c10::Float8_e4m3fn;
+using c10::Float8_e4m3fnuz;
 using c10::Float8_e5m2;
+using c10::Float8_e5m2fnuz;
 using c10::Half;
 
 // The type in which numbers of a type are added up on a GPU.
@@ -483,14 +663,18 @@ namespace torch {
 
 using c10::BFloat16;
 using c10::Float8_e4m3fn;
+using c10::Float8_e4m3fnuz;
 using c10::Float8_e5m2;
+using c10::Float8_e5m2fnuz;
 using c10::Half;
 
 namespace headeronly {
 
 using c10::BFloat16;
 using c10::Float8_e4m3fn;
+using c10::Float8_e4m3fnuz;
 using c10::Float8_e5m2;
+using c10::Float8_e5m2fnuz;
 using c10::Half;
 
 }  // namespace headeronly

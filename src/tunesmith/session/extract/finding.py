@@ -6,14 +6,15 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.errors import BadInput
-from tunesmith.extract.items import SourceItem
-from tunesmith.extract.reading import ReadSources, read_sources
-from tunesmith.extract.slicing import FRAMEWORK, Slicer
-from tunesmith.extract.tree import Includes, TextTree, Tree
+from tunesmith.session.extract.items import FileItem
+from tunesmith.session.extract.reading import ReadSources, read_sources
+from tunesmith.session.extract.slicing import FRAMEWORK, Slicer, StandIns, stand_ins
+from tunesmith.session.extract.tree import Includes, SourceTree, TextTree
 
 SUFFIXES = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cc", ".cpp", ".inc", ".hip", ".hh")
 _DEFINITION = re.compile(r"__global__[^;{}()]*?(?:\([^;{}]*?\)[^;{}()]*?)*?\b([^\W\d]\w*)\s*\(")
@@ -24,21 +25,22 @@ Pairs = tuple[tuple[str, str], ...]
 class FoundKernel:
     """A kernel's definition, with all that its file sees."""
 
-    item: SourceItem
+    item: FileItem
     sources: ReadSources
     slicer: Slicer
 
 
-def framework_sources() -> ReadSources:
-    text = files("tunesmith.extract").joinpath("headers", FRAMEWORK).read_text()
+@cache
+def framework() -> StandIns:
+    text = files("tunesmith.session.extract").joinpath("headers", FRAMEWORK).read_text()
     tree = TextTree(((FRAMEWORK, text),))
-    return read_sources(tree, (FRAMEWORK,), Includes(tree))
+    return stand_ins(read_sources(tree, (FRAMEWORK,), Includes(tree)))
 
 
 def find_kernel(
-    tree: Tree, name: str, file: str | None = None, folders: Sequence[str] = (), defines: Pairs = ()
+    tree: SourceTree, name: str, file: str | None = None, folders: Sequence[str] = (), defines: Pairs = ()
 ) -> FoundKernel:
-    """The one kernel of that name, "space::name" too. Raises BadInput: there is none, or there are several."""
+    """The kernel of that name, "space::name" too. Raises BadInput: there is none, or there are several."""
     plain = name.split("<")[0].strip().removeprefix("::")
     last = plain.split("::")[-1]
     paths = _files_with(tree, last, file)
@@ -51,7 +53,7 @@ def find_kernel(
         except Unreadable as trouble:
             troubles.append(f"{path}: {trouble.reason}")
             continue
-        slicer = Slicer(sources, framework_sources())
+        slicer = Slicer(sources, framework())
         own = [item for item in slicer.kernels(plain) if item.path == path]
         found += [FoundKernel(item, sources, slicer) for item in _one_each(own)]
     if not found:
@@ -65,9 +67,9 @@ def find_kernel(
     return found[0]
 
 
-def _one_each(items: Sequence[SourceItem]) -> list[SourceItem]:
+def _one_each(items: Sequence[FileItem]) -> list[FileItem]:
     """Overloads and specialisations belong together: the longest stands for them."""
-    best: dict[tuple[str, ...], SourceItem] = {}
+    best: dict[tuple[str, ...], FileItem] = {}
     for item in items:
         known = best.get(item.scope)
         if known is None or len(item.text) > len(known.text):
@@ -75,7 +77,7 @@ def _one_each(items: Sequence[SourceItem]) -> list[SourceItem]:
     return list(best.values())
 
 
-def _files_with(tree: Tree, name: str, file: str | None) -> list[str]:
+def _files_with(tree: SourceTree, name: str, file: str | None) -> list[str]:
     if file is not None:
         exact = [path for path in tree.paths if path == file or path.endswith(f"/{file}")]
         if not exact:
@@ -93,9 +95,11 @@ def _files_with(tree: Tree, name: str, file: str | None) -> list[str]:
     return found
 
 
-def _none(tree: Tree, name: str, file: str | None, troubles: Sequence[str]) -> BadInput:
+def _none(tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]) -> BadInput:
     if troubles:
-        return BadInput(f"no kernel {name} could be read: {troubles[0]}", hint="--file names the file to read")
+        return BadInput(
+            f"no kernel {name} could be read: {troubles[0]}", hint="--file names the file to read"
+        )
     known = set()
     for path in tree.paths:
         if path.endswith(SUFFIXES) and (file is None or path == file or path.endswith(f"/{file}")):
@@ -111,5 +115,5 @@ def _none(tree: Tree, name: str, file: str | None, troubles: Sequence[str]) -> B
     return BadInput(f"{where} no kernel called {name}", hint=hint)
 
 
-def _qualified(item: SourceItem) -> str:
+def _qualified(item: FileItem) -> str:
     return "::".join((*(part for part in item.scope if part), item.name))

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tunesmith.extract.items import SourceItem
-from tunesmith.extract.slicing import KernelSlice, Slicer
+from tunesmith.session.extract.items import FileItem
+from tunesmith.session.extract.slicing import KernelSlice, Slicer
 
 RELAXED = "--expt-relaxed-constexpr"
 _MISSING = re.compile(
@@ -48,10 +48,10 @@ Build = Callable[[KernelSlice, tuple[str, ...]], BuildAttempt]
 
 
 def compiled_slice(
-    slicer: Slicer, kernel: SourceItem, words: Sequence[str], flags: tuple[str, ...], build: Build
+    slicer: Slicer, kernel: FileItem, words: Sequence[str], flags: tuple[str, ...], build: Build
 ) -> FittedSlice:
     """The slice with what the compiler says is missing, as far as the repository has it."""
-    more: dict[int, SourceItem] = {}
+    more: dict[int, FileItem] = {}
     added: list[str] = []
     for _ in range(_MOST_ROUNDS):
         found = slicer.slice(kernel, words, more.values())
@@ -87,6 +87,7 @@ def trimmed(
         item
         for item in first.items
         if item is not first.kernel
+        and not item.guards  # which may be for another device
         and (item.operands or any(counts[name] > 1 for name in item.names) or item in added)
         and item.kind in ("function", "record", "alias", "variable")
     ]

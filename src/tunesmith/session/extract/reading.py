@@ -1,4 +1,4 @@
-"""A file and what it includes, as device code sees it: conditions decided, off text blank, macros not expanded.
+"""A file and what it includes, as device code sees it: conditions decided, what is off blank, macros left.
 
 What no flag settles (`#if __CUDA_ARCH__ >= 800` decides otherwise on another device) stays as it is.
 """
@@ -14,7 +14,7 @@ from tunesmith.csource.lex import MAX_TEXT, Token, blanks, first_word, lex
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.preprocess import decided_defined
-from tunesmith.extract.tree import Includes, Tree
+from tunesmith.session.extract.tree import Includes, SourceTree
 
 MOST_FILES = 2000
 _SETTLED = {
@@ -64,7 +64,7 @@ class ReadSources:
 
 
 def read_sources(
-    tree: Tree, paths: Sequence[str], includes: Includes, defines: Iterable[tuple[str, str]] = ()
+    tree: SourceTree, paths: Sequence[str], includes: Includes, defines: Iterable[tuple[str, str]] = ()
 ) -> ReadSources:
     """Raises Unreadable, with the file in its words."""
     work = _SourceReader(tree, includes)
@@ -76,7 +76,7 @@ def read_sources(
 
 
 @dataclass
-class _Frame:
+class _OpenIf:
     on: bool
     taken: bool
     settled: bool
@@ -85,7 +85,7 @@ class _Frame:
 
 @dataclass
 class _SourceReader:
-    tree: Tree
+    tree: SourceTree
     includes: Includes
     macros: dict[str, Macro] = field(default_factory=dict)
     files: list[ReadFile] = field(default_factory=list)
@@ -102,7 +102,7 @@ class _SourceReader:
         text = self.tree.read(path).replace("\r\n", "\n")
         if len(text) > MAX_TEXT:
             return
-        frames: list[_Frame] = []
+        frames: list[_OpenIf] = []
         kept: list[Token] = []
         tokens = lex(text)
         for token in tokens:
@@ -128,7 +128,7 @@ class _SourceReader:
             self.macros.pop(rest.strip(), None)
             return False
         if word == "include":
-            if rest[:1] not in "<\"":
+            if rest[:1] not in '<"':
                 return False
             closing = rest.find(">" if rest[0] == "<" else '"', 1)
             spelling = rest[: closing + 1]
@@ -145,12 +145,12 @@ class _SourceReader:
         if isinstance(macro, Macro):
             self.macros[macro.name] = macro
 
-    def _condition(self, word: str, rest: str, frames: list[_Frame], place: str) -> bool:
+    def _condition(self, word: str, rest: str, frames: list[_OpenIf], place: str) -> bool:
         """Whether the directive stays, since its condition is not settled."""
         if word in ("if", "ifdef", "ifndef"):
             outer = not frames or frames[-1].on
             came = self._value(word, rest, place) if outer else False
-            frames.append(_Frame(came is not False, came is True or not outer, came is not None, outer))
+            frames.append(_OpenIf(came is not False, came is True or not outer, came is not None, outer))
             return came is None
         if not frames:
             return False
@@ -185,7 +185,8 @@ class _SourceReader:
             try:
                 tokens = decided_defined(lex(asked), macros)
                 found.add(
-                    ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value() != 0
+                    ConditionReader(Expansion(macros, MOST_TOKENS).expand(tokens, frozenset(), 0)).value()
+                    != 0
                 )
             except Unreadable:
                 return None if "__has_include" not in asked else False
@@ -228,4 +229,7 @@ def _runs(text: str, tokens: Sequence[Token], there: set[int]) -> Iterator[tuple
             continue
         until = len(text) if after is None else after.offset
         stays = after is None or after.offset in there  # then comments before it are its own
-        yield token.offset, _directive_end(text, token.offset) if token.kind == "directive" and stays else until
+        yield (
+            token.offset,
+            _directive_end(text, token.offset) if token.kind == "directive" and stays else until,
+        )

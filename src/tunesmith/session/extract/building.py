@@ -9,14 +9,14 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.errors import DeviceMissing
-from tunesmith.extract.slicing import FRAMEWORK, KernelSlice
-from tunesmith.extract.trimming import BuildAttempt
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Builders
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Launch
 from tunesmith.problem.template import Variant
 from tunesmith.session import machine
+from tunesmith.session.extract.slicing import FRAMEWORK, KernelSlice
+from tunesmith.session.extract.trimming import BuildAttempt
 from tunesmith.space.expr import parse
 
 KERNEL_FILE = "kernel.cu"

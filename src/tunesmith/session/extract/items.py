@@ -5,28 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
-from tunesmith.csource.lex import Token, first_word, layout, lex, split_at
+from tunesmith.csource.lex import Token, first_word, layout, lex
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
-from tunesmith.extract.reading import ReadFile
+from tunesmith.session.extract.naming import (
+    CLOSES,
+    LOUD,
+    OPENS,
+    RECORDS,
+    ItemKind,
+    after_template,
+    closing,
+    enumerators,
+    shape_of,
+    typedef_names,
+)
+from tunesmith.session.extract.reading import ReadFile
 
-ItemKind = Literal["macro", "function", "record", "alias", "variable", "using"]
-_RECORDS = frozenset({"struct", "class", "union", "enum"})
-_OPENS, _CLOSES = frozenset("([{"), frozenset(")]}")
-# A word with parentheses behind it that is no function's name.
-_ATTRIBUTES = frozenset({
-    "__launch_bounds__", "__attribute__", "alignas", "__align__", "decltype", "noexcept", "__declspec",
-    "explicit", "__cluster_dims__", "__maxnreg__", "requires", "__builtin_align__", "sizeof", "__block_size__",
-})  # fmt: skip
-_LOUD = re.compile(r"[A-Z][A-Z0-9_]{3,}")
 _COMMENT_ABOVE = re.compile(r"(?:[ \t]*//[^\n]*\n|[ \t]*/\*(?:[^*]|\*(?!/))*\*/[ \t]*\n)+\Z")
 _BOILERPLATE = re.compile(r"copyright|license|SPDX", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class SourceItem:
+class FileItem:
     path: str
     line: int
     order: int
@@ -52,7 +54,7 @@ class SourceItem:
         return f"{self.path}:{self.line}"
 
 
-def items_of(file: ReadFile, macros: Mapping[str, Macro], first: int = 0) -> tuple[SourceItem, ...]:
+def items_of(file: ReadFile, macros: Mapping[str, Macro], first: int = 0) -> tuple[FileItem, ...]:
     return tuple(_Splitter(file, macros, first).run())
 
 
@@ -65,7 +67,7 @@ class _Splitter:
         self._scope: list[str | None] = []  # None: extern "C"
         self._guards: list[str] = []
 
-    def run(self) -> Iterator[SourceItem]:
+    def run(self) -> Iterator[FileItem]:
         while self._at < len(self._tokens):
             token = self._tokens[self._at]
             if token.kind == "directive":
@@ -84,7 +86,7 @@ class _Splitter:
 
     # -- the level of namespaces ---------------------------------------------------------------------
 
-    def _directive(self, token: Token) -> SourceItem | None:
+    def _directive(self, token: Token) -> FileItem | None:
         word, rest = first_word(token.text)
         if word == "define":
             macro = read_macro(rest)
@@ -129,7 +131,7 @@ class _Splitter:
 
     # -- one declaration -----------------------------------------------------------------------------
 
-    def _item(self) -> Iterator[SourceItem]:
+    def _item(self) -> Iterator[FileItem]:
         start = self._at
         if (call := self._macro_call(start)) is not None:
             yield from call
@@ -137,12 +139,14 @@ class _Splitter:
         head, body, end = _extent(self._tokens, start)
         own = self._tokens[start:end]
         self._at = max(end, start + 1)
-        shape = _shape_of(head)
+        shape = shape_of(head)
         if shape is None or not own:
             return
         kind, names, defines = shape
-        if kind == "record" and any(t.text == "enum" for t in head[:3]):
-            names = (*names, *_enumerators(own))
+        if any(t.text == "enum" for t in head[:3]):
+            names = (*names, *enumerators(own))
+        if kind == "alias" and body:  # typedef struct { ... } name;
+            names = (*typedef_names(own), *names)
         last = own[-1]
         text = self._with_comment(own[0].offset, last.offset + len(last.text))
         made = self._made(kind, tuple(name for name in names if name), text, own, own[0])
@@ -151,15 +155,15 @@ class _Splitter:
             made = replace(made, operands=words)
         yield replace(made, is_definition=defines or body)
 
-    def _macro_call(self, at: int) -> Iterator[SourceItem] | None:
-        """A macro's call that is a declaration by itself: put in its place, or left out where it is another's."""
+    def _macro_call(self, at: int) -> Iterator[FileItem] | None:
+        """A macro's call that is a declaration by itself: put in its place; another's is left out."""
         token = self._tokens[at]
         if token.kind != "word" or at + 1 >= len(self._tokens) or self._tokens[at + 1].text != "(":
             return None
         macro = self._macros.get(token.text)
-        if macro is None and not _LOUD.fullmatch(token.text):
+        if macro is None and not LOUD.fullmatch(token.text):
             return None
-        end = _closing(self._tokens, at + 1)
+        end = closing(self._tokens, at + 1)
         after = self._tokens[end].text if end < len(self._tokens) else ""
         if macro is not None and macro.parameters is not None:
             try:
@@ -174,15 +178,15 @@ class _Splitter:
             return self._expanded(tokens, token)
         return self._skip(end)
 
-    def _skip(self, end: int) -> Iterator[SourceItem]:
+    def _skip(self, end: int) -> Iterator[FileItem]:
         """Past a call, and the body that a module's macro has."""
         self._at = end
         if end < len(self._tokens) and self._tokens[end].text == "{":
-            self._at = _closing(self._tokens, end)
+            self._at = closing(self._tokens, end)
         return iter(())
 
-    def _expanded(self, tokens: Sequence[Token], use: Token) -> Iterator[SourceItem]:
-        text = layout(replace(token, line=1) for token in tokens)
+    def _expanded(self, tokens: Sequence[Token], use: Token) -> Iterator[FileItem]:
+        text = _broken(tokens)
         words = tuple(lex(text))
         inner = _Splitter(ReadFile(self._file.path, text, words), {}, self._order)
         for item in inner.run():
@@ -192,19 +196,40 @@ class _Splitter:
 
     def _made(
         self, kind: ItemKind, names: tuple[str, ...], text: str, tokens: Sequence[Token], first: Token
-    ) -> SourceItem:
+    ) -> FileItem:
         self._order += 1
         scope = () if kind == "macro" else self._names_of_scope()
         place = (self._file.path, first.line, self._order - 1)
-        return SourceItem(*place, kind, names, scope, text, tuple(tokens), tuple(self._guards))
+        return FileItem(*place, kind, names, scope, text, tuple(tokens), tuple(self._guards))
 
     def _with_comment(self, start: int, end: int) -> str:
         """Its text, with a comment that stands right above it."""
         text = self._file.text
         line = text.rfind("\n", 0, start) + 1
-        above = _COMMENT_ABOVE.search(text, max(0, line - 3000), line) if not text[line:start].strip() else None
+        above = (
+            _COMMENT_ABOVE.search(text, max(0, line - 3000), line) if not text[line:start].strip() else None
+        )
         comment = above.group() if above and not _BOILERPLATE.search(above.group()) else ""
         return comment + text[start:end]
+
+
+def _broken(tokens: Sequence[Token]) -> str:
+    """What a macro stands for, with lines as people break them."""
+    lines: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text in "([") - (token.text in ")]")
+        if token.text == "}" and lines[-1]:
+            lines.append([])
+        lines[-1].append(replace(token, line=1))
+        if depth == 0 and token.text in (";", "{", "}"):
+            lines.append([])
+    text, level = "", 0
+    for line in filter(None, lines):
+        level -= line[0].text == "}"
+        text += "  " * max(level, 0) + layout(line).strip() + "\n"
+        level += line[-1].text == "{"
+    return text
 
 
 def _condition(word: str, rest: str) -> str:
@@ -219,44 +244,16 @@ def _end_of_directive(text: str, start: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _closing(tokens: Sequence[Token], at: int) -> int:
-    """Where what follows the bracket at `at` and all inside it begins."""
-    depth = 0
-    for end in range(at, len(tokens)):
-        text = tokens[end].text
-        depth += (text in _OPENS) - (text in _CLOSES)
-        if depth == 0:
-            return end + 1
-    return len(tokens)
-
-
-def _after_template(tokens: Sequence[Token], at: int) -> int:
-    """Past `template <...>`, all of them."""
-    while at + 1 < len(tokens) and tokens[at].text == "template" and tokens[at + 1].text == "<":
-        at = _after_angles(tokens, at + 1)
-    return at
-
-
-def _after_angles(tokens: Sequence[Token], at: int) -> int:
-    depth = round_ = 0
-    for end in range(at, len(tokens)):
-        text = tokens[end].text
-        round_ += (text in _OPENS) - (text in _CLOSES)
-        if round_ == 0:
-            depth += {"<": 1, ">": -1, ">>": -2}.get(text, 0)
-            if depth <= 0:
-                return end + 1
-    return len(tokens)
-
-
 def _extent(tokens: Sequence[Token], start: int) -> tuple[tuple[Token, ...], bool, int]:
     """The words before a body or the end, whether there is a body, and where what follows begins.
 
     Of branches that are not settled the first one's brackets count.
     """
-    at = _after_template(tokens, start)
-    first = next((t.text for t in tokens[at:] if t.kind == "word" and t.text not in ("typedef", "alignas")), "")
-    is_record = first in _RECORDS
+    at = after_template(tokens, start)
+    first = next(
+        (t.text for t in tokens[at:] if t.kind == "word" and t.text not in ("typedef", "alignas")), ""
+    )
+    is_record = first in RECORDS
     depth, has_value, closed_round = 0, False, False
     waiting: list[int] = []
     head_end = 0
@@ -266,14 +263,14 @@ def _extent(tokens: Sequence[Token], start: int) -> tuple[tuple[Token, ...], boo
         text = token.text
         if token.kind == "directive":
             depth = _branch(first_word(text)[0], depth, waiting)
-        elif text in _OPENS:
+        elif text in OPENS:
             if text == "{" and depth == 0:
                 head_end = head_end or at
                 body = True
                 if not has_value and not is_record and closed_round:
                     return tuple(tokens[start:head_end]), True, _body_end(tokens, at)
             depth += 1
-        elif text in _CLOSES:
+        elif text in CLOSES:
             if depth == 0:  # the namespace's own
                 return tuple(tokens[start : head_end or at]), body, at
             depth -= 1
@@ -295,7 +292,7 @@ def _body_end(tokens: Sequence[Token], at: int) -> int:
         if token.kind == "directive":
             depth = _branch(first_word(token.text)[0], depth, waiting)
             continue
-        depth += (token.text in _OPENS) - (token.text in _CLOSES)
+        depth += (token.text in OPENS) - (token.text in CLOSES)
         if depth == 0:
             break
     return at
@@ -309,121 +306,3 @@ def _branch(word: str, depth: int, waiting: list[int]) -> int:
     elif word == "endif" and waiting:
         waiting.pop()
     return depth
-
-
-def _shape_of(head: Sequence[Token]) -> tuple[ItemKind, tuple[str, ...], bool] | None:
-    """Kind and names; None: nothing that others could need."""
-    at = _after_template(head, 0)
-    words = [t for t in head[at:] if t.kind != "directive"]
-    texts = [t.text for t in words]
-    if not texts or texts[0] in ("template", "static_assert", "friend", "asm"):
-        return None
-    if texts[0] == "extern" and texts[1:2] == ["template"]:
-        return None
-    if texts[0] in ("using", "namespace"):
-        return _used(texts)
-    if texts[0] == "typedef":
-        pointer = next((texts[i + 2] for i in range(len(texts) - 2) if texts[i : i + 2] == ["(", "*"]), None)
-        return "alias", (pointer or next(t for t in reversed(texts) if t.isidentifier()),), True
-    plain = [t for t in texts if t not in ("inline", "static", "constexpr", "const", "__device__")]
-    if plain and plain[0] in _RECORDS:
-        return "record", _record_names(words), False
-    return _function_or_variable(words)
-
-
-def _used(texts: Sequence[str]) -> tuple[ItemKind, tuple[str, ...], bool]:
-    if texts[0] == "using" and texts[1:2] == ["namespace"]:
-        return "using", (), True
-    if "=" in texts:
-        return "alias", (texts[1],), True
-    return "alias", (next((t for t in reversed(texts) if t.isidentifier()), ""),), True
-
-
-def _record_names(words: Sequence[Token]) -> tuple[str, ...]:
-    texts = [t.text for t in words]
-    at = next(i for i, text in enumerate(texts) if text in _RECORDS) + 1
-    name = ""
-    while at < len(texts):
-        text = texts[at]
-        if text == "(":
-            at, name = _closing(words, at), ""
-            continue
-        if text == "[":
-            at = _closing(words, at)
-            continue
-        if text in (":", "<", "final"):
-            break
-        if text.isidentifier() and text not in ("class", "struct"):
-            name = text
-        at += 1
-    return (name,)
-
-
-def _enumerators(tokens: Sequence[Token]) -> tuple[str, ...]:
-    at = next((i for i, t in enumerate(tokens) if t.text == "{"), None)
-    if at is None:
-        return ()
-    listed = split_at(",", tokens[at + 1 : _closing(tokens, at) - 1])
-    return tuple(part[0].text for part in listed if part and part[0].kind == "word")
-
-
-def _function_or_variable(words: Sequence[Token]) -> tuple[ItemKind, tuple[str, ...], bool] | None:
-    texts = [t.text for t in words]
-    at, depth = 0, 0
-    while at < len(texts):
-        text = texts[at]
-        if text == "operator":
-            end = next((i for i in range(at + 2, len(texts)) if texts[i] == "("), len(texts))
-            return "function", ("operator" + "".join(texts[at + 1 : end]),), False
-        if text in _ATTRIBUTES and texts[at + 1 : at + 2] == ["("]:
-            at = _closing(words, at + 1)
-            continue
-        if text == "<" and at and words[at - 1].kind == "word":
-            at = _after_angles(words, at)
-            continue
-        if text == "[" and texts[at + 1 : at + 2] == ["["]:
-            at = _closing(words, at)
-            continue
-        if text == "(" and depth == 0:
-            before = _callee(words, at)
-            if before is None:
-                return None
-            if _LOUD.fullmatch(before) and _more_follows(words, at):  # an attribute that is a macro
-                at = _closing(words, at)
-                continue
-            return "function", (before,), False
-        if text in ("=", "[", "{"):
-            break
-        at += 1
-    names = [t for t in texts[:at] if t.isidentifier()]
-    return ("variable", (names[-1],), True) if len(names) > 1 else None
-
-
-def _more_follows(words: Sequence[Token], at: int) -> bool:
-    end = _closing(words, at)
-    return end < len(words) and words[end].kind == "word" and words[end].text not in ("const", "noexcept")
-
-
-def _callee(words: Sequence[Token], at: int) -> str | None:
-    """The name before "(", of a member that is defined outside its class the class."""
-    end = at - 1
-    if end >= 0 and words[end].text == ">":  # name<...>( of a specialisation
-        depth = 0
-        while end >= 0:
-            depth += {">": 1, "<": -1, ">>": 2}.get(words[end].text, 0)
-            end -= 1
-            if depth <= 0:
-                break
-    if end < 0 or words[end].kind != "word":
-        return None
-    first = end
-    while first >= 2 and words[first - 1].text == "::":
-        first -= 2
-        if words[first].text == ">":
-            depth = 0
-            while first >= 0:
-                depth += {">": 1, "<": -1}.get(words[first].text, 0)
-                first -= 1
-                if depth == 0:
-                    break
-    return words[first].text if words[first].kind == "word" else words[end].text

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tunesmith.csource.lex import Token, first_word, lex
-from tunesmith.extract.items import SourceItem
+from tunesmith.session.extract.items import FileItem
 
 _NO_TYPES = frozenset({
     "return", "else", "case", "goto", "new", "delete", "sizeof", "throw", "operator", "typename", "do",
-    "struct", "class", "enum", "union", "using", "namespace", "template", "co_return", "alignof", "if", "while",
+    "struct", "class", "enum", "union", "using", "namespace", "template", "co_return", "alignof", "if",
+    "while",
     "not", "and", "or", "inline", "decltype",
 })  # fmt: skip
 _BEHIND_NAME = frozenset({"=", ";", ",", ")", "[", "{", ":", "("})
@@ -24,7 +26,7 @@ class NameUse:
     declared_here: bool  # the same word names a parameter or a variable of the declaration
 
 
-def uses_of(item: SourceItem) -> tuple[NameUse, ...]:
+def uses_of(item: FileItem) -> tuple[NameUse, ...]:
     tokens = tuple(_words(item.tokens))
     own = _own_names(item, tokens)
     found: dict[tuple[str, tuple[str, ...]], NameUse] = {}
@@ -61,18 +63,39 @@ def _qualifiers(tokens: Sequence[Token], at: int) -> tuple[str, ...] | None:
     return tuple(reversed(found))
 
 
-def _own_names(item: SourceItem, tokens: Sequence[Token]) -> frozenset[str]:
+def _own_names(item: FileItem, tokens: Sequence[Token]) -> frozenset[str]:
     """Parameters and variables: a word behind a type, and before what ends a name."""
     if item.kind == "macro":
         return frozenset()
-    own = set()
+    own = set(_parameters(item, tokens)) - set(item.names) if item.kind == "function" else set()
     for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if token.kind != "word" or after.text not in _BEHIND_NAME or token.text in item.names:
             continue
         typed = before.kind == "word" and before.text not in _NO_TYPES
-        if typed or (before.text in ("*", "&", ">") and after.text in (",", ")", "=", ";") and _declares(token, tokens)):
+        if typed or (
+            before.text in ("*", "&", ">") and after.text in (",", ")", "=", ";") and _declares(token, tokens)
+        ):
             own.add(token.text)
     return frozenset(own)
+
+
+def _parameters(item: FileItem, tokens: Sequence[Token]) -> Iterator[str]:
+    """Names of parameters: the last word of each, before what it is by default."""
+    depth, last = 0, ""
+    pairs = pairwise(tokens)
+    start = next(
+        (at for at, (name, mark) in enumerate(pairs) if (name.text, mark.text) == (item.name, "(")), 0
+    )
+    for token in tokens[start:]:
+        if token.text == "{" and depth == 0:
+            return
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 1 and token.kind == "word":
+            last = token.text
+        elif (depth == 1 and token.text in (",", "=", "[")) or (depth == 0 and token.text == ")"):
+            if last:
+                yield last
+            last = ""
 
 
 def _declares(token: Token, tokens: Sequence[Token]) -> bool:

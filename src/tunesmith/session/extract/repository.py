@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tunesmith.errors import BadInput
-from tunesmith.extract.finding import SUFFIXES
+from tunesmith.session.extract.finding import SUFFIXES
 
 _MOST_FILES = 50_000
 _MOST_BYTES = 4 << 20  # of one file: longer ones are data
