@@ -386,6 +386,7 @@ _CUDA_FLOATS = {
     "__hip_bfloat16": "bfloat16", "bfloat16_t": "bfloat16", "BFloat16": "bfloat16", "__bf16": "bfloat16",
     "__nv_fp8_e4m3": "float8_e4m3", "__nv_fp8_e5m2": "float8_e5m2",
     "__hip_fp8_e4m3": "float8_e4m3", "__hip_fp8_e5m2": "float8_e5m2",
+    "Float8_e4m3fn": "float8_e4m3", "Float8_e5m2": "float8_e5m2",
 }  # fmt: skip
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.errors import DeviceMissing
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Builders
-from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Launch
 from tunesmith.problem.template import Variant
 from tunesmith.session import machine
@@ -43,15 +41,8 @@ class SliceBuilder:
         return BuildAttempt(code.code_digest, "", self.compiler)
 
 
-def device_to_build_for(scratch: Path, wanted: str | None = None) -> Device:
-    local = machine.look("cuda", scratch)
-    return machine.choose_device(local, wanted)
-
-
 @contextmanager
-def slice_builders(
-    entry: str, defines: tuple[tuple[str, str], ...], wanted: str | None = None
-) -> Iterator[tuple[SliceBuilder, ...]]:
+def slice_builders(entry: str, defines: tuple[tuple[str, str], ...]) -> Iterator[tuple[SliceBuilder, ...]]:
     """One for each compiler here, the quickest first."""
     known = backends.compilers("cuda") or ()
     if not known:
@@ -59,7 +50,7 @@ def slice_builders(
         missing = toolchain.none_here if toolchain else "there is no CUDA compiler here"
         raise DeviceMissing(missing, hint=toolchain.how_to_install("") if toolchain else None)
     with machine.temporary_scratch() as scratch:
-        device = device_to_build_for(scratch, wanted)
+        device = machine.choose_device(machine.look("cuda", scratch), None)
         opened: list[Builders] = []
         try:
             made = []

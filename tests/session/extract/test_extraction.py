@@ -1,0 +1,189 @@
+"""Problem folders from a repository: instances, arguments, launches and conditions as the host has them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cuda_here import needs_nvrtc
+from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import BuildFailed
+from tunesmith.expert.reading.known import KnownWorkload
+from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
+from tunesmith.session.extract.finding import Pairs
+from tunesmith.session.extract.repository import Repository
+from tunesmith.session.extract.slicing import FRAMEWORK, KernelSlice
+from tunesmith.session.extract.tree import TextTree
+from tunesmith.session.extract.trimming import Build, BuildAttempt
+
+ROOT = Path(__file__).parent / "repository"
+
+
+@contextmanager
+def here(entry: str, defines: Pairs) -> Iterator[tuple[Build]]:
+    """NVRTC in this process: workers take their time to start."""
+
+    def compiled(cut: KernelSlice, flags: tuple[str, ...]) -> BuildAttempt:
+        text = "".join(f"#define {name} {value}\n" for name, value in defines) + cut.text()
+        headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
+        device = absent_device(None)
+        assert device is not None
+        try:
+            built = build(Unit("kernel.cu", text, "cuda", flags, (entry,), headers, "nvrtc"), device)
+        except BuildFailed as refused:
+            return BuildAttempt("", str(refused), "nvrtc")
+        return BuildAttempt(built.code_digest, "", "nvrtc")
+
+    yield (compiled,)
+
+
+@cache
+def taken(kernel: str, file: str | None = None, workloads: tuple[KnownWorkload, ...] = ()) -> Extraction:
+    wish = ExtractionWish(kernel, file, workloads=workloads, trim=False)
+    return extract(Repository(ROOT), wish, compilers=here)
+
+
+def problem(found: Extraction) -> dict[str, Any]:
+    return tomllib.loads(dict(found.files)["problem.toml"])
+
+
+def arguments(found: Extraction) -> dict[str, dict[str, Any]]:
+    return {argument["name"]: argument for argument in problem(found)["argument"]}
+
+
+def of_text(text: str, kernel: str) -> Extraction:
+    return extract(TextTree((("a.cu", text),)), ExtractionWish(kernel, trim=False), compilers=here)
+
+
+@needs_nvrtc
+def test_the_instance_is_that_of_the_hosts_dispatch() -> None:
+    found = taken("scale_rows_kernel")
+    assert found.stands_alone
+    assert found.entry == "own::scale_rows_kernel<c10::BFloat16, 8>"
+    assert any("scalar_t may be float, c10::Half, c10::BFloat16" in line for line in found.report)
+    assert any("launched in csrc/norm.cu:52, one of 2 launches" in line for line in found.report)
+    assert set(dict(found.files)) == {"kernel.cu", "framework_types.cuh", "problem.toml"}
+
+
+@needs_nvrtc
+def test_arguments_shapes_and_launch_are_filled_in() -> None:
+    found = taken("scale_rows_kernel")
+    listed = arguments(found)
+    assert listed["out"]["type"] == "bfloat16*"
+    assert listed["out"]["shape"] == listed["input"]["shape"] == ["rows", "hidden"]
+    assert listed["weight"]["shape"] == ["hidden"]
+    assert {name: listed[name]["role"] for name in ("out", "input", "weight")} == {
+        "out": "output",
+        "input": "input",
+        "weight": "input",
+    }
+    assert listed["hidden"]["value"] == "hidden"
+    assert listed["epsilon"]["value"] == "FILL"
+    text = dict(found.files)["problem.toml"]
+    assert "the host passes epsilon" in text
+    launch = problem(found)["launch"]
+    assert launch["grid"] == ["rows"]
+    assert launch["block"] == ["min(hidden, 1024)"]
+
+
+@needs_nvrtc
+def test_checks_and_dispatch_are_the_contract() -> None:
+    contract = problem(taken("scale_rows_kernel"))["contract"]
+    assert contract["hidden"]["multiple_of"] == 8  # the check says 4, the branch of this instance 8
+    assert set(contract) == {"rows", "hidden"}
+
+
+@needs_nvrtc
+def test_another_instance_takes_the_other_branch() -> None:
+    found = taken("scale_rows_kernel<float, 4>")
+    assert found.entry == "own::scale_rows_kernel<float, 4>"
+    assert arguments(found)["out"]["type"] == "float32*"
+    contract = problem(found)["contract"]
+    assert contract["hidden"]["multiple_of"] == 4
+    assert contract["require"] == ["not hidden % 8 == 0"]
+
+
+@needs_nvrtc
+def test_workloads_that_are_given_leave_one_fill() -> None:
+    workload = KnownWorkload("decode", (("rows", 16), ("hidden", 4096)))
+    found = taken("scale_rows_kernel", None, (workload,))
+    assert found.fills == 1  # epsilon
+    read = problem(found)
+    assert read["workloads"] == {"decode": {"rows": 16, "hidden": 4096}}
+    assert read["contract"]["hidden"] == {"min": 8, "max": 4096, "multiple_of": 8}
+
+
+@needs_nvrtc
+def test_a_plain_launch_with_a_rounded_division() -> None:
+    found = taken("twice", "csrc/more.cu")
+    assert found.stands_alone
+    launch = problem(found)["launch"]
+    assert launch["grid"] == ["ceildiv(n, 256)"]
+    assert launch["block"] == ["256"]
+    assert arguments(found)["out"]["shape"] == ["n"]
+
+
+@needs_nvrtc
+def test_a_helper_that_is_nowhere_is_named_with_its_line() -> None:
+    found = taken("lost_helper")
+    assert not found.stands_alone
+    assert found.missing[0] == (
+        "nowhere_to_be_found, used in csrc/more.cu:30, is defined nowhere in what csrc/more.cu includes"
+    )
+    assert "lost.h (csrc/more.cu:2)" in found.missing[1]
+
+
+@needs_nvrtc
+def test_a_kernel_that_nobody_launches_is_said() -> None:
+    found = taken("twice", "csrc/again.cu")
+    assert "no launch of it was found in the repository's host code" not in found.report
+    alone = of_text(
+        "__global__ void k(float* out, int n) { if (threadIdx.x < n) out[threadIdx.x] = 0; }", "k"
+    )
+    assert "no launch of it was found in the repository's host code" in alone.report
+
+
+@needs_nvrtc
+def test_template_arguments_that_nobody_says_are_a_fill() -> None:
+    found = of_text("template <typename T> __global__ void k(T* out) { *out = 0; }", "k")
+    assert found.entry == "k<FILL>"
+    assert not found.stands_alone
+    assert any("nobody says what T is" in line for line in found.report)
+
+
+@needs_nvrtc
+def test_unreadable_host_code_keeps_nobody_from_the_slice() -> None:
+    text = """
+    __global__ void k(float* out, int n) { int i = threadIdx.x; if (i < n) out[i] = 1.0f; }
+    void host(float* out, int n) { k<<<1, n, 0>>>(out, n ) ) ) }
+    """
+    found = of_text(text, "k")
+    assert found.stands_alone
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    ("passed", "line"),
+    [("nullptr", 'type = "uint64"'), ("x.data_ptr<float>()", 'type = "float32*"')],
+)
+def test_null_pointers_are_numbers(passed: str, line: str) -> None:
+    text = f"""
+    __global__ void k(float* out, const float* bias, int n) {{
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) out[i] = bias ? bias[i] : 0.0f;
+    }}
+    void host(torch::Tensor out, torch::Tensor x) {{
+      int n = out.numel();
+      k<<<(n + 127) / 128, 128>>>(out.data_ptr<float>(), {passed}, n);
+    }}
+    """
+    drafted = dict(of_text(text, "k").files)["problem.toml"]
+    assert line in drafted[drafted.index('name = "bias"') :].split("\n\n")[0]
