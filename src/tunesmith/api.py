@@ -39,6 +39,8 @@ from tunesmith.session.run_result import Run
 from tunesmith.session.runs import as_it_stands
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
+    from tunesmith.capture.inside import SeenLaunches
+    from tunesmith.capture.watching import CapturedRun, WishedCapture
     from tunesmith.deliver.difference import RunDifference
     from tunesmith.profiles.facts import ProfilePage
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
@@ -240,6 +242,40 @@ def devices(backend: str | None = None) -> FoundDevices:
     from tunesmith.session import authoring
 
     return authoring.devices(backend)
+
+
+# -- running programs -------------------------------------------------------------------------------------
+
+
+def capture(*, out: PathName | None = None, **wish: Unpack[WishedCapture]) -> SeenLaunches:
+    """`with tunesmith.capture() as seen:` sees the kernels that this process launches in the block.
+
+    Afterwards `seen.capture` has what was seen, `seen.ranking()` what tuning could give. `out` is the folder.
+    """
+    from tunesmith.capture.inside import seen_launches
+
+    return seen_launches(out=out, **wish)
+
+
+def capture_program(
+    command: Sequence[str],
+    *,
+    out: PathName | None = None,
+    listener: ListenerLike | None = None,
+    **wish: Unpack[WishedCapture],
+) -> CapturedRun:
+    """Run a program to its end and see which kernels it launches; docs/capture.md says how."""
+    from tunesmith.capture import watching
+
+    note = listener_of(listener).note
+    return watching.watch(list(command), watching.wish_of(**wish), path_of(out), note)
+
+
+def load_capture(folder: PathName | None = None) -> CapturedRun:
+    """A capture that is there, by default the newest here."""
+    from tunesmith.capture import watching
+
+    return watching.load(path_of(folder))
 
 
 # -- runs that are there --------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ COMMANDS = (
     "diff",
     "compare",
     "profile",
+    "capture",
     "devices",
     "doctor",
     "library",

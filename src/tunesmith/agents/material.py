@@ -18,7 +18,16 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.prior import best_config, diagnoses, in_view
 from tunesmith.run.racing import sound_scores
-from tunesmith.run.rounds import RoundReport, best_scores, leader, ratio, round_reports, score_at
+from tunesmith.run.rounds import (
+    RoundReport,
+    best_scores,
+    leader,
+    ratio,
+    refusals,
+    refused_words,
+    round_reports,
+    score_at,
+)
 from tunesmith.run.scores import Yardstick
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
@@ -202,6 +211,8 @@ def base_part(problem: Problem, state: State, templates: Templates, base: Candid
     text = templates.text(base)
     if base.rejected is None:
         lines = [*measured_lines(problem, state, base.id), ""] if is_concrete(state) else []
+        if refused := refused_words(refusals(problem, state, base.id)):
+            lines += [shortened(refused[0].upper() + refused[1:], LONGEST_REASON), ""]
         return PromptPart(heading, "\n".join([*lines, fenced(text)]))
     why = shortened(base.rejected.reason, LONGEST_REASON)
     return PromptPart(heading, f"It is broken:\n\n{why}\n\n{fenced(shortened(text, BROKEN))}")
@@ -230,9 +241,11 @@ def candidates_part(problem: Problem, state: State) -> PromptPart:
     lines = []
     for c in state.candidates:
         base = f"{word} {c.parent}" if c.parent else "the original"
-        gain = f"{ratio(scored[c.id]):.2f}×" if c.id in scored else "nothing measured"
+        refused = bool(refusals(problem, state, c.id))
+        none = "refused by the full check" if refused else "nothing measured"
+        gain = f"{ratio(scored[c.id]):.2f}×" if c.id in scored else none
         if is_concrete(state):
-            by, status = "", f"right, {gain}" if c.id in scored else "turned away"
+            by, status = "", f"right, {gain}" if c.id in scored else none if refused else "turned away"
         else:
             # Whatever the model is called: what a recording was asked is asked again when it is played.
             is_model = c.drafted is not None and bool(c.drafted.author)

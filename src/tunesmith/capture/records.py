@@ -79,7 +79,8 @@ class PointedMemory:
 @dataclass(frozen=True)
 class ArgumentPointer:
     at: int  # byte of the argument at which the address begins: 0, or the place in a struct
-    memory: PointedMemory
+    memory: PointedMemory  # of the first of launches that are alike
+    least: int = 0  # the smallest extent among them: no array is larger, where all are alike
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,8 @@ class CapturedArgument:
 class CapturedLaunch:
     """Launches of one kernel that are alike: geometry, device, and arguments but for addresses.
 
-    Two launches are alike where their pointers lead to extents of the same size with the same alignment (up
-    to 256), whatever the addresses; `arguments` are those of the first.
+    Two launches are alike where everything but addresses is equal, and these have the same alignment (up to
+    256). Extents may differ: an allocator's blocks move. `arguments` are those of the first.
     """
 
     number: int  # its own in this capture, counted over all kernels
@@ -152,6 +153,7 @@ class CapturedKernel:
     local: int | None = None  # bytes of local memory a thread has
     ptx_version: int | None = None  # the virtual architecture it was compiled for, 90 for compute_90
     binary_version: int | None = None
+    sources: tuple[str, ...] = ()  # files that its module's line table names, where it was built with one
 
     @property
     def shown(self) -> str:

@@ -1,4 +1,4 @@
-"""The command `bench`: original and tuned timed where they are called."""
+"""The commands `bench` and `capture`, about kernels where programs call them."""
 
 from __future__ import annotations
 
@@ -47,3 +47,48 @@ def bench(
             lines.append(f"not timed        {name}: {failed.why}")
     notes = [*found.notes, *(note for workload in found.workloads for note in workload.notes)]
     console.show_lines([*lines, *(f"note             {note}" for note in notes)])
+
+
+def capture(
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[--] PROGRAM…|FOLDER", help="What to run, after --; with --show a capture."),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Show a capture, by default the newest; nothing is run.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for what is seen.")] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="A kernel whose memory is kept before and after launches; several may be named."),
+    ] = None,
+    keep_mib: Annotated[
+        int, typer.Option("--keep-mib", min=1, help="How much memory may be kept, in MiB.")
+    ] = 1024,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Switch PyTorch's caching allocator off: arrays' sizes are exact.")
+    ] = False,
+    launches: Annotated[
+        int, typer.Option(min=1, help="Launches of a process whose arguments are looked at.")
+    ] = 1_000_000,
+    every: Annotated[bool, typer.Option("--all", help="Show all kernels, not only the first 20.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a program and see which kernels it launches, and what tuning them could give."""
+    from tunesmith.cli import capturing
+
+    if show:
+        found = tunesmith.load_capture(capturing.one_folder(program))
+        capturing.show(found.folder, found.capture, every, as_json)
+        return
+    with console.progress(as_json) as listener:
+        found = tunesmith.capture_program(
+            program or [],
+            out=out,
+            keep=keep or (),
+            keep_bytes=keep_mib << 20,
+            launches=launches,
+            exact=exact,
+            listener=listener,
+        )
+    capturing.show(found.folder, found.capture, every, as_json)

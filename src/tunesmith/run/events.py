@@ -53,6 +53,9 @@ class Settings:
     strategy: Strategy = "template"
     linear: bool = False  # with rewrite: a round goes on from the last kernel, not from the best
     library: bool = False  # whether winning templates are stored; journals from before it do not say
+    checks_best: bool = (
+        False  # in full, before the next round; `tune` does, journals from before it do not say
+    )
     ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
 
 

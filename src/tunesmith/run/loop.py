@@ -22,6 +22,7 @@ from tunesmith.run.outcome import Effort, Purpose, Trial
 from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
+from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
@@ -92,11 +93,18 @@ class Loop:
             self._finish()
 
     def _decide(self) -> None:
-        """Where templates are written, what is known of the best so far tells what is written next."""
+        """Where templates are written, what is known of the best so far tells what is written next: whether
+        it is right where it is looked at for long, and what bounds it."""
         state = self._state
+        if state.in_flight:
+            self._append(events.Measured(self.lab.collect()))
+            return
         is_new_round = self.templates.given is None and not self.talk.searches_wait(state)
-        looks = is_new_round and not self.lab.no_profiles
-        if looks and not self.talk.used_up(state) and (wanted := to_look_at(self.problem, state)) is not None:
+        goes_on = is_new_round and self.talk.used_up(state) is None
+        if goes_on and (unchecked := to_check(self.problem, state)) is not None:
+            config, workloads = unchecked
+            self._ask([config], "long", "finalist", [workloads])
+        elif goes_on and not self.lab.no_profiles and (wanted := to_look_at(self.problem, state)) is not None:
             self._look_at(wanted)
         else:
             self._append(self.talk.decided(state))

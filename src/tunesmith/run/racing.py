@@ -56,7 +56,7 @@ class Winners:
 
 def choose(problem: Problem, state: State) -> Winners:
     """The winners by the alternating measurements, without those that failed verification, or are sure to."""
-    barred = failed_verification(state) | _doubted(state)
+    barred = failed_verification(state) | doubted_finalists(state)
     field = {config: results for config, results in merged(state).items() if config not in barred}
     # The general one also serves sizes nobody timed: one that failed anywhere inside its domain is no such.
     sound = {
@@ -178,6 +178,7 @@ TIE = 0.005  # log speed-ups closer than this: it does not matter who wins
 MARGIN = 0.05  # log: who is further behind by a short measurement, and its noise, does not enter
 DEVIATIONS = 4  # of that noise
 PER_WORKLOAD = 3  # contenders of each workload beside the general ones
+DISBELIEVED = 4  # finalists of a template that are refused, and none that is not: no other is believed
 PATIENCE = 20  # finalists that may fail before the rest are given up: by then the template is at fault
 
 
@@ -227,7 +228,7 @@ def entries(problem: Problem, state: State, count: int) -> dict[Config, Finalist
     failed = {config for config, found in raced.items() if not any(r.ok for r in found.values())}
     failed |= failed_verification(state)
     is_over = len(failed | {config for config, _ in fell}) > PATIENCE
-    failed |= _doubted(state)
+    failed |= doubted_finalists(state)
     yardstick = Yardstick(state)
     field = [
         (o, yardstick.speedups(o))
@@ -273,7 +274,7 @@ def general_entries(problem: Problem, state: State) -> list[Config]:
     return [config for config, entry in entered.items() if entry.is_general]
 
 
-def _doubted(state: State) -> frozenset[Config]:
+def doubted_finalists(state: State) -> frozenset[Config]:
     """Those that have everything in common with finalists that were refused."""
     raced = merged(state)
     statuses = {config: {result.status for result in found.values()} for config, found in raced.items()}
@@ -300,15 +301,22 @@ def failed_verification(state: State) -> set[Config]:
 def sound_scores(problem: Problem, state: State) -> tuple[Tried, ...]:
     """What was tried. What a longer look found wrong counts as failed: nothing wrong may count as fast."""
     raced, barred = merged(state), failed_verification(state)
-    names = [w.name for w in problem.workloads]
+    names, unbelieved = [w.name for w in problem.workloads], _unbelieved(raced)
     checked: list[Tried] = []
     for tried in scores(problem, state):
         bad = {name for name, result in raced.get(tried.config, {}).items() if result.status not in SOUND}
-        if tried.config in barred:
+        if tried.config in barred or tried.config.candidate in unbelieved:
             bad.update(names)
         at = tuple(None if n in bad else log for n, log in zip(names, tried.at, strict=False))
         checked.append(Tried(tried.config, None if bad else tried.score, at))
     return tuple(checked)
+
+
+def _unbelieved(raced: Finalists) -> set[str]:
+    """Candidates of which every finalist was refused, and enough of them: nor are the others right."""
+    sound = {c.candidate for c, found in raced.items() if all(r.status in SOUND for r in found.values())}
+    refused = Counter(config.candidate for config in raced if config.candidate not in sound)
+    return {candidate for candidate, count in refused.items() if count >= DISBELIEVED}
 
 
 def _enter(chosen: dict[Config, Finalist], outcome: Outcome) -> Finalist:

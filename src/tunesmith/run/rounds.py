@@ -11,9 +11,10 @@ from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import last_written, noun
 from tunesmith.run.candidates import Templates, rule_text
 from tunesmith.run.events import STORED, Decided
+from tunesmith.run.outcome import Result
 from tunesmith.run.ports import Tried
-from tunesmith.run.racing import sound_scores
-from tunesmith.run.scores import noise
+from tunesmith.run.racing import SOUND, doubted_finalists, merged, sound_scores
+from tunesmith.run.scores import noise, scores
 from tunesmith.run.state import Candidate, State
 from tunesmith.space.params import Config
 
@@ -79,6 +80,31 @@ MOST_COMPARED = 4000  # lines: beyond it a comparison takes too long
 
 
 @dataclass(frozen=True)
+class RefusedFinalist:
+    """A configuration that is right by a short look and not by a long one."""
+
+    config: Config
+    speedup: float | None  # log, by the short look
+    result: Result
+
+    @property
+    def words(self) -> str:
+        detail = f": {self.result.detail.strip()}" if self.result.detail.strip() else ""
+        return f"{self.result.status} (workload {self.result.workload}){detail}"
+
+
+def refusals(problem: Problem, state: State, candidate: str) -> tuple[RefusedFinalist, ...]:
+    """Of a candidate, in the order in which they were looked at."""
+    speeds = {t.config: t.score for t in scores(problem, state)}
+    found = []
+    for config, results in merged(state).items():
+        bad = next((r for r in results.values() if r.status not in SOUND), None)
+        if config.candidate == candidate and bad is not None:
+            found.append(RefusedFinalist(config, speeds.get(config), bad))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
 class RoundOutcome:
     """A refactoring and what came of it; scores are log speed-ups by the short measurements. Of several that
     were written side by side it is the best, and all are its branches."""
@@ -91,6 +117,7 @@ class RoundOutcome:
     best: float | None = None  # of its own configurations; None: none is right
     tried: int = 0  # configurations measured
     noticed: float = 0.0  # a smaller gain may be chance
+    refused: tuple[RefusedFinalist, ...] = ()  # by a longer look
     branches: tuple[RoundOutcome, ...] = ()  # each as if there were no other; empty: there is one alone
 
     @property
@@ -130,6 +157,7 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
                     best=max((scored[c.id] for c in drafts if c.id in scored), default=None),
                     tried=sum(state.searched.count(("of", c.id)) for c in drafts),
                     noticed=noticed,
+                    refused=tuple(r for c in drafts for r in refusals(problem, state, c.id)),
                 )
             )
         found.append(_ahead(branches))
@@ -162,6 +190,22 @@ def leader(problem: Problem, state: State) -> Candidate | None:
     scored = best_scores(sound_scores(problem, state))
     ahead = [c for c in state.candidates if scored.get(c.id, 0.0) > noise(state)]
     return max(ahead, key=lambda c: scored[c.id], default=None)
+
+
+def to_check(problem: Problem, state: State) -> tuple[Config, tuple[str, ...]] | None:
+    """The best so far, and where it runs, if a model wrote it and nobody has looked at it for long: whoever
+    plans what comes next is to go on from what is right. One that is refused gives way to the next."""
+    written = {c.id for c in state.candidates if c.drafted is not None and c.drafted.author}
+    if not written or not state.settings.checks_best:
+        return None
+    ahead = [t for t in sound_scores(problem, state) if t.score is not None and t.score > 0]
+    if doubts := doubted_finalists(state):
+        ahead = [t for t in ahead if t.config not in doubts]
+    best = max(ahead, key=lambda t: t.score or 0.0, default=None)
+    if best is None or best.config.candidate not in written or best.config in merged(state):
+        return None
+    outcome = state.searched.of(best.config)[-1]
+    return best.config, tuple(result.workload for result in outcome.results if result.ok)
 
 
 # -- reports ------------------------------------------------------------------------------------------------
@@ -333,11 +377,24 @@ def _verdict(one: RoundOutcome, word: str) -> str:
         return f"dropped: {why.reason}" if why.same_as else f"turned away: {why.reason}"
     if one.best is None:
         is_new = last.status == "drafted"
-        return "not searched yet" if is_new else "dropped: none of its configurations is right"
+        fault = refused_words(one.refused) or "none of its configurations is right"
+        return "not searched yet" if is_new else f"dropped: {fault}"
     before = f"{ratio(one.before):.2f}× before it"
+    also = f"; {refused_words(one.refused)}" if one.refused else ""
     if one.pays:
-        return f"kept: {ratio(one.best):.2f}×, {before}"
-    return f"dropped: {ratio(one.best):.2f}× is no gain over {before}"
+        return f"kept: {ratio(one.best):.2f}×, {before}{also}"
+    return f"dropped: {ratio(one.best):.2f}× is no gain over {before}{also}"
+
+
+def refused_words(refused: Sequence[RefusedFinalist]) -> str:
+    """What a longer look said of them; empty where there are none."""
+    if not refused:
+        return ""
+    first = refused[0]
+    speed = f" ({ratio(first.speedup):.2f}× {BY_SEARCH})" if first.speedup is not None else ""
+    whose = f"{first.config}{speed}" if first.config.items else f"it{speed}"
+    more = f", and {len(refused) - 1} more" if len(refused) > 1 else ""
+    return f"the full check refused {whose}{more}: {first.words}"
 
 
 def changes(before: str, after: str, name_before: str, name_after: str) -> tuple[str, ...]:

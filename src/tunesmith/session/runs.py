@@ -175,6 +175,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         moves=wishes.moves_named(config.moves),
         drafts=wishes.drafts_of(config),
         tools=config.tools,
+        checks_best=True,
         tokens=config.tokens,
         dollars=config.money,
         strategy=wishes.named(config.strategy),

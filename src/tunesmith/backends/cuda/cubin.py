@@ -78,13 +78,14 @@ class Cubin:
     def code_digest(self, symbols: Sequence[str]) -> str:
         """Equal for equal code, launched with these kernels in this order. Names, paths, line tables and
         notes are left out; a symbol that code refers to is known by what lies behind it."""
-        entries = [self._kernel_digest(symbol) for symbol in symbols]
-        others = sorted(self._kernel_digest(name) for name in self.kernels.keys() - set(symbols))
+        entries = [self.kernel_digest(symbol) for symbol in symbols]
+        others = sorted(self.kernel_digest(name) for name in self.kernels.keys() - set(symbols))
         of_kernels = {s.number for name in self.kernels for s in self._of_kernel(name)}
         rest = [s for s in self._sections if s.name.startswith(_RUNS) and s.number not in of_kernels]
         return digest_of(*entries, "others", *others, "rest", *sorted(map(self._section_digest, rest)))
 
-    def _kernel_digest(self, symbol: str) -> str:
+    def kernel_digest(self, symbol: str) -> str:
+        """Of one kernel's code and what it refers to, without the others of its module."""
         parts = [self._section_digest(s, s.name.removesuffix(symbol)) for s in self._of_kernel(symbol)]
         # The order of sections, and of attributes within one, follows names.
         attributes = sorted(repr(a) for a in self._attributes(symbol) if a[0] not in _BY_SYMBOL)

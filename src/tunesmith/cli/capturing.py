@@ -1,0 +1,88 @@
+"""What `capture` shows: a program's kernels, and what tuning them could give."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tunesmith.capture.ranking import ranking
+from tunesmith.cli import console
+from tunesmith.errors import BadInput
+from tunesmith.text import counted, cut, flat
+
+if TYPE_CHECKING:
+    from tunesmith.capture.ranking import RankedKernel
+    from tunesmith.capture.records import Capture
+
+LONGEST = 60  # characters of a kernel's name in the table
+SHOWN = 20  # kernels
+
+
+def one_folder(words: list[str] | None) -> Path | None:
+    if words and len(words) > 1:
+        fault = f"--show takes one folder, and these are {len(words)}: {shlex.join(words)[:200]}"
+        raise BadInput(fault, hint="leave out --show to run a program")
+    return Path(words[0]) if words else None
+
+
+def show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
+    ranked = ranking(capture)
+    if as_json:
+        about = {"program": capture.program, "devices": capture.devices, "notes": capture.notes}
+        times = {"seconds": capture.seconds, "span": capture.span, "copies": capture.copies}
+        console.print_encoded({"folder": str(folder), **about, **times, "kernels": ranked})
+        return
+    shown = ranked if every else ranked[:SHOWN]
+    head = "# | kernel | of | launches: | time: | share: | by floor: | could save: | end to end:"
+    console.print_table(head, [_row(number, one) for number, one in enumerate(shown, 1)])
+    console.show_lines([*_lines(folder, capture, ranked, len(shown))])
+
+
+def _row(number: int, one: RankedKernel) -> tuple[str, ...]:
+    by_floor = f"{one.distance:.2f}×" if one.distance is not None else "?"
+    saving = f"{'' if one.distance else '≤ '}{100 * one.score:.1f} %" if one.tunable else "–"
+    gain = f"{one.end_to_end:.2f}×" if one.tunable and one.end_to_end is not None else "–"
+    name = cut(flat(one.demangled or one.name), LONGEST) or "(no name)"
+    times = (str(one.count), time_text(one.seconds), f"{100 * one.share:.1f} %")
+    return (str(number), name, one.kind, *times, by_floor, saving, gain)
+
+
+def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: int) -> list[str]:
+    devices = ", ".join(device.name for device in capture.devices) or "not known"
+    copies, program = capture.copies, capture.program
+    lines = [
+        "by floor         its time by that of moving its bytes at the memory's bandwidth; these are at most",
+        "                 what its pointers' allocations hold, so the floor may be lower",
+        "could save       share of the device's time, down to that floor; end to end: what that would give",
+        f"device           {devices}",
+        f"device's time    {time_text(capture.seconds)}, of it copies and fills {time_text(copies.seconds)} "
+        f"({counted(copies.count, 'copy', 'copies')}); from first to last {time_text(capture.span)}",
+    ]
+    if program.command:
+        code = program.exit_code
+        ended = (
+            "" if code is None else f", ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+        )
+        lines.append(f"program          {flat(shlex.join(program.command))}{ended}")
+    reasons: dict[str, list[int]] = {}
+    for number, one in enumerate(ranked[:shown], 1):
+        for reason in one.missing:
+            reasons.setdefault(reason, []).append(number)
+    lines += [f"missing          of {_listed(numbers)}: {flat(why)}" for why, numbers in reasons.items()]
+    if shown < len(ranked):
+        lines.append(f"not shown        {counted(len(ranked) - shown, 'kernel')}; all with --all")
+    lines += [f"note             {flat(note)}" for note in capture.notes]
+    lines.append(f"capture          {folder}")
+    return lines
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def time_text(seconds: float) -> str:
+    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= factor:
+            return f"{seconds / factor:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns" if seconds > 0 else "0 s"
