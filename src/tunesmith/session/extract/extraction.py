@@ -24,6 +24,7 @@ from tunesmith.session.extract.host_sizes import HostFacts, host_facts
 from tunesmith.session.extract.slicing import FRAMEWORK
 from tunesmith.session.extract.tree import SourceTree
 from tunesmith.session.extract.trimming import Build, BuildAttempt, FittedSlice, compiled_slice, trimmed
+from tunesmith.text import counted
 
 TRIM_SECONDS = 45.0
 
@@ -348,7 +349,7 @@ def _report(
     files = dict.fromkeys(item.path for item in fitted.slice.items if item.path != FRAMEWORK)
     said = [
         f"found in {found.item.place}",
-        f"the slice has {len(fitted.slice.items)} declarations of {', '.join(files)}",
+        f"the slice has {counted(len(fitted.slice.items), 'declaration')} of {', '.join(files)}",
     ]
     if fitted.left_out:
         said.append(
