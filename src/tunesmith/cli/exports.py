@@ -66,6 +66,13 @@ def extract(
         list[str] | None,
         typer.Option("--workload", metavar="SIZES", help="Where it must be fast: 'rows=16, hidden=4096'."),
     ] = None,
+    capture: Annotated[
+        Path | None, typer.Option("--capture", metavar="FOLDER", help="What a program launched: a capture.")
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option("--reference", metavar="CALL", help="What gives the same: 'torch.softmax(x, -1)'."),
+    ] = None,
     trim: Annotated[
         bool, typer.Option(help="Leave out overloads that the machine code does not need.")
     ] = True,
@@ -83,6 +90,8 @@ def extract(
             include=include or (),
             flags=flag or (),
             workloads=workload or (),
+            capture=capture,
+            reference=reference,
             trim=trim,
             listener=listener,
         )

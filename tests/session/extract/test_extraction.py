@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,37 +10,13 @@ from typing import Any
 import pytest
 
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.compile import build
-from tunesmith.backends.cuda.devices import absent_device
-from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import BuildFailed
+from tests.session.extract.compiling import here
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
-from tunesmith.session.extract.finding import Pairs
 from tunesmith.session.extract.repository import Repository
-from tunesmith.session.extract.slicing import FRAMEWORK, KernelSlice
 from tunesmith.session.extract.tree import TextTree
-from tunesmith.session.extract.trimming import Build, BuildAttempt
 
 ROOT = Path(__file__).parent / "repository"
-
-
-@contextmanager
-def here(entry: str, defines: Pairs) -> Iterator[tuple[Build]]:
-    """NVRTC in this process: workers take their time to start."""
-
-    def compiled(cut: KernelSlice, flags: tuple[str, ...]) -> BuildAttempt:
-        text = "".join(f"#define {name} {value}\n" for name, value in defines) + cut.text()
-        headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
-        device = absent_device(None)
-        assert device is not None
-        try:
-            built = build(Unit("kernel.cu", text, "cuda", flags, (entry,), headers, "nvrtc"), device)
-        except BuildFailed as refused:
-            return BuildAttempt("", str(refused), "nvrtc")
-        return BuildAttempt(built.code_digest, "", "nvrtc")
-
-    yield (compiled,)
 
 
 @cache

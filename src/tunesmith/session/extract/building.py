@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tunesmith import backends
+from tunesmith.backends.cuda import entries
+from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.errors import DeviceMissing
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Builders
@@ -38,7 +40,9 @@ class SliceBuilder:
         code = self.builders.start(variant).result()
         if isinstance(code, Verdict):
             return BuildAttempt("", code.detail, self.compiler)
-        return BuildAttempt(code.code_digest, "", self.compiler)
+        symbols, cubin = entries.unpack(code.binary)
+        own = Cubin(cubin).kernel_digest(symbols[self.entry])
+        return BuildAttempt(code.code_digest, "", self.compiler, own)
 
 
 @contextmanager

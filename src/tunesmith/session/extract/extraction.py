@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
+from tunesmith.capture.records import CapturedKernel
 from tunesmith.csource.lex import split_at
 from tunesmith.errors import BadInput, DeviceMissing
-from tunesmith.expert.reading.arguments import draft_arguments
-from tunesmith.expert.reading.bare import BareKernel
+from tunesmith.expert.reading.arguments import draft_arguments, possible_name
+from tunesmith.expert.reading.bare import BareKernel, BareReading
 from tunesmith.expert.reading.draft import draft_of, read_safely
 from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
@@ -19,12 +21,21 @@ from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, dra
 from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
 from tunesmith.session.extract.finding import FoundKernel, Pairs, find_kernel
-from tunesmith.session.extract.host import ChosenEntry, HostLaunch, HostReading, chosen_entry, host_launches
+from tunesmith.session.extract.host import (
+    ChosenEntry,
+    ChosenLaunch,
+    HostLaunch,
+    HostReading,
+    chosen_entry,
+    host_launches,
+)
 from tunesmith.session.extract.host_sizes import HostFacts, host_facts
+from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
+from tunesmith.session.extract.seen import instance_of, seen_facts
 from tunesmith.session.extract.slicing import FRAMEWORK
+from tunesmith.session.extract.telling import compared_code, missing_in, report_of
 from tunesmith.session.extract.tree import SourceTree
 from tunesmith.session.extract.trimming import Build, BuildAttempt, FittedSlice, compiled_slice, trimmed
-from tunesmith.text import counted
 
 TRIM_SECONDS = 45.0
 
@@ -41,6 +52,7 @@ class ExtractionWish:
     workloads: tuple[KnownWorkload, ...] = ()
     reference: str | None = None
     trim: bool = True
+    seen: CapturedKernel | None = None  # what a program launched
 
 
 @dataclass(frozen=True)
@@ -62,13 +74,6 @@ class Extraction:
         return self.attempt.ok
 
 
-@dataclass(frozen=True)
-class _ChosenLaunch:
-    launch: HostLaunch | None
-    chosen: ChosenEntry
-    others: int
-
-
 Compilers = Callable[[str, Pairs], AbstractContextManager[Sequence[Build]]]
 
 
@@ -83,7 +88,10 @@ def extract(
     found = find_kernel(tree, wish.kernel, wish.file, wish.folders, wish.defines)
     host = host_launches(tree, found, wish.folders, wish.defines)
     signature = _signature_of(found)
-    instance = _instance(found, host, wish.kernel, signature)
+    asked = wish.kernel
+    if wish.seen is not None and "<" not in asked and (ran := instance_of(wish.seen.shown)):
+        asked += f"<{', '.join(ran)}>"
+    instance = _instance(found, host, asked, signature)
     entry, words = _entry(found, instance, signature)
     note(f"compiling {entry}")
     fitted = _fitted(found, entry, words, wish, compilers)
@@ -106,7 +114,7 @@ def _named(model: SourceModel, name: str) -> KernelSignature:
     return found[0]
 
 
-def _instance(found: FoundKernel, host: HostReading, asked: str, signature: KernelSignature) -> _ChosenLaunch:
+def _instance(found: FoundKernel, host: HostReading, asked: str, signature: KernelSignature) -> ChosenLaunch:
     """The launch and the template arguments that are meant: those that are asked for, or the likeliest."""
     given = _template_arguments(asked)
     known = frozenset(name for item in found.slicer.items for name in item.names)
@@ -116,13 +124,13 @@ def _instance(found: FoundKernel, host: HostReading, asked: str, signature: Kern
     ]
     if given:
         ways.sort(key=lambda way: -_agreeing(way[1].arguments, given))
-        return _ChosenLaunch(ways[0][0] if ways else None, ChosenEntry(given, (), ()), len(ways))
+        return ChosenLaunch(ways[0][0] if ways else None, ChosenEntry(given, (), ()), len(ways))
     if not signature.template_params:
-        return _ChosenLaunch(ways[0][0] if ways else None, ChosenEntry((), (), ()), len(ways))
+        return ChosenLaunch(ways[0][0] if ways else None, ChosenEntry((), (), ()), len(ways))
     if not ways:
-        return _ChosenLaunch(None, ChosenEntry((), signature.template_params, ()), 0)
+        return ChosenLaunch(None, ChosenEntry((), signature.template_params, ()), 0)
     best = min(ways, key=lambda way: (len(way[1].open_names), _rank(way[1].arguments)))
-    return _ChosenLaunch(*best, len(ways))
+    return ChosenLaunch(*best, len(ways))
 
 
 def _agreeing(one: Sequence[str], other: Sequence[str]) -> int:
@@ -145,7 +153,7 @@ def _template_arguments(entry: str) -> tuple[str, ...]:
 
 
 def _entry(
-    found: FoundKernel, instance: _ChosenLaunch, signature: KernelSignature
+    found: FoundKernel, instance: ChosenLaunch, signature: KernelSignature
 ) -> tuple[str, tuple[str, ...]]:
     """With its namespaces, and the names that its template arguments have."""
     scope = "::".join(part for part in found.item.scope if part)
@@ -201,7 +209,7 @@ def _with_any(
 def _drafted(
     found: FoundKernel,
     host: HostReading,
-    instance: _ChosenLaunch,
+    instance: ChosenLaunch,
     entry: str,
     fitted: FittedSlice,
     wish: ExtractionWish,
@@ -211,17 +219,40 @@ def _drafted(
     headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
     bare, facts = _bare(found, instance, entry, text, headers, wish)
     known = _known(found, instance, facts, fitted, wish)
-    draft = draft_of(bare, read_safely(bare), (), known)
+    reading = read_safely(bare)
+    report = report_of(found, host, instance, facts, fitted, entry)
+    if wish.seen is not None:
+        shapes = reading.shapes if isinstance(reading, BareReading) else {}
+        extents = {name: known.renamed(shape.extents) for name, shape in shapes.items()}
+        seen = seen_facts(wish.seen, bare.arguments, known, bare.launch, extents)
+        known, bare = seen.known, replace(bare, launch=seen.launch)
+        known = replace(known, limits=_limits(known.workloads, known.multiples))
+        report = (*report, *seen.notes, *compared_code(wish.seen, fitted.attempt))
+    draft = draft_of(bare, reading, (), replace(known, reference=None))
     files = ((KERNEL_FILE, text), *headers, *draft.files.items())
-    report = _report(found, host, instance, facts, fitted, entry)
-    missing = () if fitted.attempt.ok else _missing(found, fitted)
+    if wish.reference is not None:
+        name = possible_name(found.item.name)
+        own = _reference(wish.reference, name, bare, draft.files["problem.toml"])
+        known = replace(known, reference=f"{REFERENCE_FILE}:{name}")
+        draft = draft_of(bare, reading, (), known)
+        files = ((KERNEL_FILE, text), *headers, *draft.files.items(), (REFERENCE_FILE, own))
+    missing = () if fitted.attempt.ok else missing_in(found, fitted)
     measured = (len(text.splitlines()), len(cut.items))
     return Extraction(found.item.place, entry, files, draft.fills, *measured, fitted.attempt, report, missing)
 
 
+def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:
+    read = tomllib.loads(problem)
+    arrays = [a["name"] for a in read["argument"] if a.get("role") in ("input", "inout")]
+    scalars = [a.name for a in bare.arguments if not a.parameter.pointer and not a.is_integer]
+    return reference_text(
+        said, name, arrays, scalars, [size for size in read["contract"] if size != "require"]
+    )
+
+
 def _bare(
     found: FoundKernel,
-    instance: _ChosenLaunch,
+    instance: ChosenLaunch,
     entry: str,
     text: str,
     headers: Pairs,
@@ -288,7 +319,7 @@ def comments_of(found: FoundKernel) -> dict[str, str]:
 
 def _known(
     found: FoundKernel,
-    instance: _ChosenLaunch,
+    instance: ChosenLaunch,
     facts: HostFacts | None,
     fitted: FittedSlice,
     wish: ExtractionWish,
@@ -306,7 +337,6 @@ def _known(
         limits=limits,
         flags=fitted.flags,
         compiler=compiler,
-        reference=wish.reference,
     )
     if facts is None:
         return plain
@@ -323,9 +353,8 @@ def _known(
     )
 
 
-def _limits(workloads: Sequence[KnownWorkload], multiples: object) -> dict[str, tuple[int, int]]:
+def _limits(workloads: Sequence[KnownWorkload], steps: Mapping[str, int]) -> dict[str, tuple[int, int]]:
     """As far as workloads go, rounded up to a power of two."""
-    steps = multiples if isinstance(multiples, dict) else {}
     found: dict[str, tuple[int, int]] = {}
     for workload in workloads:
         for name, value in workload.sizes:
@@ -333,72 +362,3 @@ def _limits(workloads: Sequence[KnownWorkload], multiples: object) -> dict[str, 
             most = max(1 << (value - 1).bit_length() if value > 1 else 1, step)
             found[name] = (step, max(most, found.get(name, (0, 0))[1]))
     return found
-
-
-# -- what is said of it -----------------------------------------------------------------------------------
-
-
-def _report(
-    found: FoundKernel,
-    host: HostReading,
-    instance: _ChosenLaunch,
-    facts: HostFacts | None,
-    fitted: FittedSlice,
-    entry: str,
-) -> tuple[str, ...]:
-    files = dict.fromkeys(item.path for item in fitted.slice.items if item.path != FRAMEWORK)
-    said = [
-        f"found in {found.item.place}",
-        f"the slice has {counted(len(fitted.slice.items), 'declaration')} of {', '.join(files)}",
-    ]
-    if fitted.left_out:
-        said.append(
-            f"{fitted.left_out} more by name were left out: the machine code is the same without them"
-        )
-    if fitted.slice.uses_framework:
-        said.append(f"a framework's types and macros are ours, in {FRAMEWORK}")
-    if instance.launch is None:
-        said.append("no launch of it was found in the repository's host code")
-    else:
-        more = f", one of {instance.others} launches" if instance.others > 1 else ""
-        said.append(f"launched in {instance.launch.place}{more}: {entry}")
-    for name, values in instance.chosen.offered:
-        said.append(f"{name} may be {', '.join(values)}; choose another with --entry")
-    if instance.chosen.open_names:
-        names = ", ".join(instance.chosen.open_names)
-        said.append(f"nobody says what {names} is: say it with --entry '{found.item.name}<...>'")
-    if facts is not None:
-        said += [f"not over sizes, so left to you: {text}" for text in facts.unread]
-    asked = [f"{name} ({place})" for name, place in found.sources.undefined if _is_a_flag(name)]
-    if asked:
-        said.append(f"taken as not defined: {', '.join(asked[:8])}; --define NAME if your build does")
-    said += [f"unreadable host code: {trouble}" for trouble in host.troubles]
-    if fitted.attempt.ok:
-        said.append(f"compiled with {fitted.attempt.compiler}")
-    return tuple(said)
-
-
-def _is_a_flag(name: str) -> bool:
-    return not name.startswith("_") and name.isupper() and "ROCM" not in name and "HIP" not in name
-
-
-def _missing(found: FoundKernel, fitted: FittedSlice) -> tuple[str, ...]:
-    """What the slice lacks, with the line of the repository that asks for it."""
-    said: list[str] = []
-    for name in dict.fromkeys(re.findall(r'identifier "(\w+)" is undefined', fitted.attempt.log)):
-        places = [
-            f"{item.path}:{token.line}"
-            for item in fitted.slice.items
-            for token in item.tokens
-            if token.text == name
-        ]
-        where = f", used in {places[0]}," if places else ""
-        said.append(f"{name}{where} is defined nowhere in what {found.item.path} includes")
-    lost = [
-        f"{one.name} ({one.path}:{one.line})" for one in found.sources.outside if one.spelling.startswith('"')
-    ]
-    if lost:
-        said.append(f"not in the repository: {', '.join(lost[:6])}; say where headers lie with -I DIR")
-    if not said or not fitted.attempt.log.startswith(KERNEL_FILE):
-        said.append(fitted.attempt.log.strip())
-    return tuple(said)

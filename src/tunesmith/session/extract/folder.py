@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
 
+from tunesmith.capture.folder import read_capture
 from tunesmith.errors import BadInput
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.run.files import explained, write_new
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
 from tunesmith.session.extract.repository import Repository
+from tunesmith.session.extract.seen import captured_kernel
 from tunesmith.session.problems import load_problem
 from tunesmith.session.sources import given_defines
 
@@ -31,6 +33,8 @@ class WishedExtraction(TypedDict, total=False):
     flags: Sequence[str]
     workloads: Sequence[str]
     trim: bool
+    reference: str | None
+    capture: str | os.PathLike[str] | None
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         fault = f"--entry is an instance of --kernel {kernel}; got {entry!r}"
         raise BadInput(fault, hint=f"for example: --entry '{kernel}<float>'")
     instance = entry[entry.index("<") :] if entry is not None and "<" in entry else ""
+    capture = wish.get("capture")
     return ExtractionWish(
         kernel + instance,
         wish.get("file"),
@@ -91,7 +96,9 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         given_defines(wish.get("defines", ())),
         tuple(wish.get("flags", ())),
         given_workloads(wish.get("workloads", ())),
-        trim=wish.get("trim", True),
+        wish.get("reference"),
+        wish.get("trim", True),
+        None if capture is None else captured_kernel(read_capture(Path(capture)), kernel + instance),
     )
 
 

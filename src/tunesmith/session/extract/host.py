@@ -256,6 +256,15 @@ class ChosenEntry:
     decided: tuple[tuple[str, str], ...] = ()  # the host's variable that dispatch asks for -> its value
 
 
+@dataclass(frozen=True)
+class ChosenLaunch:
+    """The launch that is meant, of so many others, and its instance."""
+
+    launch: HostLaunch | None
+    chosen: ChosenEntry
+    others: int
+
+
 def chosen_entry(
     launch: HostLaunch, template_params: Sequence[str], parameter_types: Sequence[str], known: frozenset[str]
 ) -> ChosenEntry:

@@ -29,6 +29,7 @@ class BuildAttempt:
     digest: str
     log: str = ""
     compiler: str = ""
+    code: str = ""  # digest of the kernel's own machine code, as captures have it; empty: not known
 
     @property
     def ok(self) -> bool:
