@@ -53,6 +53,17 @@ def test_as_json(tmp_path: Path) -> None:
     assert "\x1b" not in ended.out
 
 
+def test_one_kernels_launches_are_shown_with_their_arguments(tmp_path: Path) -> None:
+    ended = command(tmp_path, "capture", "--show", made(tmp_path / "seen"), "--kernel", "own")
+    assert ended.code == 0
+    assert "own(float*)" in ended.out
+    assert "→ 100000000 of 100000000 B" in ended.out
+    as_json = command(tmp_path, "capture", "--show", tmp_path / "seen", "--kernel", "own", "--json")
+    assert as_json.json[0]["launches"][0]["block"] == [32, 1, 1]
+    none = command(tmp_path, "capture", "--show", tmp_path / "seen", "--kernel", "absent")
+    assert (none.code, "absent" in none.err, "own(float*)" in none.err) == (2, True, True)
+
+
 def test_the_newest_is_shown_where_none_is_named(tmp_path: Path) -> None:
     ended = command(tmp_path, "capture", "--show")
     assert ended.code == 2

@@ -166,6 +166,7 @@ floats(x, 16)[:] = [float(i) for i in range(16)]
 launch(scale, 1, 32, P(x + 16), I(4), F(3.0))
 launch(scale, 1, 32, P(x + 16), I(4), F(3.0))
 assert list(floats(x, 16))[4:9] == [36.0, 45.0, 54.0, 63.0, 8.0], list(floats(x, 16))
+cuda.cuMemcpyHtoD_v2(P(x), ctypes.c_char_p(b"1234"), ctypes.c_size_t(4))
 """
         ),
         wish,
@@ -187,7 +188,18 @@ assert list(floats(x, 16))[4:9] == [36.0, 45.0, 54.0, 63.0, 8.0], list(floats(x,
     assert kept.range_of(memory) == part
     kernel = only(found.capture)
     assert (kernel.count, kernel.timed) == (2, 2), "what was launched for the proof is not counted"
-    assert found.capture.copies.count == 0, "nor copied"
+    assert found.capture.copies.count == 1, "nor what was copied: the program has one copy of its own"
+
+
+def test_a_module_that_is_loaded_because_we_look_at_its_function(tmp_path: Path) -> None:
+    """It is told of on the thread that is looking, in the midst of it."""
+    text = """
+cuda.cuInit(0)
+launch(function("lazy_scale", *SCALE[1:]), 1, 32, P(memory(64)), I(4), F(3.0))
+"""
+    capture = seen(tmp_path, text, CaptureWish(keep=("lazy_scale",)))
+    assert only(capture).count == 1
+    assert len(capture.kept) == 1
 
 
 def test_a_kernel_that_varies_is_kept_with_its_spread(tmp_path: Path) -> None:
@@ -291,6 +303,16 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
 """,
     )
     assert sorted(launch.count for launch in only(capture).launches) == [300] * 4
+
+
+def test_modules_that_are_loaded_while_another_thread_launches(tmp_path: Path) -> None:
+    """The driver holds a lock while it tells us of a module; we hold one while we ask it about addresses."""
+    text = """
+cuda.cuInit(0)
+cuda.played_contention(function(*SCALE), P(memory(4096)))
+"""
+    capture = seen(tmp_path, text)
+    assert only(capture).count == 2000
 
 
 def test_a_kernel_without_a_call_is_known_by_its_name(tmp_path: Path) -> None:

@@ -329,7 +329,8 @@ def _notes(traces: Sequence[RawTrace]) -> Iterable[str]:
         if not counters.ended:
             yield f"{who} did not come to its end: times of its last launches may be missing"
         if counters.forks:
-            yield f"{who} forked {counters.forks} times; what a child does with its parent's CUDA is not seen"
+            times = counted(counters.forks, "time")
+            yield f"{who} forked {times}; what a child does with its parent's CUDA is not seen"
         if counters.full:
             why = "the disk was full" if counters.full == 2 else "there was too much of it"
             yield f"{who}: its trace could not grow ({why}): later kernels are missing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,14 +11,13 @@ from pathlib import Path
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.capture.assemble import FoundCode, FoundImage, StoredFiles, assemble
 from tunesmith.capture.demangle import demangled
-from tunesmith.capture.folder import write_capture
+from tunesmith.capture.folder import read_sized, write_capture
 from tunesmith.capture.records import ARRAYS, IMAGES, RAW, Capture, CapturedProgram, ModuleImage
 from tunesmith.capture.trace import RawTrace, TraceCounters, read_counters, read_trace
 from tunesmith.problem.codec import Malformed
-from tunesmith.run.files import NotPlain, explained, read_plain, write_whole
+from tunesmith.run.files import NotPlain, explained, open_plain, read_plain
 
 _FILE = re.compile(r"(?P<trace>\d+(?:-\d+)?)-(?P<what>image|kept)-(?P<number>\d+)\.bin")
-_SOURCE = re.compile(rb"[\w./+@-]{1,200}\.(?:cu|cuh|py|cc|cpp|cxx|hpp|inl|h)(?=\0)")
 _MOST_SOURCES = 16
 _COUNTERS = 256  # bytes, more than a trace's header has
 # Headers that every module includes.
@@ -42,7 +42,7 @@ def traces_in(folder: Path) -> tuple[list[RawTrace], list[str]]:
     traces, notes = [], []
     for path in sorted((folder / RAW).glob("*.trace")):
         try:
-            found = read_trace(path.stem, read_plain(path))
+            found = read_trace(path.stem, read_sized(path))
         except NotPlain as error:
             found = None
             notes.append(f"{path.name} is left out: {error.strerror}")
@@ -73,26 +73,31 @@ def _stored(folder: Path, names: Iterable[bytes]) -> StoredFiles:
         named = _FILE.fullmatch(path.name)
         if named is None:
             continue
+        key = named["trace"], int(named["number"])
         try:
-            data = read_plain(path)
+            digest = _digest(path)
+            if named["what"] == "kept":
+                arrays[key] = digest
+                _moved(path, folder / ARRAYS / f"{digest}.bin")
+            elif (found := found_image(read_sized(path), digest, wanted)) is not None:
+                images[key] = found
+                _moved(path, folder / found.image.file)
+            else:
+                path.unlink()
         except NotPlain:
             continue
-        key = named["trace"], int(named["number"])
-        digest = hashlib.sha256(data).hexdigest()
-        if named["what"] == "kept":
-            arrays[key] = digest
-            _put(folder / ARRAYS / f"{digest}.bin", data)
-        elif (found := found_image(data, digest, wanted)) is not None:
-            images[key] = found
-            _put(folder / found.image.file, data)
-        path.unlink()
     return StoredFiles(images, arrays)
 
 
-def _put(path: Path, data: bytes) -> None:
-    path.parent.mkdir(exist_ok=True)
-    if not path.exists():
-        write_whole(path, data)
+def _digest(path: Path) -> str:
+    """Of a file that may be larger than memory."""
+    with os.fdopen(open_plain(path, os.O_RDONLY), "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _moved(path: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True)
+    path.replace(target)
 
 
 def found_image(data: bytes, digest: str, names: Iterable[bytes]) -> FoundImage | None:
@@ -115,13 +120,12 @@ def found_image(data: bytes, digest: str, names: Iterable[bytes]) -> FoundImage 
     }
     if not kernels:
         return None
-    return FoundImage(ModuleImage(digest, "cubin", len(data)), kernels, sources_in(data))
+    return FoundImage(ModuleImage(digest, "cubin", len(data)), kernels, sources_of(cubin))
 
 
-def sources_in(data: bytes) -> tuple[str, ...]:
-    """Files that a line table names, without CUDA's own headers."""
-    found = dict.fromkeys(match.group().decode() for match in _SOURCE.finditer(data))
-    own = [name for name in found if not _OF_CUDA.search(name)]
+def sources_of(cubin: Cubin) -> tuple[str, ...]:
+    """Files that its line tables name, without CUDA's own headers."""
+    own = [name for name in cubin.source_names() if not _OF_CUDA.search(name)]
     return tuple(sorted(own, key=lambda name: not name.endswith((".cu", ".py")))[:_MOST_SOURCES])
 
 

@@ -54,11 +54,16 @@ def read_array(folder: Path, digest: str) -> bytes:
     return _checked(folder / ARRAYS / f"{digest}.bin", digest)
 
 
+def read_sized(path: Path) -> bytes:
+    """A plain file, however large it is."""
+    return read_plain(path, path.lstat().st_size)
+
+
 def _checked(path: Path, digest: str) -> bytes:
     if not _DIGEST.fullmatch(digest):
         raise BadInput(f"not a digest: {digest!r}", where=str(path), hint=AGAIN)
     with explained("read it", path):
-        data = read_plain(path)
+        data = read_sized(path)
     if hashlib.sha256(data).hexdigest() != digest:
         raise BadInput("its contents are not those that were captured", where=str(path), hint=AGAIN)
     return data

@@ -16,7 +16,7 @@ from tunesmith.capture.records import Capture, CapturedDevice, CapturedKernel, C
 from tunesmith.text import counted
 
 LEAST = 1.5e-6  # seconds of the device's clock that a launch takes, however little it does
-NEAR = 1.15  # times its floor: a kernel this near has nothing to give
+NEAR = 1.2  # times its floor, which is by the data sheet and never reached: nothing to give
 DISAGREES = 1.05  # times: a floor so much above what was measured cannot be one
 
 
@@ -55,7 +55,8 @@ class RankedKernel:
     floor: float | None  # seconds that all its launches take at least; None: not known
     distance: float | None  # its time by its floor
     saving: float  # seconds at most, to the floor; where that is not known, to empty launches
-    end_to_end: float | None  # how many times faster the program's device part would be, at most
+    on_device: float | None  # how many times less the device would work, at most
+    end_to_end: float | None  # how many times faster it went from the first kernel to the last, at most
     tunable: bool
     missing: tuple[str, ...]  # what stands in the way, or is not known
 
@@ -114,8 +115,8 @@ def _ranked(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
     floors = [(launch, floor_of(launch, devices.get(launch.device))) for launch in kernel.launches]
     timed = [(launch, floor) for launch, floor in floors if launch.timed]
     known = bool(timed) and all(floor is not None for _, floor in timed)
-    floor = sum(launch.timed * (floor or 0.0) for launch, floor in timed) if known else None
-    least = floor if floor is not None else min(kernel.seconds, kernel.timed * LEAST)
+    least = sum(launch.timed * (LEAST if floor is None else floor) for launch, floor in timed)
+    floor = least if known else None
     saving = max(0.0, kernel.seconds - least)
     kind = kind_of(kernel)
     distance = kernel.seconds / floor if floor else None
@@ -131,6 +132,7 @@ def _ranked(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
         floor=floor,
         distance=distance,
         saving=saving,
+        on_device=amdahl(capture.seconds, saving),
         end_to_end=amdahl(capture.span, saving),
         tunable=kind in (KernelKind.CUSTOM, KernelKind.TORCH, KernelKind.TEMPLATES, KernelKind.CUPY),
         missing=missing,

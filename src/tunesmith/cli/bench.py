@@ -71,6 +71,9 @@ def capture(
     launches: Annotated[
         int, typer.Option(min=1, help="Launches of a process whose arguments are looked at.")
     ] = 1_000_000,
+    kernel: Annotated[
+        str | None, typer.Option(help="With --show: the launches of this one, with their arguments.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show all kernels, not only the first 20.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -79,7 +82,10 @@ def capture(
 
     if show:
         found = tunesmith.load_capture(capturing.one_folder(program))
-        capturing.show(found.folder, found.capture, every, as_json)
+        if kernel is not None:
+            capturing.show_kernel(found.capture, kernel, as_json)
+        else:
+            capturing.show(found.folder, found.capture, every, as_json)
         return
     with console.progress(as_json) as listener:
         found = tunesmith.capture_program(

@@ -13,10 +13,12 @@ from tunesmith.text import counted, cut, flat
 
 if TYPE_CHECKING:
     from tunesmith.capture.ranking import RankedKernel
-    from tunesmith.capture.records import Capture
+    from tunesmith.capture.records import Capture, CapturedArgument, CapturedLaunch
 
 LONGEST = 60  # characters of a kernel's name in the table
 SHOWN = 20  # kernels
+IDLE = 0.5  # of the time from first to last: worth saying
+MOST_LAUNCHES = 40  # of one kernel
 
 
 def one_folder(words: list[str] | None) -> Path | None:
@@ -39,6 +41,47 @@ def show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
     console.show_lines([*_lines(folder, capture, ranked, len(shown))])
 
 
+def show_kernel(capture: Capture, name: str, as_json: bool) -> None:
+    """One kernel's launches, with their arguments."""
+    found = list(capture.named(name))
+    if not found:
+        known = ", ".join(cut(flat(kernel.shown), LONGEST) for kernel in capture.kernels[:5])
+        raise BadInput(f"no kernel of this capture has {name!r} in its name", hint=f"it has e.g. {known}")
+    if as_json:
+        console.print_encoded(found)
+        return
+    for kernel in found:
+        console.print_line(f"{flat(kernel.shown)}")
+        code = f"code {kernel.code[:12]}" if kernel.code else "code not known"
+        uses = f"{kernel.registers} registers, {kernel.static_shared} B static shared, {kernel.local} B local"
+        console.print_line(f"{flat(kernel.name)}; {code}; {uses}")
+        head = "launch | grid | block | shared: | cluster | streams | count: | mean: | arguments"
+        rows = [_launch_row(launch) for launch in kernel.launches[:MOST_LAUNCHES]]
+        console.print_table(head, rows)
+        if len(kernel.launches) > MOST_LAUNCHES:
+            console.print_line(f"{len(kernel.launches) - MOST_LAUNCHES} more; all with --json")
+
+
+def _launch_row(launch: CapturedLaunch) -> tuple[str, ...]:
+    shapes = ["×".join(map(str, triple)) for triple in (launch.grid, launch.block)]
+    cluster = "×".join(map(str, launch.cluster)) if any(launch.cluster) else ""
+    streams = ", ".join(map(str, launch.streams)) or ("graph" if launch.in_graph else "")
+    mean = time_text(launch.mean) if launch.mean is not None else "?"
+    arguments = ", ".join(map(_argument_text, launch.arguments)) if launch.complete else "not known"
+    counts = (str(launch.count), mean)
+    return (str(launch.number), *shapes, str(launch.shared), cluster, streams, *counts, arguments)
+
+
+def _argument_text(argument: CapturedArgument) -> str:
+    if memory := argument.memory:
+        return f"→ {argument.pointers[0].least} of {memory.size} B"
+    if argument.pointers:
+        return f"{argument.size} B with {counted(len(argument.pointers), 'pointer')}"
+    if argument.size in (1, 2, 4, 8):
+        return str(int.from_bytes(argument.value, "little", signed=True))
+    return f"{argument.size} B"
+
+
 def _row(number: int, one: RankedKernel) -> tuple[str, ...]:
     by_floor = f"{one.distance:.2f}×" if one.distance is not None else "?"
     saving = f"{'' if one.distance else '≤ '}{100 * one.score:.1f} %" if one.tunable else "–"
@@ -59,6 +102,11 @@ def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: in
         f"device's time    {time_text(capture.seconds)}, of it copies and fills {time_text(copies.seconds)} "
         f"({counted(copies.count, 'copy', 'copies')}); from first to last {time_text(capture.span)}",
     ]
+    if capture.span > 0 and (idle := 1 - capture.seconds / capture.span) >= IDLE:
+        lines.append(
+            f"idle             the device waited for {100 * idle:.1f} % of that: from end to end faster "
+            "kernels give little"
+        )
     if program.command:
         code = program.exit_code
         ended = (

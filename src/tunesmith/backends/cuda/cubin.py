@@ -31,6 +31,7 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 # From sm_90 on a block's shared memory begins with what the system keeps for itself.
 _RESERVED_SECTION, _RESERVED = ".nv.shared.reserved.0", 1024
 _RUNS = (".text.", ".nv.constant", ".nv.global", ".nv.shared.")  # sections that the running code consists of
+_SOURCE_NAME = re.compile(rb"[\w./+@-]{1,200}\.(?:cuh?|py|cc|cpp|cxx|hpp|hxx|inl|h)(?=\0)")
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,12 @@ class Cubin:
         of_kernels = {s.number for name in self.kernels for s in self._of_kernel(name)}
         rest = [s for s in self._sections if s.name.startswith(_RUNS) and s.number not in of_kernels]
         return digest_of(*entries, "others", *others, "rest", *sorted(map(self._section_digest, rest)))
+
+    def source_names(self) -> tuple[str, ...]:
+        """Files that its line tables name, in their order; none where it was built without any."""
+        tables = (s.data for s in self._sections if s.name.startswith((".debug_line", ".debug_str")))
+        found = (match.group().decode() for table in tables for match in _SOURCE_NAME.finditer(table))
+        return tuple(dict.fromkeys(found))
 
     def kernel_digest(self, symbol: str) -> str:
         """Of one kernel's code and what it refers to, without the others of its module."""

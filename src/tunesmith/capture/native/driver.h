@@ -113,6 +113,8 @@ enum {
     CB_BEGIN_TO_GRAPH = 720,
     CB_BEGIN_TO_GRAPH_PTSZ = 721,
     CB_END = 497,
+    CB_HTOD = 276,
+    CB_DTOH = 278,
     CB_END_PTSZ = 498,
     CB_ADD_KERNEL_NODE = 502,
     CB_ADD_KERNEL_NODE_V2 = 689,
@@ -174,6 +176,7 @@ typedef struct {
     int kind;
     uint32_t various;
     uint64_t bytes, start, end;
+    uint32_t device, context, stream, correlation;
 } CopyActivity;
 
 _Static_assert(offsetof(KernelActivity, correlation) == 92 && offsetof(KernelActivity, node) == 144, "CUPTI's layout");

@@ -4,14 +4,13 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "keep.h"
+#include "times.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 
-enum { RING = 1 << 18, MOST_ORDER = 200000, MOST_PENDING = 1 << 14, BUFFER = 1 << 20, MOST_STREAMS = 63 };
+enum { MOST_ORDER = 200000, MOST_STREAMS = 63 };
 
 typedef struct {
     RecordHead head;
@@ -28,30 +27,17 @@ typedef struct {
 
 typedef struct {
     RecordHead head;
-    uint32_t module, file; /* `file` 0: it was not stored */
-    uint64_t size;
-} ImageRecord;
-
-typedef struct {
-    RecordHead head;
     int32_t pid, parent;
     int32_t driver, reserved;
     char command[400];
 } ProcessRecord;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *subscriber;
-static pid_t owner;
 static volatile int capturing; /* streams that record a graph right now */
 static OrderRecord *order;
-static struct { uint32_t correlation, class_index; } ring[RING];
-static KernelActivity pending[MOST_PENDING];
-static uint32_t pending_count;
-static Table by_node;    /* nodes of graphs, to classes */
 static Table by_context; /* to devices */
 static Table by_stream;  /* to numbers of our own */
 static uint32_t stream_count = 1;
-static uint64_t image_bytes = (uint64_t)16 << 20, images_bytes = (uint64_t)256 << 20, images_used;
 
 static __thread int inside; /* what we do ourselves is not watched */
 static __thread uint64_t made_node;
@@ -68,18 +54,19 @@ static uint32_t device_of(uint32_t context) {
     if ((known = table_at(&by_context, (uint64_t)context + 1, 1))) *known = (uint32_t)device;
     if (described[device / 64] >> device % 64 & 1) return (uint32_t)device;
     described[device / 64] |= (uint64_t)1 << device % 64;
-    DeviceRecord *record = trace_record(RECORD_DEVICE, sizeof *record);
-    if (!record) return (uint32_t)device;
-    record->index = (uint32_t)device;
+    DeviceRecord found = {.index = (uint32_t)device}, *record = NULL;
     const int asked[] = {DEVICE_SMS, DEVICE_MAJOR, DEVICE_MINOR, DEVICE_CLOCK, DEVICE_BUS};
-    uint32_t *into[] = {&record->sms, &record->major, &record->minor, &record->clock, &record->bus};
+    uint32_t *into[] = {&found.sms, &found.major, &found.minor, &found.clock, &found.bus};
     int value = 0;
     for (size_t i = 0; i < 5; i++)
         if (!cuda.cuDeviceGetAttribute(&value, asked[i], device) && value > 0) *into[i] = (uint32_t)value;
-    if (!cuda.cuDeviceGetAttribute(&value, DEVICE_L2, device) && value > 0) record->llc = (uint64_t)value;
+    if (!cuda.cuDeviceGetAttribute(&value, DEVICE_L2, device) && value > 0) found.llc = (uint64_t)value;
     size_t memory = 0;
-    if (cuda.cuDeviceTotalMem_v2 && !cuda.cuDeviceTotalMem_v2(&memory, device)) record->memory = memory;
-    if (cuda.cuDeviceGetName) cuda.cuDeviceGetName(record->name, sizeof record->name - 1, device);
+    if (cuda.cuDeviceTotalMem_v2 && !cuda.cuDeviceTotalMem_v2(&memory, device)) found.memory = memory;
+    if (cuda.cuDeviceGetName) cuda.cuDeviceGetName(found.name, sizeof found.name - 1, device);
+    if (!(record = trace_record(RECORD_DEVICE, sizeof *record))) return (uint32_t)device;
+    found.head = record->head;
+    *record = found;
     trace_commit(record);
     return (uint32_t)device;
 }
@@ -156,13 +143,8 @@ static void launch_begins(uint32_t id, const CallbackData *data) {
     pthread_mutex_unlock(&lock);
     if (!plan) return;
     inside = 1;
-    if (cupti.cuptiActivityDisable) cupti.cuptiActivityDisable(ACTIVITY_MEMCPY); /* our copies are not the program's */
-    if (keep_before(plan)) {
-        keeping = plan;
-    } else {
-        keep_forgotten(plan);
-        cupti.cuptiActivityEnable(ACTIVITY_MEMCPY);
-    }
+    if (keep_before(plan)) keeping = plan;
+    else keep_forgotten(plan);
     inside = 0;
 }
 
@@ -173,7 +155,6 @@ static void launch_kept(uint32_t id, const CallbackData *data, int failed) {
     int plain = (id == CB_LAUNCH || id == CB_LAUNCH_PTSZ) && cuda.cuLaunchKernel;
     int ex = (id == CB_LAUNCH_EX || id == CB_LAUNCH_EX_PTSZ) && cuda.cuLaunchKernelEx;
     if (!failed) keep_after(plan, plain ? repeat_plain : ex ? repeat_ex : NULL, data->params);
-    cupti.cuptiActivityEnable(ACTIVITY_MEMCPY);
     pthread_mutex_lock(&lock);
     if (trace.header && !failed) keep_recorded(plan);
     pthread_mutex_unlock(&lock);
@@ -185,6 +166,7 @@ static void launch_ends(uint32_t id, const CallbackData *data) {
     int failed = data->result && *(const int *)data->result;
     Launch launch = launch_in(id, data);
     pthread_mutex_lock(&lock);
+    events_settled();
     if (trace.header && failed) {
         trace.header->failed++;
     } else if (trace.header) {
@@ -218,23 +200,6 @@ static void launch_ends(uint32_t id, const CallbackData *data) {
     if (keeping) launch_kept(id, data, failed);
 }
 
-static void node_seen(uint32_t id, const GraphData *data) {
-    uint64_t node = 0, original = 0;
-    if (data->node_type != NODE_KERNEL || !cupti.cuptiGetGraphNodeId) return;
-    if (cupti.cuptiGetGraphNodeId(data->node, &node) || !node) return;
-    if (id == RESOURCE_NODE_CREATED) {
-        made_node = node; /* by the call that is under way on this thread, which knows what it launches */
-    } else if (!cupti.cuptiGetGraphNodeId(data->original_node, &original)) {
-        pthread_mutex_lock(&lock);
-        uint32_t *from = table_at(&by_node, original, 0);
-        if (from) {
-            uint32_t number = *from, *to = table_at(&by_node, node, 1);
-            if (to) *to = number;
-        }
-        pthread_mutex_unlock(&lock);
-    }
-}
-
 /* A node that the program put into a graph itself. */
 static void node_added(uint32_t id, const CallbackData *data) {
     const KernelNodeParams *params = NULL;
@@ -259,43 +224,20 @@ static void node_added(uint32_t id, const CallbackData *data) {
     made_node = 0;
 }
 
-static void module_seen(const ModuleData *data) {
-    pthread_mutex_lock(&lock);
-    if (trace.header) {
-        uint32_t file = 0;
-        if (data->cubin && data->size && data->size <= image_bytes && images_used + data->size <= images_bytes) {
-            file = write_file("image", data->cubin, data->size);
-            if (file) images_used += data->size;
-        }
-        if (!file) trace.header->images_left++;
-        ImageRecord *record = trace_record(RECORD_IMAGE, sizeof *record);
-        if (record) {
-            record->module = data->module;
-            record->file = file;
-            record->size = data->size;
-            trace_commit(record);
-        }
-    }
-    pthread_mutex_unlock(&lock);
-}
-
 static void on_callback(void *user, int domain, uint32_t id, const void *given) {
     (void)user;
     if (domain == DOMAIN_RESOURCE) {
         const ResourceData *resource = given;
-        if (!resource->descriptor || inside) return;
-        if (id == RESOURCE_MODULE_LOADED) module_seen(resource->descriptor);
-        if (id == RESOURCE_NODE_CREATED || id == RESOURCE_NODE_CLONED) node_seen(id, resource->descriptor);
-        if (id == RESOURCE_MODULE_UNLOADING) { /* its functions' addresses may come again */
-            pthread_mutex_lock(&lock);
-            table_clear(&by_handle);
-            pthread_mutex_unlock(&lock);
-        }
+        if (!resource->descriptor) return;
+        if (id == RESOURCE_MODULE_LOADED) module_loaded(resource->descriptor);
+        if (id == RESOURCE_MODULE_UNLOADING) event_happens((Event){.kind = EVENT_UNLOADED});
+        if (id == RESOURCE_NODE_CREATED) made_node = node_of(resource->descriptor);
+        if (id == RESOURCE_NODE_CLONED) node_cloned(resource->descriptor);
         return;
     }
     const CallbackData *data = given;
     if (domain != DOMAIN_DRIVER) return;
-    if (inside) { /* a launch of our own: its time is nobody's */
+    if (inside) { /* a launch or copy of our own: its time is nobody's */
         pthread_mutex_lock(&lock);
         ring[data->correlation & (RING - 1)].correlation = data->correlation;
         ring[data->correlation & (RING - 1)].class_index = IGNORED;
@@ -314,102 +256,10 @@ static void on_callback(void *user, int domain, uint32_t id, const void *given) 
         pthread_mutex_lock(&lock);
         if (trace.header) trace.header->graphs++;
         pthread_mutex_unlock(&lock);
-    } else if (data->site == SITE_EXIT && data->result && !*(const int *)data->result) {
+    } else if (id != CB_HTOD && id != CB_DTOH && data->site == SITE_EXIT && data->result &&
+               !*(const int *)data->result) {
         __atomic_add_fetch(&capturing, 1, __ATOMIC_RELAXED); /* one of the ways to begin */
     }
-}
-
-/* -- what the device's clock says ------------------------------------------------------------------------ */
-
-static void time_taken(uint32_t number, const KernelActivity *kernel) {
-    TraceHeader *header = trace.header;
-    if (number == IGNORED) return;
-    if (!header->first_ns || kernel->start < header->first_ns) header->first_ns = kernel->start;
-    if (kernel->end > header->last_ns) header->last_ns = kernel->end;
-    if (number == NO_CLASS) return;
-    ClassRecord *record = classes[number];
-    uint64_t ns = kernel->end > kernel->start ? kernel->end - kernel->start : 0;
-    if (kernel->node) record->count++;
-    if (!ns) return; /* the profiler has no time of it */
-    record->timed++;
-    record->ns += ns;
-    if (!record->least_ns || ns < record->least_ns) record->least_ns = ns;
-}
-
-/* A kernel whose launch nobody saw: made by another kernel, or by a call that is not watched. */
-static uint32_t class_by_name(const KernelActivity *kernel) {
-    int32_t attributes[5] = {kernel->registers, kernel->static_shared, (int32_t)kernel->local, -1, -1};
-    Function *function = function_of(kernel->name ? kernel->name : "", NULL, NULL, 0, attributes);
-    if (!function) return NO_CLASS;
-    Launch launch = {.shared = (unsigned)kernel->shared, .device = kernel->device, .flags = kernel->node ? FLAG_GRAPH : 0};
-    for (int i = 0; i < 3; i++) {
-        launch.grid[i] = (unsigned)kernel->grid[i];
-        launch.block[i] = (unsigned)kernel->block[i];
-    }
-    uint32_t number = rest_class(function, &launch);
-    if (number != NO_CLASS && !kernel->node) classes[number]->count++;
-    return number;
-}
-
-static int is_matched(const KernelActivity *kernel) {
-    uint32_t number = NO_CLASS;
-    if (kernel->node) {
-        uint32_t *known = table_at(&by_node, kernel->node, 0);
-        if (!known || *known == NO_CLASS) return 0;
-        number = *known;
-    } else {
-        uint32_t place = kernel->correlation & (RING - 1);
-        if (!kernel->correlation || ring[place].correlation != kernel->correlation || ring[place].class_index == NO_CLASS) return 0;
-        number = ring[place].class_index;
-    }
-    time_taken(number, kernel);
-    return 1;
-}
-
-/* A record may come before its launch has returned: those wait for the next buffer. */
-static void settle(int last) {
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < pending_count; i++) {
-        if (is_matched(&pending[i])) continue;
-        if (last) time_taken(class_by_name(&pending[i]), &pending[i]);
-        else pending[left++] = pending[i];
-    }
-    pending_count = left;
-}
-
-static void buffer_wanted(uint8_t **buffer, size_t *size, size_t *records) {
-    *buffer = malloc(BUFFER);
-    *size = *buffer ? BUFFER : 0;
-    *records = 0;
-}
-
-static void buffer_done(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
-    void *record = NULL;
-    (void)size;
-    pthread_mutex_lock(&lock);
-    if (trace.header && getpid() == owner) {
-        settle(pending_count > MOST_PENDING / 2);
-        while (valid && !cupti.cuptiActivityGetNextRecord(buffer, valid, &record)) {
-            int kind = *(const int *)record;
-            if (kind == ACTIVITY_KERNEL) {
-                const KernelActivity *kernel = record;
-                if (is_matched(kernel)) continue;
-                if (pending_count == MOST_PENDING) settle(1);
-                pending[pending_count++] = *kernel;
-            } else if (kind == ACTIVITY_MEMCPY || kind == ACTIVITY_MEMSET) {
-                const CopyActivity *copy = record;
-                trace.header->copies++;
-                trace.header->copied_bytes += copy->bytes;
-                if (copy->end > copy->start) trace.header->copied_ns += copy->end - copy->start;
-            }
-        }
-        size_t dropped = 0;
-        if (cupti.cuptiActivityGetNumDroppedRecords &&
-            !cupti.cuptiActivityGetNumDroppedRecords(context, stream, &dropped))
-            trace.header->dropped += dropped;
-    }
-    pthread_mutex_unlock(&lock);
-    free(buffer);
 }
 
 /* -- beginning and end ----------------------------------------------------------------------------------- */
@@ -435,7 +285,7 @@ static void in_child(void) { /* of a fork: the trace is the parent's, and so is 
     trace.header = NULL;
     trace.file = -1;
     subscriber = NULL;
-    pthread_mutex_init(&lock, NULL);
+    lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
 static void in_parent(void) {
@@ -488,6 +338,10 @@ static int subscribe(void) {
     }
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) /* those that this CUPTI does not know, it refuses */
         cupti.cuptiEnableCallback(1, subscriber, DOMAIN_DRIVER, calls[i]);
+    if (wanted.names) { /* copies of our own must be told from the program's */
+        cupti.cuptiEnableCallback(1, subscriber, DOMAIN_DRIVER, CB_HTOD);
+        cupti.cuptiEnableCallback(1, subscriber, DOMAIN_DRIVER, CB_DTOH);
+    }
     for (size_t i = 0; i < sizeof resources / sizeof *resources; i++)
         cupti.cuptiEnableCallback(1, subscriber, DOMAIN_RESOURCE, resources[i]);
     if ((result = cupti.cuptiActivityRegisterCallbacks(buffer_wanted, buffer_done)))
@@ -511,6 +365,7 @@ EXPORTED void tunesmith_watch_stop(void) {
         subscriber = NULL;
     }
     pthread_mutex_lock(&lock);
+    events_settled();
     if (trace.header) {
         settle(1);
         trace.header->ended = 1;
