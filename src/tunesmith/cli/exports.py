@@ -105,6 +105,7 @@ def _lines(found: ExtractedFolder) -> Iterator[str]:
     yield from (f"note             {line}" for line in found.report)
     yield from (f"missing          {line}" for line in found.missing)
     yield from (f"problem file     {line}" for line in found.faults)
+    yield from (f"proof            {line}" for line in found.proof)
     code = counted(found.lines, "line")
     yield f"wrote            {', '.join(found.files)} in {found.folder}, {code} of code"
     then = f"tunesmith check {shlex.quote(str(found.folder))}"

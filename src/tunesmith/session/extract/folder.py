@@ -10,16 +10,23 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tunesmith.capture.folder import read_capture
-from tunesmith.errors import BadInput
+from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.run.files import explained, write_new
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
+from tunesmith.session.extract.proof_worker import ProofReply, proof_of
 from tunesmith.session.extract.repository import Repository
 from tunesmith.session.extract.seen import captured_kernel
 from tunesmith.session.problems import load_problem
 from tunesmith.session.sources import given_defines
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
+_PROVEN = {
+    "same": "as captured",
+    "within": "as captured",
+    "unknown": "not proven",
+    "differs": "another result",
+}
 _NAMED = re.compile(r"\s*([A-Za-z_][\w-]*)\s*:(.*)", re.ASCII | re.DOTALL)
 
 
@@ -53,6 +60,7 @@ class ExtractedFolder:
     report: tuple[str, ...]
     missing: tuple[str, ...]
     faults: tuple[str, ...]
+    proof: tuple[str, ...] = ()  # of captured launches that were made again; empty: none was
 
 
 def extract_folder(
@@ -63,10 +71,16 @@ def extract_folder(
     **wish: Unpack[WishedExtraction],
 ) -> ExtractedFolder:
     """Write the folder; never over anything that is there."""
-    found = extract(Repository(Path(repository)), wish_of(kernel, **wish), note)
+    wished = wish_of(kernel, **wish)
+    found = extract(Repository(Path(repository)), wished, note)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
     write_folder(folder, found.files)
+    capture = wish.get("capture")
+    proof: tuple[str, ...] = ()
+    if capture is not None and wished.seen is not None and found.stands_alone and not found.fills:
+        note("making captured launches again")
+        proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name))
     return ExtractedFolder(
         folder,
         found.entry,
@@ -79,6 +93,7 @@ def extract_folder(
         found.report,
         found.missing,
         tuple(read_back(folder, found)),
+        proof,
     )
 
 
@@ -100,6 +115,20 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         wish.get("trim", True),
         None if capture is None else captured_kernel(read_capture(Path(capture)), kernel + instance),
     )
+
+
+def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:
+    """What was proven, in words; a kernel that does not do what was captured is refused, its files go."""
+    wrong = [one for one in reply.launches if one.verdict == "differs"]
+    if wrong:
+        for name, _ in found.files:
+            (folder / name).unlink(missing_ok=True)
+        fault = f"{found.entry} does not do what was captured: {wrong[0].words}"
+        hint = "are these the sources that ran, and built so? --define, --flag and --entry say how"
+        raise KernelWrong(fault, hint=hint, where=found.place)
+    if reply.trouble:
+        return (f"not proven on what was captured: {reply.trouble}",)
+    return tuple(f"launch {one.launch}: {_PROVEN[one.verdict]} ({one.words})" for one in reply.launches)
 
 
 def write_folder(folder: Path, files: Sequence[tuple[str, str]]) -> None:
