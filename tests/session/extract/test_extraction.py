@@ -161,3 +161,37 @@ def test_null_pointers_are_numbers(passed: str, line: str) -> None:
     """
     drafted = dict(of_text(text, "k").files)["problem.toml"]
     assert line in drafted[drafted.index('name = "bias"') :].split("\n\n")[0]
+
+
+@needs_nvrtc
+def test_a_launch_through_a_variable_is_the_kernels() -> None:
+    text = """
+    template <typename T> __global__ void k(T* out, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) out[i] = T(1);
+    }
+    void host(float* out, int n) {
+      auto kernel = &k<float>;
+      kernel<<<(n + 63) / 64, 64>>>(out, n);
+    }
+    """
+    found = of_text(text, "k")
+    assert found.entry == "k<float>"
+    assert problem(found)["launch"] == {"grid": ["ceildiv(n, 64)"], "block": ["64"]}
+
+
+@needs_nvrtc
+def test_a_macro_that_is_handed_a_launch_is_followed() -> None:
+    text = """
+    template <typename T, int N> __global__ void k(T* out, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) out[i] = T(N);
+    }
+    #define CALL(T, N) k<T, N><<<(n + 63) / 64, 64>>>((T*)out, n)
+    #define BY_WIDTH(width, FN) \\
+      if (width == 8) { FN(__half, 8); } else { FN(float, 4); }
+    void host(void* out, int n, int width) { BY_WIDTH(width, CALL); }
+    """
+    found = of_text(text, "k")
+    assert found.entry == "k<__half, 8>"
+    assert any("one of 2 launches" in line for line in found.report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tunesmith.csource.lex import Token, layout, lex, obstacle
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro
@@ -18,6 +18,7 @@ from tunesmith.session.extract.reading import ReadSources, read_sources
 from tunesmith.session.extract.tree import Includes, SourceTree
 
 _MOST_FILES = 12
+_FUNCTION = re.compile(r"&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)\s*(?:<(.*)>)?")
 _MOST_MACROS = 200
 _NEVER = frozenset({"false", "!(true)", "0", "!(1)"})  # a macro's own argument has decided
 
@@ -90,10 +91,16 @@ def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunc
         raise Unreadable(trouble)
     root = syntax_tree(text, "cuda")
     constants = {**_plain(sources.macros), **unambiguous(read_constants(root))}
-    for site in read_launches(root, text):
+    for site in map(_by_its_own_name, read_launches(root, text)):
         if site.kernel == kernel and not _NEVER.intersection(site.conditions):
             made = tuple(_instances(text, site.function))
             yield HostLaunch(path, site, tuple(constants.items()), sources.macros, made)
+
+
+def _by_its_own_name(site: LaunchSite) -> LaunchSite:
+    """`auto kernel = &scale<float>; kernel<<<...>>>(...)` launches scale<float>."""
+    meant = _FUNCTION.fullmatch(dict(site.settled).get(site.kernel, ""))
+    return site if meant is None else replace(site, kernel=meant[1], template_args=meant[2])
 
 
 def _handed(
