@@ -195,3 +195,23 @@ def test_a_macro_that_is_handed_a_launch_is_followed() -> None:
     found = of_text(text, "k")
     assert found.entry == "k<__half, 8>"
     assert any("one of 2 launches" in line for line in found.report)
+
+
+@needs_nvrtc
+def test_types_of_a_template_that_launches_are_those_it_is_instantiated_for() -> None:
+    text = """
+    template <typename T> __global__ void k(T* out, int n) {
+      int i = blockIdx.x * blockDim.x + threadIdx.x;
+      if (i < n) out[i] = T(1.0f);
+    }
+    template <typename T> void launch_k(T* out, int n) { k<<<(n + 63) / 64, 64>>>(out, n); }
+    #define INSTANTIATE(T) template void launch_k<T>(T*, int);
+    INSTANTIATE(float)
+    INSTANTIATE(__half)
+    """
+    found = of_text(text, "k")
+    assert found.entry == "k<__half>"
+    assert "T may be float, __half; choose another with --entry" in found.report
+    guessed = of_text(text.replace("INSTANTIATE(float)", "").replace("INSTANTIATE(__half)", ""), "k")
+    assert guessed.entry == "k<__half>"
+    assert any("nobody says what T is" in line for line in guessed.report)

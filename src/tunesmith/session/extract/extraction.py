@@ -20,15 +20,9 @@ from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
 from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, draft_launch
 from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
+from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, chosen_entry
 from tunesmith.session.extract.finding import FoundKernel, Pairs, find_kernel
-from tunesmith.session.extract.host import (
-    ChosenEntry,
-    ChosenLaunch,
-    HostLaunch,
-    HostReading,
-    chosen_entry,
-    host_launches,
-)
+from tunesmith.session.extract.host import HostLaunch, HostReading, host_launches
 from tunesmith.session.extract.host_sizes import HostFacts, host_facts
 from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
 from tunesmith.session.extract.seen import instance_of, seen_facts

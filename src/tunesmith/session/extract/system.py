@@ -67,6 +67,11 @@ _BEHIND_STD = frozenset(
 )
 
 
+def is_system(name: str) -> bool:
+    """Whether a header is one of CUDA's or of the C++ library's that is known here."""
+    return any(name == header for header, _ in _BY_WORD) or name.startswith(("cuda", "cub/", "thrust/"))
+
+
 def headers_for(
     items: Iterable[FileItem], outside: Sequence[Included], more: Iterable[str] = ()
 ) -> tuple[str, ...]:

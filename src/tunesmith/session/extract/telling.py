@@ -7,10 +7,13 @@ from collections.abc import Iterator
 
 from tunesmith.capture.records import CapturedKernel
 from tunesmith.session.extract.building import KERNEL_FILE
+from tunesmith.session.extract.dispatching import ChosenLaunch
 from tunesmith.session.extract.finding import FoundKernel
-from tunesmith.session.extract.host import ChosenLaunch, HostReading
+from tunesmith.session.extract.host import HostReading
 from tunesmith.session.extract.host_sizes import HostFacts
 from tunesmith.session.extract.slicing import FRAMEWORK
+from tunesmith.session.extract.system import is_system
+from tunesmith.session.extract.tree import is_frameworks
 from tunesmith.session.extract.trimming import BuildAttempt, FittedSlice
 from tunesmith.text import counted
 
@@ -41,6 +44,10 @@ def report_of(
         said.append(f"launched in {instance.launch.place}{more}: {entry}")
     for name, values in instance.chosen.offered:
         said.append(f"{name} may be {', '.join(values)}; choose another with --entry")
+    for name, guess in instance.chosen.guessed:
+        said.append(
+            f"nobody says what {name} is where it is launched: {guess} was taken, another with --entry"
+        )
     if instance.chosen.open_names:
         names = ", ".join(instance.chosen.open_names)
         said.append(f"nobody says what {names} is: say it with --entry '{found.item.name}<...>'")
@@ -72,7 +79,9 @@ def missing_in(found: FoundKernel, fitted: FittedSlice) -> tuple[str, ...]:
         where = f", used in {places[0]}," if places else ""
         said.append(f"{name}{where} is defined nowhere in what {found.item.path} includes")
     lost = [
-        f"{one.name} ({one.path}:{one.line})" for one in found.sources.outside if one.spelling.startswith('"')
+        f"{one.name} ({one.path}:{one.line})"
+        for one in found.sources.outside
+        if one.spelling.startswith('"') and not is_frameworks(one.name) and not is_system(one.name)
     ]
     if lost:
         said.append(f"not in the repository: {', '.join(lost[:6])}; say where headers lie with -I DIR")

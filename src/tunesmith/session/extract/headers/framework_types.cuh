@@ -703,6 +703,10 @@ __device__ inline double min(double x, double y) { return ::fmin(x, y); }
 
 }}}  // namespace c10::cuda::compat
 
+// As glibc has them, which device code alone does not see.
+using uint = unsigned int;
+using ushort = unsigned short;
+
 template <typename T>
 __device__ inline T WARP_SHFL(T value, int lane, int width = 32, unsigned mask = 0xffffffffu) {
   return __shfl_sync(mask, value, lane, width);
