@@ -1,12 +1,14 @@
 """Renders what each role is asked, in every strategy, and counts the tokens of each part.
 
-    python -m benchmarks.requests FOLDER... [--device NAME] [--out DIR]
+    python -m benchmarks.requests FOLDER... [--device NAME] [--out DIR] [--prefix]
 
 FOLDER holds problems, at any depth (problem.toml and what it names), or folders of runs (journal.jsonl). Of a
 problem each role's first request is rendered, as if the original took three times the least time (OpenCL: a
 millisecond) on a device that need not be here. Of a run, those that a planner, an analyst and an author would
 get after its last search, with all that it measured. Nothing is built, run or asked. With --out every request
-is a file, to be read.
+is a file, to be read. With --prefix, of runs in which models were asked: each first request of a turn as it
+would be asked now in the same place, and how much of it the request of that role before it begins with, which
+is what a cache of prompts can hold.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from tunesmith.problem.plan import Status, least_seconds
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import STRATEGIES as KINDS
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import NoReply, Request, Role, tokens_of
+from tunesmith.run.dialogue import PER_TOKEN, SINGLE, NoReply, Request, Role, tokens_of
 from tunesmith.run.events import (
     Baseline,
     Decided,
@@ -38,7 +40,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import Catalogue
-from tunesmith.run.state import State, fold
+from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import JOURNAL, RunFolder
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.session.problems import load_problem, state_and_templates
@@ -69,7 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--device", default="H200", help="of CUDA problems (default: H200)")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--prefix", action="store_true", help="what consecutive requests of a role share")
     given = parser.parse_args(arguments)
+    if given.prefix:
+        print("\n".join(prefix_table(given.folders)))
+        return
     found: dict[str, list[Request]] = {}
     sources = 0
     for folder in given.folders:
@@ -197,6 +203,72 @@ class _NoTexts:
 
     def get(self, digest: str) -> str:
         raise AssertionError(f"nothing is read: {digest}")
+
+
+# -- what caches of prompts can hold ------------------------------------------------------------------------
+
+
+def asked_again(folder: Path) -> Iterator[Request]:
+    """The first request of each turn of a run, as it would be asked now in the same place."""
+    own = RunFolder.open(folder)
+    recorded, templates = state_and_templates(own)
+    problem, strategy = templates.problem, recorded.settings.strategy
+    roles = {e.request.role for e in recorded.dialogue}
+    moves = casting.catalogue_of(problem, recorded.device)
+    prompts = casting.prompts_for("mailbox", "", strategy)
+    conversation = Conversation({role: NobodyAnswers() for role in prompts if role in roles})
+    expert = casting.roles(problem, templates) if strategy == "template" else None
+    talk = casting.models_talking(problem, templates, strategy, prompts, conversation, lambda: moves, expert)
+    state = State()
+    for record in own.journal().read():
+        if isinstance(record.event, Requested):
+            role, branch = record.event.request.role, record.event.request.branch
+            # One conversation goes on from what it was asked then: it is its own prefix.
+            if role != SINGLE and not state.this_turn(role, branch):
+                found = _asked_now(talk, state, role)
+                if found is not None and found.role == role:
+                    yield found
+        state = apply(state, record)
+
+
+def _asked_now(talk: Talking, state: State, role: Role) -> Request | None:
+    if role == "tester":
+        found: object = talk.cases(state)
+    else:
+        found = talk.next_event(state) if state.under_way is not None else talk.decided(state)
+    return found.request if isinstance(found, Requested) else None
+
+
+def prefix_table(folders: Sequence[Path]) -> list[str]:
+    """By strategy and role: pairs of requests, and in the mean what the second begins with of the first."""
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for folder in folders:
+        for file in sorted(folder.rglob(JOURNAL)):
+            last: dict[tuple[str, int], str] = {}
+            state, _ = state_and_templates(RunFolder.open(file.parent))
+            for request in asked_again(file.parent) if state.dialogue else ():
+                text = "\n\n".join(message.text for message in request.messages)
+                place = (request.role, request.branch)
+                if place in last:
+                    kind = f"{request.role}, `{state.settings.strategy}`"
+                    pairs.setdefault(kind, []).append((_shared(last[place], text), len(text)))
+                last[place] = text
+    lines = [
+        "| request | pairs | characters shared | of | tokens shared | share |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for kind, own in sorted(pairs.items()):
+        shared, whole = (sum(one[at] for one in own) / len(own) for at in (0, 1))
+        tokens = f"{shared / PER_TOKEN:.0f}"
+        lines.append(
+            f"| {kind} | {len(own)} | {shared:.0f} | {whole:.0f} | {tokens} | {shared / whole:.0%} |"
+        )
+    return lines
+
+
+def _shared(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 # -- counting -----------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.device_words import CUDA
 from tunesmith.problem.vetting import vet
 from tunesmith.profiles.facts import Diagnosis, Finding
+from tunesmith.run.dialogue import Exchange, Message, Reply, Request, Usage
 from tunesmith.run.events import Event, Extended, Profiled, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.state import State
@@ -161,6 +162,17 @@ def test_the_best_in_the_mean_is_shown_at_each_workload_beside_the_best_there() 
 def test_planners_are_told_the_share_of_the_next_search() -> None:
     state = state_of(settings=Settings(evals=120, rounds=3))
     says(material.left_words(state), "3 at most", "120 evaluations left", "next template's search gets 40")
+
+
+def test_planners_are_told_what_is_left_of_every_budget_that_has_a_limit() -> None:
+    limits = Settings(rounds=3, seconds=600.0, device_seconds=60.0, tokens=5000, dollars=2.0)
+    state = replace(state_of(settings=limits), elapsed=100.0, device_seconds=12.5)
+    asked = Request(1, "planner", (Message("user", "x" * 3500),), "json")
+    talked = replace(state, dialogue=(Exchange(asked, 0, 0, Reply("y" * 350, Usage(dollars=0.5))),))
+    words = material.left_words(talked)
+    says(words, "500 of 600 s of the run left", "47.5 of 60 s on the device left")
+    says(words, "about 3898 of 5000 tokens left", "$1.50 of $2 left")
+    assert material.left_words(state_of(settings=Settings(rounds=3))) == "0 rounds begun, 3 at most"
 
 
 def test_the_build_is_told_as_it_is() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import requests
+from tests.end_to_end.replaying import unpacked
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cuda" / "rmsnorm"
 
@@ -20,6 +21,19 @@ def test_every_role_of_every_strategy_is_counted(tmp_path: Path, capsys: pytest.
     texts = {file.name: file.read_text() for file in tmp_path.iterdir()}
     assert len(texts) == len(kinds)
     assert all("H200" in text for text in texts.values())
+
+
+def test_what_consecutive_requests_of_a_role_share(tmp_path: Path) -> None:
+    """Recorded runs with a large language model, asked once more: at least all that stays the same."""
+    recorded = unpacked("opencl", tmp_path) / "compared" / "runs" / "transpose"
+    head, _, *rows = requests.prefix_table([recorded])
+    assert head.startswith("| request | pairs | characters shared |")
+    found = {row.split("|")[1].strip(): row.split("|") for row in rows}
+    assert {"author, `rewrite`", "planner, `rewrite`", "planner, `template`"} <= set(found)
+    assert int(found["planner, `template`"][6].strip(" %")) >= 40, "27 before moves stood in front"
+    for row in found.values():
+        assert int(row[2]) == 1
+        assert int(row[6].strip(" %")) >= 30
 
 
 def test_a_heading_inside_a_fence_begins_no_part() -> None:

@@ -17,7 +17,7 @@ from tunesmith.deliver.report import plot_files, report_html, report_json, repor
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import Status
-from tunesmith.run.budget import Spent
+from tunesmith.run.budget import BudgetUse, Spent
 from tunesmith.run.events import Extended, Stopped
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
 from tunesmith.run.report import BoundReport, Failure, PriorReport, Report, WorkloadReport, build_report
@@ -395,6 +395,28 @@ def test_cases_of_a_tester_are_listed_with_their_reasons() -> None:
     text = report_markdown(replace(REPORT, rounds=(a_round(),), talk=talk, added=added))
     assert "The tester added 1 case.\n\n- rows=3, d=24 (spikes): odd\n" in text
     assert "- set aside: rows=3, d=24 (normal), the original fails\n" in text
+
+
+def test_what_was_used_of_each_budget_is_told() -> None:
+    used = (
+        BudgetUse("rounds", 2, 3),
+        BudgetUse("evaluations", 93, 120),
+        BudgetUse("seconds", 613.24, None),
+        BudgetUse("device_seconds", 41.26, 60.0),
+        BudgetUse("tokens", 41385, 50_000, by_length=True),
+        BudgetUse("dollars", None, 2.0),
+    )
+    text = report_markdown(replace(REPORT, budgets=used))
+    says(text, "2 of 3 rounds", "93 of 120 evaluations", "613.2 s (no limit)", "41.3 of 60 s on the device")
+    says(text, "about 41385 of 50000 tokens", "unknown of", "2 of money")
+
+
+def test_what_failed_attempts_took_is_told() -> None:
+    talk = Spent(2, 1, 300, 40, 0.5, lost=120, uncounted=2)
+    text = report_markdown(replace(REPORT, rounds=(a_round(),), talk=talk))
+    says(
+        text, "300 tokens sent", "40 tokens received", "120 of these tokens", "failed", "2 attempts broke off"
+    )
 
 
 def test_what_bounds_it_and_where_the_search_looked() -> None:

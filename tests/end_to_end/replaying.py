@@ -43,6 +43,7 @@ from tunesmith.session.problems import PROMPT, templates_of
 from tunesmith.session.strategies import casting
 from tunesmith.space.params import Config
 
+SINCE_TOLD = ("sent", "received", "round_tokens", "searches", "stopped")  # facts of later comparisons
 DIGITS = 9  # of numbers that another machine computes from the same measurements
 
 
@@ -199,6 +200,14 @@ def compared_again(folder: Path) -> None:
     after = figures(folder)
     for part in _with_seconds(after):  # what a budget counts was not told then
         assert 0 < part.pop("searched_seconds") <= part["device_seconds"]
+    assert [arm["runs"] for arm in after.pop("figures")["arms"]] == [
+        cell["counted"] for cell in after["comparison"]["overall"]
+    ]
+    for run in after["comparison"]["runs"]:  # nor were these
+        own = {name: run["facts"].pop(name) for name in SINCE_TOLD}
+        assert own["sent"] + own["received"] == run["facts"]["tokens_by_length"]
+        assert len(own["round_tokens"]) == len(run["facts"]["rounds"])
+        assert own["stopped"]["tried"] == run["facts"]["evaluations"]
     assert rounded(after) == rounded(before)
     page = (folder / "compare.md").read_text()
     for name in ("speed-ups.svg", "gain-per-round.svg"):

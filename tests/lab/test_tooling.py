@@ -10,6 +10,7 @@ from tests.lab.labs import Harness, fault_template, lab, scale_problem
 from tests.lab.test_lab import DictCache
 from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import RunCase, TimeRuns
+from tunesmith.lab.tooling import HostBench
 from tunesmith.run.tools import ToolFound, ToolTask
 
 
@@ -31,6 +32,7 @@ def test_a_build_is_told_without_running_anything() -> None:
     assert (found.seconds, found.evals) == (0.0, 0)
     assert not kinds & {RunCase, TimeRuns}
     assert broken.text.startswith("It does not build:\n")
+    assert broken.text.endswith("Mend this, then ask again or send your answer.")
 
 
 def test_a_time_comes_after_the_smoke_check_and_is_kept_nowhere() -> None:
@@ -68,7 +70,8 @@ def test_the_original_is_timed_as_it_is() -> None:
 def test_without_a_profiler_the_reason_is_told() -> None:
     with lab(scale_problem(), fault_template()) as harness:
         found = ask(harness, "profile")
-    assert found == ToolFound("Nothing can be profiled: this lab was given no profiler")
+    words = "Nothing can be profiled: this lab was given no profiler. Ask for `time` or `compile`."
+    assert found == ToolFound(words)
 
 
 def test_what_the_reference_says_of_a_small_input() -> None:
@@ -87,10 +90,25 @@ def test_what_the_reference_says_of_a_small_input() -> None:
     assert "it must give every size, rows, d" in strange.text
 
 
-def test_without_a_reference_there_is_none_to_show() -> None:
+def test_without_a_reference_the_original_says_what_is_right() -> None:
+    task = ToolTask("reference", workload="small", sizes=(("rows", 2), ("d", 8)), values="ones")
     with lab(scale_problem(reference=None)) as harness:
-        found = harness.lab.use(ToolTask("reference", workload="small"))
-    assert found.text == "There is no reference: what is right is what the original gives."
+        found = harness.lab.use(task)
+        bench = harness.lab._bench
+        own = (bench._problem, bench._device, bench._builders, bench._plans, bench._original)
+        without = HostBench(*own, bench._references, 0, None, None).use(task)
+    assert found.text.splitlines() == [
+        "At rows=2, d=8, values ones:",
+        "- x [2, 8]: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1",
+        "There is no reference: what is right is what the original gives.",
+        "- out, by the original [2, 8]: 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2",
+    ]
+    assert found.seconds > 0
+    assert found.evals == 0
+    assert without.text.splitlines()[-2:] == [
+        "There is no reference: what is right is what the original gives.",
+        "What that is cannot be had here, because the device is absent: `compile` can, `time` waits for it.",
+    ]
 
 
 def test_a_failing_function_of_the_user_is_told() -> None:

@@ -268,6 +268,18 @@ def test_a_refusal_is_told_and_not_asked_again(frames: list[bytes]) -> None:
     assert "it refused" in found.reason
 
 
+def test_what_a_refusal_took_is_told() -> None:
+    found = ask(Answer(frames=openai_frames(["half an ans"], "content_filter", usage=USED)))
+    assert isinstance(found, NoReply)
+    assert (found.usage, found.came) == (Usage(11, 7), 11)
+
+
+def test_of_a_stream_that_breaks_off_the_length_of_what_came_is_told() -> None:
+    found = ask(Answer(frames=openai_words(HALF)))
+    assert isinstance(found, NoReply)
+    assert (found.usage, found.came) == (Usage(), len("".join(HALF)))
+
+
 def used(usage: Any) -> Usage:
     found = ask(Answer(frames=openai_frames([WHOLE], usage=usage)))
     assert isinstance(found, Reply), found

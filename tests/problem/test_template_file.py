@@ -359,7 +359,6 @@ FAULTS: list[tuple[tuple[str, str], str, str]] = [
     (("// [launch]", '// [build]\n// flags = ["-r={REGS}"]\n// [launch]'), "flags", "inserts {REGS}"),
     (("// [launch]", "// [build]\n// flag = []\n// [launch]"), "flag", "unknown key 'flag'"),
     (("// [launch]", '// [defines]\n// A = "resources.shared"\n// [launch]'), "A =", "'resources.shared'"),
-    (("// [launch]", '// [defines]\n// A = "d"\n// [launch]'), "A =", "'A' is unused"),
     (("// [launch]", '// [defines]\n// VEC = "d"\n// [launch]'), 'VEC = "d"', "is a parameter too"),
     (("// [launch]", '// [defines]\n// rows = "d"\n// [launch]'), 'rows = "d"', "already a size"),
     (("// [launch]", "// [workspace]\n// w = 1\n// [launch]"), "w = 1", "must be a table"),

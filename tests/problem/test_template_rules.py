@@ -67,6 +67,12 @@ def test_a_define_that_only_the_launch_names_bakes_nothing_into_builds() -> None
     assert len(builds_of(PROBLEM, made, made.default)) == 1
 
 
+def test_a_define_that_nothing_names_is_left_out() -> None:
+    made = template(f'[defines]\nHALF = "d // 2"\n{LAUNCH}')
+    assert made.defines == ()
+    assert not made.bakes_sizes(made.default)
+
+
 def test_a_define_needs_no_default_in_the_code_and_may_have_one() -> None:
     header = f'[defines]\nD_CONST = "d"\n{LAUNCH}'
     bare = CODE.replace("rows * d", "rows * D_CONST")
@@ -90,11 +96,6 @@ def test_a_define_may_use_those_before_it_alone() -> None:
         template(
             f'[defines]\nFIRST = "LATER + 1"\nLATER = "d"\n{LAUNCH}', CODE.replace("2.0f", "FIRST * LATER")
         )
-
-
-def test_an_unused_define_is_told() -> None:
-    with pytest.raises(BadInput, match="'IDLE' is unused"):
-        template(f'[defines]\nIDLE = "d"\n{LAUNCH}')
 
 
 def test_a_preference_need_hold_at_one_workload_only() -> None:

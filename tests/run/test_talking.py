@@ -18,9 +18,9 @@ from tunesmith.agents.roles import ModelAuthor, ModelPlanner
 from tunesmith.errors import WaitingForModel
 from tunesmith.expert.planning import ExpertPlanner, InOrder
 from tunesmith.problem.template import Template
-from tunesmith.run.budget import spent, spent_text
+from tunesmith.run.budget import spent, spent_text, tokens_used
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import NoReply, Pending, Reply, Usage
+from tunesmith.run.dialogue import NoReply, Pending, Reply, Usage, tokens_of
 from tunesmith.run.events import (
     Decided,
     Declined,
@@ -365,6 +365,31 @@ def test_what_nobody_tells_is_unknown() -> None:
     assert (
         run.go().stopped == Stopped("the budget of $3 cannot be kept") or "unknown" in run.go().stopped.reason
     )  # type: ignore[union-attr]
+
+
+def test_what_failed_attempts_took_counts() -> None:
+    """As reported; of one that broke off and does not say, by the length of what came."""
+    told = NoReply("it refused", usage=Usage(90, 30, 0.25), came=70)
+    broken = NoReply("the stream broke off", came=350)
+    run = a_run({1: [told, broken, NoReply("nobody is there"), plan("stop")]})
+    state = run.go()
+    cost = spent(state)
+    assert (cost.sent, cost.received, cost.dollars) == (190, 40, 0.75)
+    assert (cost.lost, cost.uncounted) == (120, 1)
+    (exchange,) = state.dialogue
+    asked = sum(tokens_of(m.text) for m in exchange.request.messages)
+    assert tokens_used(state) == 190 + 40 + asked + 100
+    assert spent_text(state) == (
+        "round 0 of 4, 1 request, 230 tokens (120 lost with attempts that failed, without 1 attempt that "
+        "broke off), cost $0.75"
+    )
+    assert fold(run.journal.records) == state
+
+
+def test_a_budget_of_tokens_ends_a_model_that_only_fails() -> None:
+    refused = NoReply("it refused", lasts=True, usage=Usage(150, 60))
+    state = a_run({1: [refused]}, settings=Settings(evals=60, tokens=200)).go()
+    assert state.stopped == Stopped("the budget of 200 tokens is used up")
 
 
 # -- stopped half way ------------------------------------------------------------------------------------

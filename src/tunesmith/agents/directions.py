@@ -12,8 +12,9 @@ import msgspec
 
 from tunesmith.agents import prompting
 from tunesmith.agents.prompting import Sentence, Unusable, Word, shortened
+from tunesmith.run.budget import share_of
 from tunesmith.run.events import Decided, Direction
-from tunesmith.run.state import State
+from tunesmith.run.state import Candidate, State
 from tunesmith.text import counted
 
 OTHERS = 300  # characters of a plan that somebody else follows
@@ -99,12 +100,16 @@ def beside_words(state: State, branch: int) -> list[str]:
     if not others:
         return []
     own = plans[branch]
-    differing = [plan.what or ", ".join(plan.moves) for plan in others if plan != own]
+    differing = [_told(plan) for plan in others if plan != own]
     same = len(others) - len(differing)
     lines = [f"Draft {branch + 1} of {len(plans)} that are written side by side; keep to your own plan."]
     lines += [f"- another goes by: {shortened(' '.join(what.split()), OTHERS)}" for what in differing]
     lines += [f"- {counted(same, 'other')} by this plan: find a way of your own."] if same else []
     return lines
+
+
+def _told(plan: Direction) -> str:
+    return "the kernel, only rewritten plainly" if plan.plain else plan.what or ", ".join(plan.moves)
 
 
 def search_words(state: State, evals: int | None) -> str:
@@ -115,3 +120,12 @@ def search_words(state: State, evals: int | None) -> str:
         return f"The search of your template has {counted(evals, 'evaluation')}."
     share = f"The searches of the {plans} templates share {counted(evals, 'evaluation')}"
     return f"{share}: all begin, the better half goes on. So let the default be good."
+
+
+def further_search(plan: prompting.PlanReply, base: Candidate | None, state: State) -> Decided | Unusable:
+    if base is None or base.searched is None:
+        return Unusable("there is no template to search further: refactor or stop")
+    if not base.searched.cut:
+        why = f"the search of template {base.id} has ended: {base.searched.reason}"
+        return Unusable(f"{why}; refactor or stop")
+    return share_of(state).search(plan.why, base.moves, base.id)

@@ -13,8 +13,9 @@ from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import necessary_traffic
 from tunesmith.problem.problem import Problem
 from tunesmith.profiles.facts import Diagnosis
-from tunesmith.run.budget import evals_left, is_concrete, next_share, noun, rounds_begun
+from tunesmith.run.budget import budget_uses, evals_left, is_concrete, next_share, noun, rounds_begun
 from tunesmith.run.candidates import Templates
+from tunesmith.run.plain import moves_on
 from tunesmith.run.ports import Catalogue
 from tunesmith.run.prior import best_config, diagnoses, in_view
 from tunesmith.run.racing import sound_scores
@@ -42,15 +43,19 @@ NOTHING = "Nothing yet: the device is not where this was written. It will be mea
 
 
 def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -> list[PromptPart]:
-    """What planners, authors and a conversation are told alike; an analyst without how the kernel is read."""
+    """What planners, authors and a conversation are told alike; an analyst without how the kernel is read.
+    All of it stays the same in a run, so that caches of prompts hold it: what changes stands behind."""
     return [
         *task.kernel_parts(problem),
         task.problem_part(problem, state),
         *([task.reading_part(moves)] if moves else []),
         task.device_part(state.device),
-        times_part(problem, state),
-        diagnosis_part(problem, state),
     ]
+
+
+def standing_parts(problem: Problem, state: State) -> list[PromptPart]:
+    """Where things stand now: other in each round."""
+    return [times_part(problem, state), diagnosis_part(problem, state)]
 
 
 # -- times and the diagnosis --------------------------------------------------------------------------------
@@ -58,7 +63,7 @@ def task_parts(problem: Problem, state: State, moves: Catalogue | None = None) -
 
 def times_part(problem: Problem, state: State) -> PromptPart:
     """What the original takes, and the best so far, with what each value of a parameter gave."""
-    lines = _original(problem, state)
+    lines = [*_original(problem, state), *task.floors_since(problem, state)]
     best = best_config(problem, state)
     if best is not None:
         scored = best_scores(sound_scores(problem, state))
@@ -247,13 +252,20 @@ def candidates_part(problem: Problem, state: State) -> PromptPart:
         if is_concrete(state):
             by, status = "", f"right, {gain}" if c.id in scored else none if refused else "turned away"
         else:
-            # Whatever the model is called: what a recording was asked is asked again when it is played.
-            is_model = c.drafted is not None and bool(c.drafted.author)
-            by = ", by a model" if is_model else f", moves {', '.join(c.moves) or 'none'}"
-            status = f"{c.status}, {gain}"
+            by, status = _by(state, c), f"{c.status}, {gain}"
         lines.append(f"- {word} {c.id or 'given'} from {base}{by}: {status}")
     lines.append(f"- {best_line(problem, state)}")
     return PromptPart(f"{word.title()}s so far", "\n".join(lines), 1, lines[-1])
+
+
+def _by(state: State, candidate: Candidate) -> str:
+    """Whatever the model is called: what a recording was asked is asked again when it is played."""
+    if candidate.drafted is None or not candidate.drafted.author:
+        return f", moves {', '.join(candidate.moves) or 'none'}"
+    if state.is_plain(candidate):
+        return ", the kernel written plainly by a model"
+    on = moves_on(state, candidate)
+    return f", moves {', '.join(candidate.moves)} on template {on.id}" if on is not None else ", by a model"
 
 
 def best_line(problem: Problem, state: State) -> str:
@@ -282,6 +294,7 @@ def _round(one: RoundReport, word: str, rank: int) -> PromptPart:
 def _round_lines(one: RoundReport, word: str) -> list[str]:
     lines = [f"Plan: {one.reason}", *([f"What to change: {one.what}"] if one.what else [])]
     lines.append(f"From: {f'{word} {one.base}' if one.base else 'the original'}")
+    lines += ["Only to rewrite the kernel plainly, for a program to read"] if one.plain else []
     lines += [f"Moves: {', '.join(one.moves)}"] if one.moves else []
     for draft in one.drafts:
         status = "turned away" if draft.status == "rejected" else draft.status
@@ -296,8 +309,30 @@ def left_words(state: State) -> str:
     most, evals = state.settings.rounds, None if is_concrete(state) else evals_left(state)
     rounds = f"{counted(rounds_begun(state), 'round')} begun"
     rounds += f", {most} at most" if most is not None else ""
-    if evals is None:
-        return rounds
-    share = next_share(state)
-    words = f"{rounds}; {counted(evals, 'evaluation')} left for searches"
-    return words if share is None else f"{words}, of which the next template's search gets {share}"
+    words = [rounds]
+    if evals is not None:
+        share = next_share(state)
+        gets = "" if share is None else f", of which the next template's search gets {share}"
+        words.append(f"{counted(evals, 'evaluation')} left for searches{gets}")
+    return "; ".join([*words, *still_left(state)])
+
+
+_LEFT = {
+    "seconds": "{left:.0f} of {limit:g} s of the run left",
+    "device_seconds": "{left:.1f} of {limit:g} s on the device left",
+    "tokens": "{about}{left:.0f} of {limit:g} tokens left, this request and its reply not counted",
+    "dollars": "${left:.2f} of ${limit:g} left",
+}
+
+
+def still_left(state: State) -> list[str]:
+    """Of the limits that the user has set, beside rounds and evaluations."""
+    return [
+        _LEFT[one.what].format(
+            left=max(0.0, one.limit - (one.used or 0)),
+            limit=one.limit,
+            about="about " if one.by_length else "",
+        )
+        for one in budget_uses(state)
+        if one.what in _LEFT and one.limit is not None
+    ]

@@ -238,6 +238,7 @@ def _braced(text: str) -> str | None:
 
 MATERIAL = 24_000  # tokens that a request may spend on material
 QUOTED = 60_000  # characters of its own reply that a model is shown again
+REPAIRS = 1  # times a tester's or an analyst's reply that cannot be read goes back
 LONGEST_WHY = 1500  # characters of a compiler's or oracle's words
 
 
@@ -273,9 +274,10 @@ def own_prompt(name: str) -> str:
     return _SHARED.sub(lambda found: own_prompt(found[1]).rstrip("\n"), text)
 
 
-def example_file(language: str, concrete: bool) -> str:
+def example_file(language: str, concrete: bool, plain: bool = False) -> str:
     """A small template, or a kernel without parameters, of the kernel's own language, as a reply."""
-    file = ("kernel" if concrete else "template") + languages.named(language).example
+    kind = "plain" if plain else "kernel" if concrete else "template"
+    file = kind + languages.named(language).example
     return f"```\n{_resource(f'examples/{file}')}```\n"
 
 
@@ -284,11 +286,17 @@ def _resource(name: str) -> str:
 
 
 def of_role(
-    role: Role, prompt: str, parts: Sequence[PromptPart], expects: Expects, example: str = ""
+    role: Role,
+    prompt: str,
+    parts: Sequence[PromptPart],
+    expects: Expects,
+    example: str = "",
+    changing: Sequence[PromptPart] = (),
 ) -> Question:
-    """The example stands in the material: not every model is shown anything else."""
+    """The example stands in the material, since not every model is shown anything else; `changing` behind it,
+    so that a role's next request begins as this one does."""
     shown = [shape_part(example)] if example else []
-    return Question(role, messages(prompt, [*parts, *shown]), expects, example)
+    return Question(role, messages(prompt, [*parts, *shown, *changing]), expects, example)
 
 
 def shape_part(example: str) -> PromptPart:

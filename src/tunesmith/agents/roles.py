@@ -1,7 +1,6 @@
 """Models in their roles: what each is told, and what its reply becomes. An analyst says what bounds the
-kernel, in words that cite numbers it was given; a tester adds cases inside the contract, and can neither
-remove nor loosen any; an author sends a draft; a planner, of templates or of concrete kernels, decides.
-Whatever they say, the lab has the last word."""
+kernel, in words that cite numbers it was given; an author sends a draft; a planner, of templates or of
+concrete kernels, decides. (A tester: `tester`.) Whatever they say, the lab has the last word."""
 
 from __future__ import annotations
 
@@ -10,22 +9,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from tunesmith.agents import directions, handing, material, prompting, task, tools
-from tunesmith.agents.prompting import NoAnswer, PromptPart, Unusable, of_role, read_json, settled, shortened
-from tunesmith.problem.cases import ExtraCase, misfit
+from tunesmith.agents.prompting import (
+    REPAIRS,
+    NoAnswer,
+    PromptPart,
+    Unusable,
+    of_role,
+    read_json,
+    settled,
+    shortened,
+)
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.problem.vetting import foreign_fault
 from tunesmith.run.budget import last_written, no_more_requests, noun, share_of
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import Exchange, Question, Reply
-from tunesmith.run.events import Decided, Direction, Extended
+from tunesmith.run.events import Decided, Direction
 from tunesmith.run.ports import Author, Catalogue, Declined, Planner, Written
 from tunesmith.run.rounds import leader
 from tunesmith.run.state import Candidate, State
 
 MOST_EVIDENCE, MOST_ADVICE = 12, 8  # of an analyst's lines that are passed on: the first
 LONGEST = 6000  # characters of all of them
-REPAIRS = 1  # times a reply that cannot be read goes back
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -41,8 +47,12 @@ class ModelAnalyst:
             return None
 
         def first() -> Question:
-            parts = [*material.task_parts(self.problem, state), *material.round_parts(self.problem, state)]
-            return of_role("analyst", self.prompt, parts, "json", prompting.ANALYSIS)
+            parts, now = (
+                material.task_parts(self.problem, state),
+                material.standing_parts(self.problem, state),
+            )
+            rounds = material.round_parts(self.problem, state)
+            return of_role("analyst", self.prompt, parts, "json", prompting.ANALYSIS, [*rounds, *now])
 
         said = state.this_turn("analyst")
         found = settled("analyst", said, REPAIRS, lambda reply: read_json(reply, prompting.Analysis), first)
@@ -93,48 +103,6 @@ def analysis_text(exchange: Exchange) -> str:
     lines += [f"Advice: {line}" for line in found.advice[:MOST_ADVICE]]
     # On a line each, so that none can pass for a heading of what it is shown in.
     return shortened("\n".join(" ".join(line.split()) for line in lines), LONGEST)
-
-
-@dataclass(frozen=True)
-class ModelTester:
-    problem: Problem
-    prompt: str
-
-    def cases(self, state: State) -> Extended | Question:
-        """What is to be tried on the original; what cannot be a case is set aside with the reason."""
-        said = [e for e in state.dialogue if e.request.role == "tester"]
-        found = settled(
-            "tester",
-            said,
-            REPAIRS,
-            lambda reply: read_json(reply, prompting.Cases),
-            lambda: self._first(state),
-        )
-        if isinstance(found, Question):
-            return found
-        if isinstance(found, NoAnswer):
-            return Extended((), note=str(found))
-        cases, left_out = [], []
-        for case in found.cases:
-            ordered = {name: case.sizes[name] for name in self.problem.size_names if name in case.sizes}
-            sizes = tuple((ordered if len(ordered) == len(case.sizes) else case.sizes).items())
-            one = ExtraCase(sizes, case.values, case.why)
-            if (why := misfit(self.problem, one)) is None:
-                cases.append(one)
-            else:
-                left_out.append((one, why))
-        return Extended(tuple(cases), tuple(left_out))
-
-    def _first(self, state: State) -> Question:
-        parts = [
-            *task.kernel_parts(self.problem),
-            task.problem_part(self.problem, state),
-            task.device_part(state.device),
-            task.tested_part(self.problem, state),
-        ]
-        return of_role(
-            "tester", self.prompt, parts, "json", prompting.cases_example(self.problem.workloads[0].as_dict())
-        )
 
 
 SignatureFaults = Callable[[Template], str | None]
@@ -192,8 +160,20 @@ class ModelAuthor:
         said = tools.answers_in(turn)
         if said and rejected is not None and said[-1].reply is not None:
             return tools.again(turn, shortened(rejected.reason, 6000))
-        example = prompting.example_file(self.problem.kernel.language, self.concrete)
-        return of_role("author", self.prompt, self._parts(state, decision, branch), "file", example)
+        parts, now = self._stable(state), self._parts(state, decision, branch)
+        return of_role("author", self.prompt, parts, "file", self._example(), now)
+
+    def _example(self) -> str:
+        return prompting.example_file(self.problem.kernel.language, self.concrete)
+
+    def _stable(self, state: State) -> list[PromptPart]:
+        """The same in every round."""
+        return [
+            *material.task_parts(self.problem, state, self.catalogue()),
+            task.build_part(self.problem, state),
+            task.tested_part(self.problem, state),
+            *tools.tool_parts(state, self.problem),
+        ]
 
     def _parts(self, state: State, decision: Decided, branch: int) -> list[PromptPart]:
         base = next((c for c in state.candidates if c.id == decision.candidate and c.drafted), None)
@@ -209,14 +189,11 @@ class ModelAuthor:
             directions.search_words(state, evals),
         ]
         return [
-            *material.task_parts(self.problem, state, self.catalogue()),
-            analysis_part(decision.analysis),
-            task.build_part(self.problem, state),
-            task.tested_part(self.problem, state),
+            *material.round_parts(self.problem, state),
             *([material.base_part(self.problem, state, self.templates, base)] if base is not None else []),
             *handing.handed_parts(decision, self.expert, self.problem, state.device),
-            *material.round_parts(self.problem, state),
-            *tools.tool_parts(state, self.problem),
+            *material.standing_parts(self.problem, state),
+            analysis_part(decision.analysis),
             PromptPart("The plan", "\n".join(filter(None, plan))),
         ]
 
@@ -247,20 +224,29 @@ class PlanningModel:
         state: State,
         read: Callable[[Reply], Decided | Unusable],
         example: Callable[[], str],
-        between: Callable[[], list[PromptPart]],
+        offered: Callable[[], list[PromptPart]],
+        written: Callable[[], list[PromptPart]],
         turn: str,
     ) -> Decided | Question | NoAnswer:
-        """`between` stands between the task and the rounds, `turn` at the end."""
+        """`offered` stays the same in a run; `written` does not; `turn` stands at the end."""
 
         def first() -> Question:
-            analysis = [analysis_part(self.analyst.words(state))] if self.analyst is not None else []
-            told = material.task_parts(self.problem, state, self.catalogue())
-            last = PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?")
             values = task.values_tested(self.problem, state)
-            tested = PromptPart("Tested anyway", f"All edges of the contract, with values: {values}.", 1)
-            learned = [task.lessons_part(self.lessons), *analysis]
-            parts = [*told, tested, *learned, *between(), *tools.tool_parts(state, self.problem), last]
-            return of_role("planner", self.prompt, parts, "json", example())
+            parts = [
+                *material.task_parts(self.problem, state, self.catalogue()),
+                PromptPart("Tested anyway", f"All edges of the contract, with values: {values}.", 1),
+                task.lessons_part(self.lessons),
+                *offered(),
+                *tools.tool_parts(state, self.problem),
+            ]
+            now = [
+                *material.round_parts(self.problem, state),
+                *written(),
+                *material.standing_parts(self.problem, state),
+                *([analysis_part(self.analyst.words(state))] if self.analyst is not None else []),
+                PromptPart("Your turn", f"{material.left_words(state)}. {turn} What comes next?"),
+            ]
+            return of_role("planner", self.prompt, parts, "json", example(), now)
 
         said, repairs = state.this_turn("planner"), state.settings.repairs
         if (more := tools.further(said, state.settings.tools)) is not None:
@@ -301,18 +287,17 @@ class ModelPlanner(PlanningModel):
         who = who if self.writes else "Only moves are possible: nobody writes by words."
         is_without = state.settings.moves == "none" and self.writes
         who = "An author is there for plans in words; no moves are offered." if is_without else who
-        both = handing.expert_words(self.catalogue(), self.writes)
-        who = " ".join(filter(None, [who, both, directions.several_words(drafts, "template")]))
+        both, several = self._colleague_words(state), directions.several_words(drafts, "template")
+        who = " ".join(filter(None, [who, both, several]))
 
         found = self._plan(
             state,
             read,
             example,
+            lambda: [task.moves_part(self.catalogue())],
             lambda: [
                 *self._text(state, leader(self.problem, state), ", the best so far"),
                 material.candidates_part(self.problem, state),
-                *material.round_parts(self.problem, state),
-                task.moves_part(self.catalogue()),
             ],
             who,
         )
@@ -328,12 +313,16 @@ class ModelPlanner(PlanningModel):
         reason = f"{found.what} ({found.why}); the expert plans: {plan.reason}"
         return replace(plan, reason=reason, by_moves=plan.decision == "refactor")
 
+    def _colleague_words(self, state: State) -> str:
+        """How author and program may work together."""
+        return handing.expert_words(self.catalogue(), self.writes)
+
     def _decision(self, plan: prompting.PlanReply, state: State) -> Decided | Unusable:
         if plan.decision == "stop":
             return Decided("finish", plan.why)
         if plan.decision == "search":
             base = self._base(plan, state)
-            return base if isinstance(base, Unusable) else _search(plan, base, state)
+            return base if isinstance(base, Unusable) else directions.further_search(plan, base, state)
         drafts = state.settings.drafts
         options = plan.options if isinstance(plan, directions.SeveralReply) else (plan,)
         if fault := directions.too_many_plans(len(options), drafts):
@@ -412,17 +401,14 @@ class RewritePlanner(PlanningModel):
             found = [Direction(o.why, o.what, (), own, o.expected_gain) for o in options]
             return directions.in_directions(plan.why, found, drafts)
 
-        def between() -> list[PromptPart]:
-            written = [material.candidates_part(self.problem, state)] if state.candidates else []
-            rounds, ideas = (
-                material.round_parts(self.problem, state),
-                task.ideas_parts(state, self.catalogue),
-            )
-            return [*self._text(state, base), *written, *rounds, *ideas]
+        def written() -> list[PromptPart]:
+            every = [material.candidates_part(self.problem, state)] if state.candidates else []
+            return [*self._text(state, base), *every]
 
         words = f"{goes_on(base)} {directions.several_words(drafts, 'kernel')}".strip()
         shape = directions.several(prompting.REWRITE) if drafts > 1 else prompting.REWRITE
-        found = self._plan(state, read, lambda: shape, between, words)
+        ideas = task.ideas_parts(state, self.catalogue)
+        found = self._plan(state, read, lambda: shape, lambda: ideas, written, words)
         if not isinstance(found, NoAnswer):
             return found
         last = next((e for e in reversed(state.dialogue) if e.request.role == "author"), None)
@@ -436,12 +422,3 @@ def to_measure(state: State) -> Decided | None:
     """A kernel that the gate let in is measured before anything else is decided."""
     waiting = [c for c in state.candidates if c.status == "admitted"]
     return Decided("search", f"kernel {waiting[-1].id} is right", (), waiting[-1].id) if waiting else None
-
-
-def _search(plan: prompting.PlanReply, base: Candidate | None, state: State) -> Decided | Unusable:
-    if base is None or base.searched is None:
-        return Unusable("there is no template to search further: refactor or stop")
-    if not base.searched.cut:
-        why = f"the search of template {base.id} has ended: {base.searched.reason}"
-        return Unusable(f"{why}; refactor or stop")
-    return share_of(state).search(plan.why, base.moves, base.id)

@@ -100,14 +100,12 @@ class SingleWriter(ModelAuthor):
     def _opening(self, state: State) -> list[PromptPart]:
         """Everything a planner and an author would be told."""
         return [
-            *material.task_parts(self.problem, state, self.catalogue()),
-            task.build_part(self.problem, state),
-            task.tested_part(self.problem, state),
+            *self._stable(state),
             task.lessons_part(self.lessons),
             *task.ideas_parts(state, self.catalogue),
-            *tools.tool_parts(state, self.problem),
-            PromptPart("Your turn", _turn_words(state)),
             prompting.shape_part(self._example()),
+            *material.standing_parts(self.problem, state),
+            PromptPart("Your turn", _turn_words(state)),
         ]
 
     def _news(self, state: State) -> list[PromptPart]:
@@ -176,4 +174,5 @@ def fitted(said: Sequence[Message], budget: int = CONVERSATION) -> tuple[Message
 def _turn_words(state: State) -> str:
     most = state.settings.rounds
     of = f" of {most} at most" if most is not None else ""
-    return f"This is round {rounds_begun(state)}{of}. Send a kernel, whole, or stop."
+    left = "".join(f"; {one}" for one in material.still_left(state))
+    return f"This is round {rounds_begun(state)}{of}{left}. Send a kernel, whole, or stop."

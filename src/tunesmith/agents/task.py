@@ -16,6 +16,8 @@ from tunesmith.problem.device_words import CUDA
 from tunesmith.problem.plan import necessary_traffic
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
 from tunesmith.problem.template import original
+from tunesmith.run.events import Profiled
+from tunesmith.run.growing import Grown
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.state import State
@@ -70,6 +72,26 @@ def least_times(problem: Problem, state: State) -> dict[str, LeastTime]:
         if least is not None:
             found[w.name] = least
     return found
+
+
+def floors_first(problem: Problem, state: State) -> dict[str, LeastTime]:
+    """As they were known before anything was written: by the first look at the original, or the data sheet.
+    What is told so stays the same in a run."""
+    looked: dict[str, Profiled] = {}
+    for one in state.profiled:
+        if one.config is None and one.diagnosis is not None and one.diagnosis.floor:
+            looked.setdefault(one.workload, one)
+    return least_times(problem, replace(state, profiled=tuple(looked.values()), outcomes=Grown()))
+
+
+def floors_since(problem: Problem, state: State) -> list[str]:
+    """Where there is another by now, and why: that is then the one floor of the workload."""
+    first = floors_first(problem, state)
+    return [
+        f"- {name}: its floor is now {_micro(one.seconds)}: {one.why}"
+        for name, one in least_times(problem, state).items()
+        if name in first and _micro(one.seconds) != _micro(first[name].seconds)
+    ]
 
 
 def times_least(least: LeastTime | None, seconds: float) -> str:
@@ -146,7 +168,7 @@ def _launch(one: Launch, problem: Problem) -> str:
 
 def _workloads(problem: Problem, state: State) -> list[str]:
     """Sizes in the order of their names, which are said once; so is what holds for all."""
-    least, device = least_times(problem, state), state.device
+    least, device = floors_first(problem, state), state.device
     caches = {w.cache for w in problem.workloads}
     weighted = len({w.weight for w in problem.workloads}) > 1
     about = "no cache has seen the data" if caches == {"cold"} else "caches may hold the data"
@@ -295,7 +317,8 @@ _ACCESS = re.compile(r"(?P<what>(?:read|written) as .*?\]), (?P<how>[^\[\]]+)")
 
 def reading_part(moves: Catalogue) -> PromptPart:
     lines = [_how_once(line) for line in moves.reading]
-    return PromptPart("How a program reads the kernel", "\n".join(lines), 1)
+    lines += ["", fenced(moves.text)] if moves.text else []
+    return PromptPart(f"How a program reads {moves.of or 'the kernel'}", "\n".join(lines), 1)
 
 
 def _how_once(line: str) -> str:
@@ -338,17 +361,23 @@ def _values(problem: Problem, sizes: Sequence[tuple[str, int]]) -> str:
     return f"({', '.join(str(known[name]) for name in problem.size_names if name in known)})"
 
 
+def refused_lines(moves: Catalogue) -> list[str]:
+    """Why moves do not apply; a reason that several have is said once."""
+    reasons: dict[str, list[str]] = {}
+    for name, why in moves.refused:
+        reasons.setdefault(why, []).append(name)
+    return [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
+
+
 def moves_part(moves: Catalogue) -> PromptPart:
     """Places that several share, and reasons that several have, are said once."""
     shared = _shared((o.place for o in moves.offers if o.place), lambda number: f"[{number}]")
     lines = [f"- {sign} is {place}" for place, sign in shared.items()]
     lines += [offer_line(offer, shared) for offer in moves.offers]
-    reasons: dict[str, list[str]] = {}
-    for name, why in moves.refused:
-        reasons.setdefault(why, []).append(name)
-    lines += [f"- not here: {', '.join(names)}: {why}" for why, names in reasons.items()]
+    lines += refused_lines(moves)
     short = f"Available: {', '.join(moves.available) or 'none'}"
-    return PromptPart("Moves that a program can apply, proved safe", "\n".join(lines), 2, short)
+    to = f" to {moves.of}" if moves.of else ""
+    return PromptPart(f"Moves that a program can apply{to}, proved safe", "\n".join(lines), 2, short)
 
 
 def ideas_parts(state: State, moves: Callable[[], Catalogue]) -> list[PromptPart]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import platform
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from importlib import resources
+from importlib import metadata, resources
 from typing import TYPE_CHECKING
 
+from tunesmith import __version__
 from tunesmith.errors import BadInput
 from tunesmith.problem import languages
 
@@ -121,3 +124,13 @@ def instructions_reader(spec: str) -> ReadInstructions:
 def ceilings_text(backend: str, file: str) -> str:
     """A source of a backend's own, from its folder."""
     return resources.files(BACKENDS[backend]).joinpath(file).read_text(encoding="utf-8")
+
+
+def versions(*own: BackendKind) -> tuple[tuple[str, str], ...]:
+    """Of this program, the machine's system, and the packages that backends rest on."""
+    found = [("tunesmith", __version__), ("python", platform.python_version())]
+    found.append(("system", platform.platform()))
+    for package in ("numpy", "ml_dtypes", *(package for kind in own for package in kind.packages)):
+        with suppress(metadata.PackageNotFoundError):
+            found.append((package, metadata.version(package)))
+    return tuple(found)

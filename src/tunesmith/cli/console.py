@@ -377,6 +377,7 @@ class TuneOptions(SearchOptions):
     record: Record
     drafts: Annotated[int | None, typer.Option(min=1, help=_DRAFTS)]
     tools: Annotated[int | None, typer.Option(min=0, help=_TOOLS)]
+    plain: Annotated[bool | None, _switch("plain", "Have a model rewrite the kernel for the expert first.")]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
     rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")]
     tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")]

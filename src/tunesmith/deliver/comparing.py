@@ -8,10 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tunesmith.deliver.findings import (
+    SearchGain,
+    StoppedCounts,
+    search_gains,
+    stopped_counts,
+    tokens_by_round,
+)
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run.budget import (
     all_evaluations,
+    exchange_tokens,
     exhausted_budget,
     is_concrete,
     no_more_rounds,
@@ -257,8 +265,14 @@ class RunFacts:
     compiler: str
     backend: str
     versions: tuple[tuple[str, str], ...]
-    # Of the device's seconds what a budget counts: before races and verification. None: recorded before that.
+    # Of the device's seconds what a budget counts: before races and verification. None, here and below: the
+    # facts were written down before that was counted.
     searched_seconds: float | None = None
+    sent: int | None = None  # tokens, as told and else by length
+    received: int | None = None
+    round_tokens: tuple[int, ...] | None = None  # sent and received by the end of each round
+    searches: tuple[SearchGain, ...] | None = None  # of every template with parameters, also those that lost
+    stopped: StoppedCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -298,6 +312,7 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
     outcomes = [*state.outcomes, *(v.outcome for v in state.verified)]
     outcomes += [state.baseline.outcome] if state.baseline else []
     kernels = sum(o.busy for o in outcomes)
+    tokens = [exchange_tokens(e) for e in state.dialogue]
     cost, silent = spent(state), not state.dialogue  # where no model was asked, nothing was spent on one
     return RunFacts(
         speedup=mean,
@@ -323,6 +338,11 @@ def facts_of(problem: Problem, state: State, templates: Templates) -> RunFacts:
         searched_seconds=round(state.device_seconds, 3),
         kernel_seconds=round(kernels, 6) if kernels else None,
         seconds=state.elapsed,
+        sent=sum(sent for sent, _ in tokens),
+        received=sum(received for _, received in tokens),
+        round_tokens=tokens_by_round(state),
+        searches=() if is_concrete(state) else search_gains(rounds),
+        stopped=stopped_counts(state),
         device=state.device.name,
         driver=state.device.driver,
         compiler=state.compiler,

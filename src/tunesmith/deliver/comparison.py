@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import resources
 
+from tunesmith.deliver import experiment_page as page
 from tunesmith.deliver import svg
 from tunesmith.deliver.compared import (
     ENOUGH,
@@ -19,7 +20,8 @@ from tunesmith.deliver.compared import (
     percent,
     spread_text,
 )
-from tunesmith.deliver.comparing import ARMS, Allowance, ComparisonPlan, RunResult
+from tunesmith.deliver.comparing import ARMS, ComparisonPlan, RunResult
+from tunesmith.deliver.experiment import LEAST_PROBLEMS, TOKENS, ExperimentFigures, ExperimentRun, figures
 from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawing, Linear, Log, Scale
 from tunesmith.problem.codec import encode
 from tunesmith.run.rounds import BY_SEARCH
@@ -31,7 +33,12 @@ _SPEEDUPS, _ROUNDS = "speed-ups.svg", "gain-per-round.svg"
 
 
 def comparison_json(found: ComparisonResult) -> bytes:
-    return encode({"comparison": found, "limits": limits(found)}) + b"\n"
+    told = {"comparison": found, "limits": limits(found), "figures": comparison_figures(found)}
+    return encode(told) + b"\n"
+
+
+def comparison_figures(found: ComparisonResult) -> ExperimentFigures:
+    return figures([ExperimentRun(r.planned.arm, r.planned.problem, r) for r in found.runs])
 
 
 def comparison_plots(found: ComparisonResult) -> dict[str, bytes]:
@@ -51,13 +58,20 @@ def comparison_sections(found: ComparisonResult, plots: str = f"{PLOTS}/") -> di
     versions += [f"- {name}: `{value}`" for name, value in found.plan.versions]
     terms = resources.files("tunesmith.deliver").joinpath("comparison_terms.md")
     speedups = ["", f"![Speed-ups of all runs]({plots}{_SPEEDUPS})"]
+    evidence = comparison_figures(found)
+    together = len(evidence.problems) >= LEAST_PROBLEMS
     return {
         "Result": [*_results(found), *_contrasts(found), *speedups],
+        **({"Over problems and repeats": page.together_section(evidence)} if together else {}),
         # Our own sentences, with names in them that are not ours: nothing of them is cut off.
         "What this does and does not show": [f"- {markdown(s)}" for s in limits(found)],
         "What it cost": _expenses(found),
+        "What each arm spent": page.spent_section(evidence, [found.plan.budget]),
         "Gain per round": [*_rounds(found), "", f"![Gain per round]({plots}{_ROUNDS})"],
+        f"Gain per {TOKENS} tokens": page.tokens_section(evidence),
         "Where the gain comes from": _attribution(found),
+        "What the search adds to a template": page.searches_section(evidence),
+        "What was stopped": page.stopped_section(evidence),
         "Every run": _runs(found),
         "What the words mean": terms.read_text("utf-8").format(freedom=FREEDOM, enough=ENOUGH).splitlines(),
         "Digests and versions": versions,
@@ -80,7 +94,7 @@ def what_was_compared(found: ComparisonResult) -> list[str]:
         lines.append(f"The model: {markdown(plan.model)}{unknown}.")
     lines += [
         "Against the original kernel of each problem, built and launched as its problem file says.",
-        f"Every run of every arm may spend the same: {budget_text(plan.budget)}.",
+        f"Every run of every arm may spend the same: {page.budget_text(plan.budget)}.",
         *_told_alike(plan),
         f"{_repeats(plan)}. No run knows of another: there is no cache of timings, and earlier runs are "
         f"ignored. {done} of {len(found.runs)} runs count.",
@@ -125,21 +139,6 @@ def _problems(found: ComparisonResult) -> list[str]:
             reach = f"{min(took):.1f} to {max(took):.1f} µs" if len(took) > 1 else f"{took[0]:.1f} µs"
             rows.append((problem.folder, facts[0].judged_by, original.workload, original.sizes, reach))
     return table("problem | judged | workload | sizes | the original takes:", rows)
-
-
-def budget_text(budget: Allowance) -> str:
-    shown = {
-        "evaluations": None if budget.evals is None else counted(budget.evals, "evaluation"),
-        "time": None if budget.seconds is None else f"{counted(float(budget.seconds), 'second')} of search",
-        "device-seconds": None
-        if budget.device_seconds is None
-        else f"{counted(float(budget.device_seconds), 'second')} on the device",
-        "tokens": None if budget.tokens is None else counted(budget.tokens, "token"),
-        "money": None if budget.dollars is None else f"${budget.dollars:g}",
-    }
-    free = [name for name, text in shown.items() if text is None]
-    parts = [counted(budget.rounds, "round"), *(text for text in shown.values() if text is not None)]
-    return ", ".join(parts) + (f"; no limit on {listed(free)}" if free else "")
 
 
 def _named(found: ComparisonResult, cell: ComparisonCell) -> str:

@@ -82,6 +82,11 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             return f"{ended}: {first_line(reason)}"
         case ev.Drafted(candidate, moves=moves, author=author, branch=branch):
             by = f"by {author}" if author else ", ".join(moves) or "no moves"
+            if state.plain_kernel is not None:
+                from tunesmith.run.plain import moves_on  # which few runs need
+
+                on = moves_on(state, state.candidates[-1])
+                by = by if on is None else f"{', '.join(moves)} on template {on.id}, the plain kernel"
             return f"{word} {candidate} is written{_as_draft(state, branch)}: {by}"
         case ev.Declined(reason, branch):
             return f"no {word}{_as_draft(state, branch)}: {first_line(reason)}"
@@ -93,6 +98,8 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Searched(candidate) if is_concrete(state):
             best = best_so_far(state) or 1.0
             return f"kernel {candidate} is measured; best so far {best:.2f}× {BY_SEARCH}"
+        case ev.Admitted(candidate=own) if (plain := state.plain_kernel) is not None and plain.id == own:
+            return f"template {own} is right, and the expert reads it: its moves are made on that from now on"
         case ev.Admitted(feasible=feasible, candidate=candidate, rules=rules) if candidate:
             without = f", without {', '.join(rule_text(rule) for rule in rules)}" if rules else ""
             return f"template {candidate} is right, {counted(feasible, 'configuration')}{without}"

@@ -19,7 +19,7 @@ from tunesmith.deliver.report_parts import (
 from tunesmith.deliver.svg import times
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.plan import show_sizes
-from tunesmith.run.budget import strategy_words
+from tunesmith.run.budget import BudgetUse, strategy_words
 from tunesmith.run.dialogue import LabAnswer
 from tunesmith.run.events import ReplacedCase
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
@@ -79,6 +79,7 @@ def _run(report: Report) -> list[Part]:
         parts += [Grid("workload | configuration", rows), f"General configuration: {general_text(report)}."]
     if report.survey is None:
         parts.append(f"{_evaluations(report)}; {sentence(_end(report))} {report.seconds:.1f} s.")
+        parts += [f"Used of the budgets: {'; '.join(map(_used, report.budgets))}."] if report.budgets else []
     if report.where:
         why = f" ({report.shown})" if report.shown else ""
         where = " and ".join(report.where)
@@ -105,6 +106,25 @@ def _run(report: Report) -> list[Part]:
     return parts
 
 
+_BUDGETS = {
+    "rounds": "{used:.0f}{of} rounds",
+    "evaluations": "{used:.0f}{of} evaluations",
+    "seconds": "{used:.1f}{of} s",
+    "device_seconds": "{used:.1f}{of} s on the device",
+    "tokens": "{used:.0f}{of} tokens",
+    "dollars": "${used:.4f}{of}",
+}
+
+
+def _used(one: BudgetUse) -> str:
+    of = "" if one.limit is None else f" of {'$' if one.what == 'dollars' else ''}{one.limit:g}"
+    if one.used is None:
+        return f"unknown{of} of money" if one.what == "dollars" else f"unknown{of} {one.what}"
+    about = "about " if one.by_length else ""
+    free = " (no limit)" if one.limit is None else ""
+    return about + _BUDGETS[one.what].format(used=one.used, of=of) + free
+
+
 def _evaluations(report: Report) -> str:
     counts = ", ".join(f"{n} {status}" for status, n in report.evaluations.items()) or "none"
     whose = f"; {report.tried_by}, which is beside the budget" if report.tried_by else ""
@@ -128,6 +148,7 @@ def _rounds(report: Report) -> list[Part]:
         base = f"{report.noun} {r.base}" if r.base else "the original"
         none = "no moves" if report.noun == "template" else "a kernel"
         how = ", ".join(r.moves) or (f"by {r.author}" if r.author else none)
+        how = f"plainly, {how}" if r.plain else how
         how = one_line(f"{r.library} of the library" if r.library else how)
         figures = r.evaluations, ratio_text(r.speedup), ratio_text(r.gain), ratio_text(r.best)
         rows.append((called, how, base, *figures, one_line(r.verdict)))
@@ -170,7 +191,11 @@ def _plan(r: RoundReport, noun: str) -> list[Part]:
     said = [f"What to change: {sentence(r.what)}"] if r.what else []
     if r.expected is not None:
         said.append(f"Hoped for: {r.expected:.2f}×.")
-    if r.author:
+    if r.plain:
+        said.append("A model was asked only to rewrite the kernel plainly, so that the expert can read it.")
+    if r.on and not r.what:
+        said.append(f"By the expert's moves on {noun} {r.on}, the kernel as {one_line(r.author)} rewrote it.")
+    elif r.author:
         said.append(f"Written by {one_line(r.author)}.")
     if r.default is not None and r.speedup is not None and noun == "template":
         searched = r.speedup / r.default if r.default else 0.0
@@ -207,7 +232,10 @@ def _talk(report: Report) -> list[Part]:
     tokens = ", ".join(f"{'unknown' if n is None else n} tokens {name}" for name, n in known)
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
     asked = f"{counted(cost.requests, 'request')}, {counted(cost.replies, 'reply', 'replies')}"
-    return [*parts, f"Models ({one_line(report.models)}): {asked}, {tokens}, cost {dollars}."]
+    failed = f" {cost.lost} of these tokens went to attempts that failed." if cost.lost else ""
+    if cost.uncounted:
+        failed += f" {counted(cost.uncounted, 'attempt')} broke off, and nobody said what that took."
+    return [*parts, f"Models ({one_line(report.models)}): {asked}, {tokens}, cost {dollars}.{failed}"]
 
 
 def _lab_line(one: LabAnswer) -> str:

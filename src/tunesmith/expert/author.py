@@ -176,8 +176,10 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
     """Every move at once is what tells which go together, and with which values."""
     written = ExpertAuthor().write(Refactoring(tuple(PARAMETERS)), problem, device)
     lines = reading_of_call(problem)
+    beyond = _beyond(problem)
     if isinstance(written, Declined):
-        return Catalogue(lines, (), tuple((name, written.reason) for name in PARAMETERS))
+        refused = tuple((name, written.reason) for name in PARAMETERS)
+        return Catalogue(lines, (), refused, beyond=beyond or (written.reason,))
     context = Context(problem, device)
     # A kernel that was read and cannot be written again gets the local moves.
     is_written = any(move.name in written.moves for move in MOVES_ON_MODEL)
@@ -202,7 +204,17 @@ def catalogue(problem: Problem, device: Device) -> Catalogue:
         offers += tuple(_offered_alone(move, own) for move in LOCAL_MOVES if move.name in own.moves)
         refused = tuple(pair for pair in refused if pair[0] not in own.moves)
     refused = _said_of(OWN_TEXT, own if isinstance(own, str) else "", refused)
-    return Catalogue(lines, offers, refused, written.skipped)
+    beyond = beyond if is_written or beyond else written.notes[:1]
+    return Catalogue(lines, offers, refused, written.skipped, beyond)
+
+
+def _beyond(problem: Problem) -> tuple[str, ...]:
+    """What keeps the expert from reading kernels of a call; none where it reads them all."""
+    if not languages.named(problem.kernel.language).is_c_family:
+        return ()
+    unread = [(part, kernel) for part, kernel in read_call(problem) if isinstance(kernel, str)]
+    found = (line.strip() for part, kernel in unread for line in reading_lines(part.problem, kernel))
+    return tuple(dict.fromkeys(found))
 
 
 def _offered_alone(move: Move[LocalDraft], own: Written) -> Offer:

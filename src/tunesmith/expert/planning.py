@@ -37,6 +37,7 @@ from tunesmith.run.events import Decided, Declined
 from tunesmith.run.explain import Explanation, explanations
 from tunesmith.run.library import LibraryTemplate
 from tunesmith.run.outcome import Interval
+from tunesmith.run.plain import made_on, problem_of
 from tunesmith.run.ports import Author, Planner, Refactoring, Tried, Written
 from tunesmith.run.prior import diagnoses
 from tunesmith.run.racing import Pick, Winners, sound_scores
@@ -252,15 +253,23 @@ class ByDiagnosis:
     problem: Problem
     templates: Templates
     available: Available  # moves that apply, and those that do not with the reason
-    _names: tuple[str, ...] | None = field(default=None, init=False)  # they are the same all along
+    # Those that apply to the original, and to a plain kernel in its place: the same all along.
+    _names: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False)
 
     def __call__(self, done: Sequence[RoundOutcome], base: Candidate | None, state: State) -> Next | str:
-        if self._names is None:
-            self._names, _ = self.available(self.problem, state.device)
+        kernel = state.plain_kernel
+        if kernel is not None:
+            done = [one for one in done if one.on == kernel.id and one.decision.by_moves]
+            base = base if base is not None and made_on(state, base.id) == kernel else kernel
+        own = kernel.id if kernel is not None else ""
+        if own not in self._names:
+            self._names[own], _ = self.available(
+                problem_of(self.problem, self.templates, kernel), state.device
+            )
         found = diagnoses(self.problem, state)
         tried = sound_scores(self.problem, state)
         history = [self._result(one, tried, state) for one in done]
-        moves = next_round(history, list(found.values()), self._names)
+        moves = next_round(history, list(found.values()), self._names[own])
         if isinstance(moves, str):
             return moves
         added = [move for move in moves if base is None or move not in base.moves]

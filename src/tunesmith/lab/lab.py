@@ -324,9 +324,9 @@ class LocalLab:
 
         looks = self._onlooker
         reader = looks.instructions if looks is not None else None
-        own = (self._problem, self._device, self._builders, self._plans, self._original)
-        checks = (self._cases, self._sanitizing, self._timer, self._references, self._runner)
-        return ToolBench(*own, *checks, looks, self.no_profiles, self._seed, reader, self._listing)
+        own = (self._problem, self._device, self._builders, self._plans, self._original, self._references)
+        checks = (self._cases, self._sanitizing, self._timer, self._runner, looks, self.no_profiles)
+        return ToolBench(*own, self._seed, reader, self._listing, *checks)
 
     def close(self) -> None:
         self._runner.close()

@@ -123,7 +123,7 @@ class HostOracle(CaseOracle):
         verdict = self._integrity(case, plan, run, expected)
         if not verdict.ok:
             return Verdict(verdict.status, f"{case.where}: {verdict.detail}")
-        outputs = _arrays(plan, run)
+        outputs = output_arrays(plan, run)
         if self.errors is not None:
             self.errors[case] = errors_of(plan, outputs, expected.values)
         rules = self._rules(case)
@@ -170,7 +170,7 @@ class HostOracle(CaseOracle):
         if not verdict.ok:
             return verdict
         ask = partial(self._references.compare, case, plan)
-        values, reason = establish(plan, _arrays(plan, run), arrays, bare, self._rules(case), ask)
+        values, reason = establish(plan, output_arrays(plan, run), arrays, bare, self._rules(case), ask)
         return Verdict(Status.WRONG, reason) if reason else replace(found, values=values)
 
     def _integrity(self, case: Case, plan: Plan, run: CaseRun, expected: Expectation) -> Verdict:
@@ -198,7 +198,7 @@ class HostOracle(CaseOracle):
         return integrity(plan, self._problem.accuracy.deterministic, evidence)[0]
 
 
-def _arrays(plan: Plan, run: CaseRun) -> dict[str, Array]:
+def output_arrays(plan: Plan, run: CaseRun) -> dict[str, Array]:
     compared = zip(plan.compared(), run.outputs, strict=True)
     return {b.name: guards.as_array(b, data) for b, data in compared}
 

@@ -1,7 +1,7 @@
 """What models may ask of the lab: builds, times, profiles and what a reference says, in words.
 
 The same workers, deadlines and checks as for candidates; nothing is timed or profiled that the smoke check
-has not found right. Nothing of it is kept as a measurement.
+has not found right. Nothing of it is kept as a measurement. Builds and references need no device.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from tunesmith.backends.machine_code import ReadInstructions, ReadListing
 from tunesmith.errors import BadInput
 from tunesmith.lab.case_judge import CaseJudge
-from tunesmith.lab.measuring import LaunchPlans, Original, Ready, TrialTimer
+from tunesmith.lab.measuring import LaunchPlans, Original, Ready, TrialTimer, original_deadline
 from tunesmith.lab.memory import Verdict
+from tunesmith.lab.oracles import output_arrays
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References, draw_inputs, draw_of
 from tunesmith.lab.runner import Builders, BuiltCode, Runner
@@ -38,25 +39,26 @@ SHOWN = 8  # values of an array, from its beginning and from its end
 MOST_ELEMENTS = 1 << 16  # of the largest array of which values are shown
 MOST_LISTING = 160  # lines of machine code
 FINDINGS = 4  # of a diagnosis
+NO_REFERENCE = "There is no reference: what is right is what the original gives."
+NOT_HERE = (
+    "What that is cannot be had here, because the device is absent: `compile` can, `time` waits for it."
+)
+CHOOSE = "; choose other values, or another workload"
 
 
 @dataclass
-class ToolBench:
+class HostBench:
+    """What needs no device. `_original` plans the original's launches, by its limits."""
+
     _problem: Problem
     _device: Device
     _builders: Builders
     _plans: LaunchPlans
     _original: Original
-    _cases: CaseJudge
-    _sanitizing: Sanitizing
-    _timer: TrialTimer
     _references: References
-    _runner: Runner
-    _onlooker: Onlooker | None
-    _no_profiles: str
     _seed: int
-    _instructions: ReadInstructions | None = None
-    _listing: ReadListing | None = None
+    _instructions: ReadInstructions | None
+    _listing: ReadListing | None
 
     def use(self, task: ToolTask) -> ToolFound:
         try:
@@ -66,12 +68,11 @@ class ToolBench:
 
     @property
     def _answers(self) -> dict[str, Callable[[ToolTask], ToolFound]]:
-        return {
-            "compile": self._compile,
-            "time": self._time,
-            "profile": self._profile,
-            "reference": self._reference,
-        }
+        return {"compile": self._compile, "reference": self._reference}
+
+    def close(self) -> None:
+        self._builders.close()
+        self._references.close()
 
     # -- builds -------------------------------------------------------------------------------------
 
@@ -79,10 +80,10 @@ class ToolBench:
         workload, variant = self._variant(task)
         code = self._builders.start(variant).result()
         if isinstance(code, Verdict):
-            return ToolFound(f"It does not build:\n{code.detail}")
+            return ToolFound(_not_built(code))
         plan = self._plans.plan(variant, workload.as_dict(), code)
         if isinstance(plan, CannotRun):
-            return ToolFound(f"It builds, and cannot run at {workload.name}: {plan.reason}")
+            return ToolFound(f"It builds, and cannot run at {workload.name}: {plan.reason}{CHOOSE}")
         lines = [f"It builds{_at(task)}. At {workload.name}:"]
         for launch in plan.launches:
             lines.append(self._launch_line(code, plan, launch))
@@ -132,6 +133,66 @@ class ToolBench:
         )
         return [f"Machine code of lines {lines[0]} to {lines[1]}:", *found[:MOST_LISTING], *cut]
 
+    # -- references ---------------------------------------------------------------------------------
+
+    def _reference(self, task: ToolTask) -> ToolFound:
+        """Some values of inputs and of what is expected; at small sizes, which the contract allows."""
+        problem = self._problem
+        given = dict(task.sizes) or problem.workloads[0].as_dict()
+        sizes = tuple((name, given[name]) for name in problem.size_names if name in given)
+        sizes = sizes if len(sizes) == len(given) else tuple(given.items())
+        if (fault := misfit(problem, ExtraCase(sizes, task.values, "a model asks"))) is not None:
+            return ToolFound(
+                f"This is no case of the problem: {fault}. Give `sizes` that the contract allows."
+            )
+        case = Case(sizes, task.values, seed_of(self._seed, "shown", *map(str, sizes)), "smoke")
+        code, plan = self._original.plan(case)
+        largest = max(b.count for b in plan.buffers)
+        if largest > MOST_ELEMENTS:
+            return ToolFound(f"An array has {largest} elements: choose sizes with {MOST_ELEMENTS} at most.")
+        lines = [f"At {show_sizes(dict(sizes))}, values {task.values}:"]
+        if problem.inputs is None:  # a function of the user's runs in a worker alone
+            memory = draw_inputs(plan, draw_of(problem, case))
+            lines += [
+                _values_line(b.name, logical(memory[b.name], b)) for b in plan.buffers if b.name in memory
+            ]
+        if problem.accuracy.reference is None:
+            return self._by_original(case, code, plan, lines)
+        referred = self._references.ask(case, plan, digests=False)
+        for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True):
+            array = np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
+            lines.append(_values_line(f"{spec.name}, by the reference", array))
+        return ToolFound("\n".join(lines))
+
+    def _by_original(self, case: Case, code: BuiltCode, plan: Plan, lines: list[str]) -> ToolFound:
+        """Where nothing else says what is right."""
+        return ToolFound("\n".join([*lines, NO_REFERENCE, NOT_HERE]))
+
+    # -- small parts --------------------------------------------------------------------------------
+
+    def _variant(self, task: ToolTask) -> tuple[Workload, Variant]:
+        workload = self._problem.workload(task.workload)
+        sizes = workload.as_dict()
+        if task.template is None or task.config is None:
+            return workload, original(self._problem, sizes)
+        return workload, task.template.render(self._problem, task.config, sizes)
+
+
+@dataclass
+class ToolBench(HostBench):
+    """All of it, where the device is."""
+
+    _cases: CaseJudge
+    _sanitizing: Sanitizing
+    _timer: TrialTimer
+    _runner: Runner
+    _onlooker: Onlooker | None
+    _no_profiles: str
+
+    @property
+    def _answers(self) -> dict[str, Callable[[ToolTask], ToolFound]]:
+        return {**super()._answers, "time": self._time, "profile": self._profile}
+
     # -- times --------------------------------------------------------------------------------------
 
     def _time(self, task: ToolTask) -> ToolFound:
@@ -142,10 +203,10 @@ class ToolBench:
         workload, variant = self._variant(task)
         code = self._builders.start(variant).result()
         if isinstance(code, Verdict):
-            return ToolFound(f"It does not build:\n{code.detail}"), None
+            return ToolFound(_not_built(code)), None
         plan = self._plans.plan(variant, workload.as_dict(), code)
         if isinstance(plan, CannotRun):
-            return ToolFound(f"It cannot run at {workload.name}: {plan.reason}"), None
+            return ToolFound(f"It cannot run at {workload.name}: {plan.reason}{CHOOSE}"), None
         started = time.perf_counter()
         found = self._checked(task, workload, variant, code, plan)
         seconds = time.perf_counter() - started
@@ -175,7 +236,7 @@ class ToolBench:
 
     def _profile(self, task: ToolTask) -> ToolFound:
         if self._onlooker is None:
-            return ToolFound(f"Nothing can be profiled: {self._no_profiles}")
+            return ToolFound(f"Nothing can be profiled: {self._no_profiles}. Ask for `time` or `compile`.")
         found, seconds = self._timed(task)
         if seconds is None:
             return found
@@ -186,43 +247,19 @@ class ToolBench:
         said = _diagnosis_lines(looked.diagnosis) if looked.diagnosis is not None else []
         return ToolFound("\n".join([found.text, *said, *looked.notes]), used, 1)
 
-    # -- references ---------------------------------------------------------------------------------
+    def _by_original(self, case: Case, code: BuiltCode, plan: Plan, lines: list[str]) -> ToolFound:
+        started = time.perf_counter()
+        run = self._runner.run(code, plan, draw_of(self._problem, case), original_deadline(plan))
+        seconds = time.perf_counter() - started
+        if isinstance(run, Verdict):
+            return ToolFound(f"This was not done: the original is {run.status} there: {run.detail}", seconds)
+        given = output_arrays(plan, run)
+        shown = [_values_line(f"{name}, by the original", array) for name, array in given.items()]
+        return ToolFound("\n".join([*lines, NO_REFERENCE, *shown]), seconds)
 
-    def _reference(self, task: ToolTask) -> ToolFound:
-        """Some values of inputs and of what is expected; at small sizes, which the contract allows."""
-        problem = self._problem
-        given = dict(task.sizes) or problem.workloads[0].as_dict()
-        sizes = tuple((name, given[name]) for name in problem.size_names if name in given)
-        sizes = sizes if len(sizes) == len(given) else tuple(given.items())
-        if (fault := misfit(problem, ExtraCase(sizes, task.values, "a model asks"))) is not None:
-            return ToolFound(f"This is no case of the problem: {fault}")
-        case = Case(sizes, task.values, seed_of(self._seed, "shown", *map(str, sizes)), "smoke")
-        _, plan = self._original.plan(case)
-        largest = max(b.count for b in plan.buffers)
-        if largest > MOST_ELEMENTS:
-            return ToolFound(f"An array has {largest} elements: choose sizes with {MOST_ELEMENTS} at most.")
-        if problem.accuracy.reference is None:
-            return ToolFound("There is no reference: what is right is what the original gives.")
-        referred = self._references.ask(case, plan, digests=False)
-        lines = [f"At {show_sizes(dict(sizes))}, values {task.values}:"]
-        if problem.inputs is None:  # a function of the user's runs in a worker alone
-            memory = draw_inputs(plan, draw_of(problem, case))
-            lines += [
-                _values_line(b.name, logical(memory[b.name], b)) for b in plan.buffers if b.name in memory
-            ]
-        for spec, blob in zip(referred.answer.arrays, referred.blobs, strict=True):
-            array = np.frombuffer(blob, dtype=spec.dtype).reshape(spec.shape)
-            lines.append(_values_line(f"{spec.name}, by the reference", array))
-        return ToolFound("\n".join(lines))
 
-    # -- small parts --------------------------------------------------------------------------------
-
-    def _variant(self, task: ToolTask) -> tuple[Workload, Variant]:
-        workload = self._problem.workload(task.workload)
-        sizes = workload.as_dict()
-        if task.template is None or task.config is None:
-            return workload, original(self._problem, sizes)
-        return workload, task.template.render(self._problem, task.config, sizes)
+def _not_built(code: Verdict) -> str:
+    return f"It does not build:\n{code.detail}\nMend this, then ask again or send your answer."
 
 
 def _at(task: ToolTask) -> str:

@@ -11,7 +11,7 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
@@ -94,7 +94,10 @@ class Hosted:
             self._follow(incoming, request)
         finally:  # also after Ctrl-C, which finds us waiting
             incoming.cancel()
-        return self._answer(request, incoming.arrival), incoming.arrival
+        found, came = self._answer(request, incoming.arrival), incoming.arrival
+        if isinstance(found, NoReply):  # it may have to be paid for all the same
+            found = replace(found, usage=came.usage, came=came.length + came.thought)
+        return found, came
 
     def _follow(self, incoming: Incoming, request: Request) -> None:
         arrival, next_note = incoming.arrival, FIRST_NOTE

@@ -330,13 +330,11 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
     code = without_comments(template.source)
     included = "\n".join(text for _, text in template.headers)
     used = used_words(code) | used_words(without_comments(included)) | _used_in_declaration(root)
-    params, own = root.names("params"), root.names("defines")
-    in_rules = _words_of(root, ("require", "prefer"))
-    for table, names, known in (("params", params, used), ("defines", own, used | in_rules)):
-        for name in names:
-            if name not in known:
-                hint = "use it, or remove it: every value would give the same kernel"
-                root.faults.add((table, name), f"{show(name)} is unused in the code and the launch", hint)
+    params = root.names("params")
+    for name in params:
+        if name not in used:
+            hint = "use it, or remove it: every value would give the same kernel"
+            root.faults.add(("params", name), f"{show(name)} is unused in the code and the launch", hint)
     for argument in template.workspace:
         if not any(argument.name in launch.args for launch in template.launches):
             rule = f"workspace {show(argument.name)} is unused: no launch has it in its args"
@@ -352,7 +350,7 @@ def check_source(root: Table, template: Template, problem: Problem) -> None:
             hint = f"{FIRST} or leave pdl out"
             root.faults.add(("launch",), f"{rule}, and the code never waits for that", hint)
             break
-    declared = {*params, *own}
+    declared = {*params, *root.names("defines")}
     elsewhere = {name for name, _ in problem.kernel.defines}
     for define in defines(code):
         if define.name in declared and not define.is_guarded:

@@ -71,6 +71,14 @@ def find_block(text: str, path: str) -> DeclarationBlock:
     raise BadInput(fault, hint=hint, where=f"{path}:{start}")
 
 
+def without_block(text: str) -> str:
+    """The code of a template whose declaration could be read, with empty lines in place of that."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    start = next(number for number, line in enumerate(lines) if _OPEN.fullmatch(line))
+    end = next(number for number in range(start + 1, len(lines)) if _CLOSE.fullmatch(lines[number]))
+    return "\n".join([*lines[:start], *[""] * (end + 1 - start), *lines[end + 1 :]])
+
+
 def defines(code: str) -> Iterator[Define]:
     conditions: list[str] = []
     word, rest, before = "", "", 0  # the directive above, and where it ends

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tunesmith.run.dialogue import ROLES, SINGLE, Exchange, Role, tokens_of
+from tunesmith.run.dialogue import PER_TOKEN, ROLES, SINGLE, Exchange, Role, Usage, tokens_of
 from tunesmith.run.events import Decided, Settings, Strategy
 from tunesmith.run.state import Candidate, State
 from tunesmith.text import counted
@@ -97,6 +97,8 @@ class Spent:
     dollars: float | None
     cached: int | None = None  # of those sent, from the other side's cache
     reasoning: int | None = None  # of those received, thought
+    lost: int = 0  # tokens of all these that attempts without a reply took, as reported
+    uncounted: int = 0  # attempts that broke off in the middle, of which nobody says what they took
 
     @property
     def tokens(self) -> int | None:
@@ -104,37 +106,47 @@ class Spent:
 
 
 def spent(state: State) -> Spent:
+    """What failed counts as far as somebody says: a stream that broke off seldom does."""
     used = [e.reply.usage for e in state.dialogue if e.reply is not None]
+    failed = [lost.usage for e in state.dialogue for lost in e.lost]
 
-    def total(counts: list[int | None]) -> int | None:
-        known = [count for count in counts if count is not None]
-        return sum(known) if used and len(known) == len(used) else None
+    def total(of: Callable[[Usage], int | None]) -> int | None:
+        known = [count for usage in used if (count := of(usage)) is not None]
+        if len(known) != len(used) or not (used or failed):
+            return None
+        return sum(known) + sum(of(usage) or 0 for usage in failed)
 
     dollars = [usage.dollars for usage in used if usage.dollars is not None]
+    lost = [usage.dollars for usage in failed if usage.dollars is not None]
     return Spent(
         requests=len(state.dialogue),
         replies=len(used),
-        sent=total([usage.sent for usage in used]),
-        received=total([usage.received for usage in used]),
-        dollars=sum(dollars) if used and len(dollars) == len(used) else None,
-        cached=total([usage.cached for usage in used]),
-        reasoning=total([usage.reasoning for usage in used]),
+        sent=total(lambda usage: usage.sent),
+        received=total(lambda usage: usage.received),
+        dollars=sum(dollars) + sum(lost) if (used or lost) and len(dollars) == len(used) else None,
+        cached=total(lambda usage: usage.cached),
+        reasoning=total(lambda usage: usage.reasoning),
+        lost=sum((usage.sent or 0) + (usage.received or 0) for usage in failed),
+        uncounted=sum(usage.sent is None and usage.received is None for usage in failed),
     )
 
 
 def tokens_used(state: State) -> int:
     """As reported; where nobody reports, by length."""
-    return sum(map(_tokens, state.dialogue))
+    return sum(sum(exchange_tokens(e)) for e in state.dialogue)
 
 
-def _tokens(exchange: Exchange) -> int:
-    if exchange.reply is None:
-        return 0
-    usage = exchange.reply.usage
-    sent = usage.sent
-    if sent is None:
-        sent = sum(tokens_of(message.text) for message in exchange.request.messages)
-    return sent + (tokens_of(exchange.reply.text) if usage.received is None else usage.received)
+def exchange_tokens(exchange: Exchange) -> tuple[int, int]:
+    """Sent and received: as reported, else by length; with what attempts took that failed after something
+    had come."""
+    used = [(lost.usage, lost.came / PER_TOKEN) for lost in exchange.lost]
+    if exchange.reply is not None:
+        used.append((exchange.reply.usage, tokens_of(exchange.reply.text)))
+    asked = sum(tokens_of(message.text) for message in exchange.request.messages) if used else 0
+    return (
+        sum(asked if usage.sent is None else usage.sent for usage, _ in used),
+        sum(int(length) if usage.received is None else usage.received for usage, length in used),
+    )
 
 
 def rounds_begun(state: State) -> int:
@@ -172,6 +184,8 @@ def spent_text(state: State) -> str:
         used = f"about {tokens_used(state)}" if cost.tokens is None else tokens
         tokens = f"{used} of {limits.tokens}"
     among = [f"{n} {what}" for n, what in ((cost.cached, "from a cache"), (cost.reasoning, "thought")) if n]
+    among += [f"{cost.lost} lost with attempts that failed"] if cost.lost else []
+    among += [f"without {counted(cost.uncounted, 'attempt')} that broke off"] if cost.uncounted else []
     within = f" ({', '.join(among)})" if among else ""
     dollars = "unknown" if cost.dollars is None else f"${cost.dollars:.2f}"
     of = "" if limits.dollars is None else f" of ${limits.dollars:g}"
@@ -267,6 +281,31 @@ def _left(state: State) -> BudgetShare:
         None if own.seconds is None else max(0.0, own.seconds - (state.elapsed - state.attached_at)),
         None if own.device_seconds is None else max(0.0, own.device_seconds - state.device_seconds),
     )
+
+
+@dataclass(frozen=True)
+class BudgetUse:
+    """What a run has used of one budget."""
+
+    what: str  # rounds, evaluations, seconds, device_seconds, tokens or dollars
+    used: float | None  # None: nobody says
+    limit: float | None  # None: there is none
+    by_length: bool = False  # estimated so, at least in part
+
+
+def budget_uses(state: State) -> tuple[BudgetUse, ...]:
+    """Of every budget, whether there is a limit or not; what models cost only where one was asked."""
+    own, cost = state.settings, spent(state)
+    found = [
+        BudgetUse("rounds", rounds_begun(state), own.rounds),
+        BudgetUse("evaluations", all_evaluations(state), own.evals),
+        BudgetUse("seconds", round(max(0.0, state.elapsed - state.attached_at), 3), own.seconds),
+        BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
+    ]
+    if state.dialogue:
+        found.append(BudgetUse("tokens", tokens_used(state), own.tokens, cost.tokens is None))
+        found.append(BudgetUse("dollars", cost.dollars, own.dollars))
+    return tuple(found)
 
 
 def part_of(state: State, parts: int) -> BudgetShare:

@@ -60,6 +60,7 @@ class RunConfig:
     rounds: int | None = None
     drafts: int | None = None  # of a round, written side by side; None: as many as models write
     tools: int = 0  # questions to the lab that a model may have before each plan and each template
+    plain: bool = False  # a model rewrites the kernel plainly, before anything else, for the expert to read
     tokens: int | None = None
     money: float | None = None  # dollars
     device_seconds: float | None = None  # in which trials may have the device

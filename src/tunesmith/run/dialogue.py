@@ -15,7 +15,7 @@ Speaker = Literal["system", "user", "assistant"]
 Expects = Literal["json", "file", "turn"]
 
 LONGEST = 256 << 10  # characters of a reply that are looked at: no template and no plan is longer
-_PER_TOKEN = 3.5  # characters, in a mixture of code and words
+PER_TOKEN = 3.5  # characters, in a mixture of code and words
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,8 @@ class Unanswered:
     lasts: bool  # asking again would give the same
     attempt: int  # from 1
     final: bool = False
+    usage: Usage = Usage()  # what it took all the same, where somebody says
+    came: int = 0  # characters that had come, said or thought
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,14 @@ class ToolUsed:
 
 
 @dataclass(frozen=True)
+class Lost:
+    """What an attempt took that brought no reply."""
+
+    usage: Usage
+    came: int  # characters
+
+
+@dataclass(frozen=True)
 class Exchange:
     """A request and what came of it: a reply, a reason why there will be none, or nothing so far."""
 
@@ -130,6 +140,7 @@ class Exchange:
     reply: Reply | None = None
     failed: str = ""  # why there is no reply, once no more is asked
     attempts: int = 0  # that failed
+    lost: tuple[Lost, ...] = ()  # what attempts took that failed
     wave: int = 0  # requests that were sent together have the same
     tool: ToolUsed | None = None  # where the reply was a question to the lab: what that answered
 
@@ -172,6 +183,8 @@ class NoReply:
     reason: str
     lasts: bool = False
     wait: float | None = None  # seconds the other side asked us to wait
+    usage: Usage = Usage()  # what it took all the same, where somebody says
+    came: int = 0  # characters that had come, said or thought
 
 
 class LanguageModel(Protocol):
@@ -183,4 +196,4 @@ class LanguageModel(Protocol):
 
 def tokens_of(text: str) -> int:
     """An estimate by length, for before a model has told."""
-    return int(len(text) / _PER_TOKEN) + 1
+    return int(len(text) / PER_TOKEN) + 1

@@ -57,6 +57,7 @@ class Settings:
         False  # in full, before the next round; `tune` does, journals from before it do not say
     )
     ceilings: bool = False  # those stored of the device are used, though timings of other runs are not
+    plain: bool = False  # a model rewrites the kernel plainly, before anything else
 
 
 STORED = "library:"  # begins the name of a stored template, among the moves of a decision
@@ -192,6 +193,7 @@ class Direction:
     expected: float | None = None
     by_moves: bool = False
     handed: bool = False  # the author is handed what the expert makes by the moves
+    plain: bool = False  # the author only rewrites the kernel plainly, so that the expert can read it
 
 
 @dataclass(frozen=True)
@@ -213,6 +215,7 @@ class Decided:
     plans: tuple[Direction, ...] = ()
     device_seconds: float | None = None  # of a search, as evals and seconds
     handed: bool = False  # as of a direction
+    plain: bool = False  # as of a direction
 
     @property
     def branches(self) -> range:
@@ -233,8 +236,14 @@ class Decided:
             expected=own.expected,
             by_moves=own.by_moves,
             handed=own.handed,
+            plain=own.plain,
             plans=(),
         )
+
+    @property
+    def asks_plain(self) -> bool:
+        """Whether it, or one of its plans, is for a plain kernel."""
+        return self.plain or any(plan.plain for plan in self.plans)
 
     @property
     def is_stored(self) -> bool:

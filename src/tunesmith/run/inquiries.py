@@ -9,9 +9,9 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.template import Template
 from tunesmith.run.budget import exhausted_budget, noun
 from tunesmith.run.candidates import Templates
-from tunesmith.run.dialogue import Exchange, Role
+from tunesmith.run.dialogue import Exchange, Role, ToolUsed
 from tunesmith.run.state import State
-from tunesmith.run.tools import ASKERS, ON_DEVICE, ORIGINAL, ReadCall, ToolCall, ToolTask
+from tunesmith.run.tools import ASKERS, ON_DEVICE, ORIGINAL, ReadCall, ToolCall, ToolFound, ToolTask
 
 
 def used(turn: tuple[Exchange, ...]) -> int:
@@ -38,6 +38,26 @@ def pending(state: State, read: ReadCall) -> tuple[int, ToolCall] | None:
     return None
 
 
+def on_host(
+    state: State,
+    question: tuple[int, ToolCall] | None,
+    to_do: Callable[[State, int, ToolCall], ToolTask | str],
+    use: Callable[[ToolTask], ToolFound],
+) -> ToolUsed | None:
+    """The answer to a question where the device is absent; None: there is none, or it needs the device and
+    waits for it. What may not be done is told at once, whatever it would need."""
+    if question is None:
+        return None
+    number, call = question
+    task = to_do(state, number, call)
+    if isinstance(task, str):
+        return ToolUsed(number, call.tool, f"This was not done: {task}")
+    if call.tool in ON_DEVICE:
+        return None
+    found = use(task)
+    return ToolUsed(number, call.tool, found.text, found.seconds, found.evals)
+
+
 def task_of(
     number: int,
     call: ToolCall,
@@ -49,22 +69,27 @@ def task_of(
     names = [w.name for w in templates.problem.workloads]
     workload = call.workload or names[0]
     if workload not in names:
-        return f"there is no workload {workload!r}; known are {', '.join(names)}"
+        known = ", ".join(names)
+        return (
+            f"there is no workload {workload!r}; known are {known}: name one of them, or none for the first"
+        )
     if call.tool in ON_DEVICE and (spent := exhausted_budget(state)) is not None:
-        return f"nothing more runs: {spent}"
+        return f"nothing more runs: {spent}. `compile` and `reference` are still there, or send your answer"
     task = ToolTask(call.tool, None, None, workload, call.listing, call.sizes, call.values)
     if call.tool == "reference" or (not call.text and call.base == ORIGINAL):
         return task
     try:
         template = _template(number, call, state, templates, fault_of)
     except BadInput as error:
-        return str(error)
+        return f"{error} ({error.hint})" if error.hint else str(error)
     values, params = dict(call.config), {p.name: p for p in template.space.params}
     for name, value in values.items():
         if name not in params:
-            return f"there is no parameter {name!r}; known are {', '.join(params) or 'none'}"
+            known = ", ".join(params) or "none"
+            return f"there is no parameter {name!r}; known are {known}: `config` has values of these alone"
         if value not in params[name].positions:
-            return f"{name} = {value} is not among its values: {', '.join(map(str, params[name].values))}"
+            known = ", ".join(map(str, params[name].values))
+            return f"{name} = {value} is not among its values: {known}; choose one of them"
     config = template.default
     for name, value in values.items():
         config = config.replace(name, value)
@@ -84,7 +109,8 @@ def _template(
         if call.base not in known:
             listed = ", ".join([ORIGINAL, *known])
             raise BadInput(
-                f"there is no {noun(state.settings)} {call.base!r} that is right; known are {listed}"
+                f"there is no {noun(state.settings)} {call.base!r} that is right; known are {listed}",
+                hint="name one of them as `base`, or send the whole file in a fence",
             )
         return templates.of(known[call.base])
     template = replace(templates.parse(call.text, f"tool-{number}"), is_foreign=True)

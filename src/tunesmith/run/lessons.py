@@ -72,7 +72,9 @@ def _words(text: str) -> tuple[str, ...]:
 
 def lessons_of(problem: Problem, state: State, date: str) -> KernelLessons | None:
     """None where nothing failed."""
-    found = [_lesson(one) for one in round_reports(problem, state) if not one.kept and one.drafts]
+    # A plain kernel is not there to be fast.
+    tried = [one for one in round_reports(problem, state) if not one.kept and one.drafts and not one.plain]
+    found = [_lesson(one) for one in tried]
     if state.started is None or not found:
         return None
     own = (problem.name, kernel_digest(problem), words_of(problem), state.device.name, date)

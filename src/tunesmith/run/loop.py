@@ -26,7 +26,7 @@ from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, asked_to_write, hands_out_stored
+from tunesmith.run.talking import Talking, asked_to_write, is_by_program
 from tunesmith.space.params import Config
 
 if TYPE_CHECKING:
@@ -71,10 +71,10 @@ class Loop:
         state = self._state
         if (said := self.talk.next_event(state)) is not None:
             self._append(said)
+        elif state.baseline is None:  # first, also where a model has asked before there was a device
+            self._append(self.lab.baseline())
         elif (question := self.talk.asked_of_lab(state)) is not None:
             self._use_tool(*question)
-        elif state.baseline is None:
-            self._append(self.lab.baseline())
         elif self.talk.tester is not None and state.extended is None:
             found = self.talk.cases(state)
             self._append(self.lab.extend(found) if isinstance(found, events.Extended) else found)
@@ -136,12 +136,12 @@ class Loop:
                 why = f"it is the same text as {noun(self.settings)} {other.id}"
                 self._append(events.Rejected(draft.id, why, same_as=other.id))
                 return
-        is_foreign, is_stored = bool(draft.drafted and draft.drafted.author), hands_out_stored(self._state)
-        may_mend, is_model = self._may_mend(draft), is_foreign and not is_stored
+        is_foreign = bool(draft.drafted and draft.drafted.author)
+        may_mend, is_model = self._may_mend(draft), not is_by_program(self._state, draft)
         try:
             template = self.templates.of(draft)
             # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
-            if is_foreign and (fault := self.talk.fault_of(template, is_stored)) is not None:
+            if is_foreign and (fault := self.talk.draft_fault(self._state, draft, template)) is not None:
                 raise BadInput(fault)
             configs = self.templates.configs(draft)
             done = self._state.gated(draft.id)
@@ -152,14 +152,15 @@ class Loop:
         except BadInput as error:
             step = Faulty(_with_remedy(error), ())
         if isinstance(step, Checks):
-            self._ask(step.configs, "short", "gate")
+            # What is made on a plain kernel has its faults: it is checked as a winner is.
+            self._ask(step.configs, "long" if self._state.is_plain(draft) else "short", "gate")
             return
         again = may_mend and (self.heeds_words or is_model or bool(step.without))
         self._append(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
 
     def _may_mend(self, draft: Candidate) -> bool:
         """Replies that were no template count too."""
-        if draft.drafted is None or not draft.drafted.author or hands_out_stored(self._state):
+        if is_by_program(self._state, draft):
             return len(self._state.written(draft.branch)) <= REPAIRS
         replies = [e for e in asked_to_write(self._state, draft.branch) if e.reply and not e.tool]
         return len(replies) <= self.settings.repairs

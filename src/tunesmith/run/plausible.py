@@ -236,6 +236,7 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
             if event.plans and (event.decision != "refactor" or len(event.plans) > state.settings.drafts):
                 most = state.settings.drafts
                 yield f"a refactoring has at most {most} plans, nothing else has any: {len(event.plans)}"
+            yield from _plain(state, event)
         case ev.Drafted():
             if doing != "refactor" or not event.candidate or event.candidate in status:
                 yield "a draft is a new template, of a refactoring that was decided on"
@@ -263,6 +264,16 @@ def _of_candidate(state: State, event: ev.OfCandidate) -> Iterator[str]:
         case ev.Searched():
             if doing != "search" or state.under_way is None or state.under_way.candidate != event.candidate:
                 yield f"the search of {event.candidate!r} was not decided on"
+
+
+def _plain(state: State, event: ev.Decided) -> Iterator[str]:
+    if not event.asks_plain:
+        return
+    own = [plan for plan in (event.branch(number) for number in event.branches) if plan.plain]
+    if len(own) != 1 or event.decision != "refactor" or own[0].moves or own[0].candidate:
+        yield "a plain rewrite is one refactoring of the original, without moves"
+    if state.plain_kernel is not None:
+        yield f"template {state.plain_kernel.id} is the plain kernel already"
 
 
 def _of_branch(state: State, branch: int) -> Iterator[str]:

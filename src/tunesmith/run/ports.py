@@ -344,6 +344,9 @@ class Catalogue:
     offers: tuple[Offer, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # moves that do not apply, and why
     skipped: tuple[tuple[str, str], ...] = ()  # moves that leave a kernel of the call alone: which, and why
+    beyond: tuple[str, ...] = ()  # what keeps the expert from reading it, with lines; empty: it is read
+    of: str = ""  # the kernel that this is of, in words; empty: the original
+    text: str = ""  # of that kernel, where it is not the original
 
     @property
     def available(self) -> tuple[str, ...]:

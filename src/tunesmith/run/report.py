@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import Status, overstated_traffic
 from tunesmith.problem.problem import Problem
-from tunesmith.run.budget import Spent, beside_budget, is_concrete, noun, spent
+from tunesmith.run.budget import BudgetUse, Spent, beside_budget, budget_uses, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.chain import is_broken
 from tunesmith.run.delivery import general_condition
@@ -140,6 +140,7 @@ class Report:
     general_is_baked: bool = False  # sizes are built in: other sizes keep the original
     models: str = ""  # who played the roles; empty: the expert
     talk: Spent | None = None  # what was asked of models; None: nothing
+    budgets: tuple[BudgetUse, ...] = ()  # what was used of each, whether it has a limit or not
     asked: tuple[LabAnswer, ...] = ()  # what models had the lab do before they answered
     added: Extended | None = None  # cases that a tester added
     replaced: tuple[ReplacedCase, ...] = ()  # that the original itself failed at verification
@@ -248,6 +249,7 @@ def build_report(
         general_is_baked=is_baked,
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
+        budgets=budget_uses(state),
         asked=lab_answers(state.dialogue),
         added=state.extended,
         replaced=tuple(case for v in state.verified for case in v.replaced),

@@ -119,6 +119,7 @@ class RoundOutcome:
     noticed: float = 0.0  # a smaller gain may be chance
     refused: tuple[RefusedFinalist, ...] = ()  # by a longer look
     branches: tuple[RoundOutcome, ...] = ()  # each as if there were no other; empty: there is one alone
+    on: str = ""  # the plain kernel that its moves are made on; empty: the original, or no moves
 
     @property
     def last(self) -> Candidate | None:
@@ -158,11 +159,21 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
                     tried=sum(state.searched.count(("of", c.id)) for c in drafts),
                     noticed=noticed,
                     refused=tuple(r for c in drafts for r in refusals(problem, state, c.id)),
+                    on=_made_on(state, decision.branch(branch)),
                 )
             )
         found.append(_ahead(branches))
         best_before = max(best_before, found[-1].best or 0.0)
     return tuple(found)
+
+
+def _made_on(state: State, decision: Decided) -> str:
+    if state.plain_kernel is None or not (decision.by_moves or decision.handed):
+        return ""
+    from tunesmith.run.plain import made_on  # which few runs need
+
+    kernel = made_on(state, decision.candidate)
+    return kernel.id if kernel is not None else ""
 
 
 def _ahead(branches: Sequence[RoundOutcome]) -> RoundOutcome:
@@ -244,6 +255,8 @@ class RoundReport:
     analysis: str = ""  # what a model as analyst said before it was planned; nobody measured that
     # Where several were written side by side, each as a round of its own: the round is the best of them.
     branches: tuple[RoundReport, ...] = ()
+    plain: bool = False  # the author was only asked for the kernel in plain words, for the expert to read
+    on: str = ""  # the template that is the plain kernel its moves are made on; empty: the original
 
     def has(self, template: str) -> bool:
         """Whether a template was written in it, on whichever branch."""
@@ -338,13 +351,15 @@ def _round(one: RoundOutcome, word: str) -> RoundReport:
         gain=None if one.best is None else ratio(one.best - one.before),
         analysis=one.decision.analysis,
         branches=tuple(_branch(branch, one, word) for branch in one.branches),
+        plain=one.decision.plain,
+        on=one.on,
     )
 
 
 def _branch(branch: RoundOutcome, whole: RoundOutcome, word: str) -> RoundReport:
     """One of several: kept is the best of them, if that pays; the analyst spoke to all."""
     found, best = replace(_round(branch, word), analysis=""), whole.candidate
-    if branch.best is None or branch.last is None or best is None or branch.last is best:
+    if branch.best is None or branch.last is None or best is None or branch.last is best or found.plain:
         return found
     lost = f"left behind: {ratio(branch.best):.2f}×, {word} {best.id} of the same round has"
     return replace(found, kept=False, verdict=f"{lost} {ratio(whole.best or 0.0):.2f}×")
@@ -375,6 +390,9 @@ def _verdict(one: RoundOutcome, word: str) -> str:
         # An author that wrote the same again has added nothing to what was said before.
         why = next((r for r in reversed(found) if r.same_as not in mine), last.rejected)
         return f"dropped: {why.reason}" if why.same_as else f"turned away: {why.reason}"
+    if one.decision.plain and last.status in ("admitted", "searched"):
+        gave = f"; by itself {ratio(one.best):.2f}×" if one.best is not None else ""
+        return f"plain: the expert reads it, and makes its moves on it from here on{gave}"
     if one.best is None:
         is_new = last.status == "drafted"
         fault = refused_words(one.refused) or "none of its configurations is right"

@@ -13,7 +13,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
 from tunesmith.run.authors import with_author
-from tunesmith.run.dialogue import Exchange, Role
+from tunesmith.run.dialogue import Exchange, Lost, Role, Usage
 from tunesmith.run.growing import Grown, keyed
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.protection import Protection
@@ -148,6 +148,20 @@ class State:
     def has_several_plans(self) -> bool:
         """Whether some round has asked for several drafts."""
         return any(decided.plans for decided in self.decided)
+
+    def is_plain(self, candidate: Candidate) -> bool:
+        """Whether it was asked for as the kernel, written plainly."""
+        if candidate.drafted is None:
+            return False
+        return self.decided[candidate.round].branch(candidate.branch).plain
+
+    @property
+    def plain_kernel(self) -> Candidate | None:
+        """The plain rewrite that the gate let in: the expert's moves are made on it from then on."""
+        if not any(decided.asks_plain for decided in self.decided):
+            return None
+        sound = (c for c in self.candidates if c.status in ("admitted", "searched"))
+        return next((c for c in sound if self.is_plain(c)), None)
 
     @property
     def device(self) -> Device:
@@ -320,8 +334,8 @@ def apply(state: State, record: ev.Recorded) -> State:
             return _with(state, dialogue=(*state.dialogue, asked))
         case ev.Replied(number, reply):
             return _answered(state, number, reply=reply)
-        case ev.Unanswered(number, reason, attempt=attempt, final=final):
-            return _answered(state, number, failed=reason if final else "", attempts=attempt)
+        case ev.Unanswered() as event:
+            return _unanswered(state, event)
         case ev.ToolUsed() as event:
             state = _with(state, device_seconds=state.device_seconds + event.seconds)
             return _answered(state, event.number, tool=event)
@@ -344,6 +358,16 @@ def apply(state: State, record: ev.Recorded) -> State:
 def _answered(state: State, number: int, **known: Any) -> State:
     found = tuple(replace(e, **known) if e.request.number == number else e for e in state.dialogue)
     return _with(state, dialogue=found)
+
+
+def _unanswered(state: State, event: ev.Unanswered) -> State:
+    """What it took is lost, and counts."""
+    known = next((e for e in state.dialogue if e.request.number == event.number), None)
+    lost = known.lost if known is not None else ()
+    if event.came or event.usage != Usage():
+        lost = (*lost, Lost(event.usage, event.came))
+    failed = event.reason if event.final else ""
+    return _answered(state, event.number, failed=failed, attempts=event.attempt, lost=lost)
 
 
 def _searched(state: State, event: ev.Searched) -> State:

@@ -18,7 +18,7 @@ from tunesmith.run.events import Event, Settings, Surveyed
 from tunesmith.run.outcome import Result, median
 from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, hands_out_stored
+from tunesmith.run.talking import Talking
 from tunesmith.space.params import Config
 from tunesmith.text import digest_of, seed_of
 
@@ -167,6 +167,7 @@ class Survey:
     talk: Talking
     journal: Journal
     listener: Listener
+    answer: Callable[[State], Event | None] = lambda _state: None  # a model's question, as far as it can be
 
     def run(self) -> State:
         """Go on from whatever the journal holds until nothing is left to build."""
@@ -200,15 +201,15 @@ class Survey:
         gate has to wait for the device."""
         if not self._state.decided and not self._state.dialogue:
             self._append(self.talk.decided(self._state))
-        while (said := self.talk.next_event(self._state)) is not None:
+        while (said := self.talk.next_event(self._state) or self.answer(self._state)) is not None:
             self._append(said)
         draft = self._state.draft
         if draft is None or draft.drafted is None:
             return None
         try:
             # Nothing that a model wrote is built before it is vetted.
-            template, is_stored = self.templates.of(draft), hands_out_stored(self._state)
-            if draft.drafted.author and self.talk.fault_of(template, is_stored) is not None:
+            template = self.templates.of(draft)
+            if draft.drafted.author and self.talk.draft_fault(self._state, draft, template) is not None:
                 return None
             return draft if len(self.templates.configs(draft)) else None
         except BadInput:

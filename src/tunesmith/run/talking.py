@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -39,7 +40,7 @@ from tunesmith.run.events import (
     Unanswered,
 )
 from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
-from tunesmith.run.state import State
+from tunesmith.run.state import Candidate, State
 
 if TYPE_CHECKING:
     from tunesmith.run.tools import ReadCall, ToolCall, ToolTask
@@ -143,7 +144,7 @@ class Conversation:
         if not final:
             pause = max(found.wait or 0.0, FIRST_PAUSE * 2 ** (attempt - 1))
             self._waits[number] = min(pause, LONGEST_PAUSE)
-        return Unanswered(number, found.reason, found.lasts, attempt, final)
+        return Unanswered(number, found.reason, found.lasts, attempt, final, found.usage, found.came)
 
 
 Said = Reply | NoReply | Pending | BadInput
@@ -191,6 +192,8 @@ class Talking:
     tester: Tester | None = None  # where a model adds cases
     conversation: Conversation = field(default_factory=Conversation)
     tools: ReadCall = lambda _exchange: None  # reads what a reply asks of the lab, where it does
+    # Why a plain rewrite may not be built, or does not help the expert; None: nobody is asked for one.
+    plain_fault: Callable[[Template], str | None] | None = None
 
     def next_event(self, state: State) -> Event | None:
         """None: nothing more can be done without looking at a kernel or running one."""
@@ -218,7 +221,11 @@ class Talking:
     def tool_task(self, state: State, number: int, call: ToolCall) -> ToolTask | str:
         from tunesmith.run.inquiries import task_of
 
-        return task_of(number, call, state, self.templates, self.fault_of)
+        asked = state.dialogue[number - 1].request
+        plan = state.under_way.branch(asked.branch) if state.under_way is not None else None
+        # Of a plain kernel on its way nobody asks yet whether it has what it needs to be searched.
+        vetted = partial(self.fault_of, is_stored=plan is not None and plan.plain)
+        return task_of(number, call, state, self.templates, vetted)
 
     def _unasked(self, state: State) -> tuple[int, ...]:
         """Branches that can be written or asked for now. Those that are waited for are sent together, and
@@ -238,12 +245,18 @@ class Talking:
             raise
         except Exception as error:  # what has been found so far is not lost by it
             return Decided("finish", f"the planner failed, which is a bug in Tunesmith: {bug_text(error)}")
-        return _requested(state, found) if isinstance(found, Question) else self._several(state, found)
+        if isinstance(found, Question):
+            return _requested(state, found)
+        if state.plain_kernel is not None:
+            from tunesmith.run.plain import on_plain  # which few runs need
+
+            found = on_plain(found, state)
+        return self._several(state, found)
 
     def _several(self, state: State, found: Decided) -> Decided:
         """One plan in words of a planner that has no others: each draft of the round is a try at it."""
         drafts, in_words = state.settings.drafts, self.writer is not None and not found.by_moves
-        if found.decision != "refactor" or found.plans or drafts == 1 or not in_words:
+        if found.decision != "refactor" or found.plans or found.plain or drafts == 1 or not in_words:
             return found
         own = Direction(found.reason, found.what, found.moves, found.candidate, found.expected)
         own = replace(own, handed=found.handed)
@@ -266,8 +279,10 @@ class Talking:
         if spent or self.searches_wait(state):
             return spent
         # Who only tests or analyses can be done without.
-        asks_models = any(role not in ("tester", "analyst") for role in self.conversation.models)
-        return no_more_rounds(state, asks_models)
+        needed = {role for role in self.conversation.models if role not in ("tester", "analyst")}
+        if state.settings.plain and "planner" not in needed and any(d.asks_plain for d in state.decided):
+            needed.discard("author")  # it was asked for the plain kernel, and for nothing else
+        return no_more_rounds(state, bool(needed))
 
     def searches_wait(self, state: State) -> bool:
         """Whether templates of the round are still to be searched."""
@@ -282,11 +297,17 @@ class Talking:
 
         return next_search(self.problem, state)
 
-    def fault_of(self, template: Template, is_stored: bool = False) -> str | None:
+    def draft_fault(self, state: State, draft: Candidate, template: Template) -> str | None:
+        """Why a draft that is a model's, or made on what one wrote, may not be built."""
+        return self.fault_of(template, hands_out_stored(state), state.is_plain(draft))
+
+    def fault_of(self, template: Template, is_stored: bool = False, is_plain: bool = False) -> str | None:
         """Why what a model wrote, here or for the library, may not be built."""
-        if self.writer is None and not is_stored:
+        if (self.writer is None and not is_stored) or (is_plain and self.plain_fault is None):
             return "no model writes in this run"
         try:
+            if is_plain and self.plain_fault is not None:
+                return self.plain_fault(template)
             if self.writer is None or is_stored:
                 from tunesmith.problem.vetting import foreign_fault
 
@@ -318,16 +339,38 @@ class Talking:
         try:
             if self.writer is not None and not decision.by_moves:
                 return self.writer.write(state, decision, branch)
-            return self.author.write(_task(state, decision, branch), self.problem, state.device)
+            task = _task(state, decision, branch)
+            if state.plain_kernel is not None and not decision.is_stored:
+                return self._on_plain(state, decision, task)
+            return self.author.write(task, self.problem, state.device)
         except TunesmithError:
             raise
         except Exception as error:  # whatever a kernel does to an author, the run goes on without it
             return Declined(f"the author failed, which is a bug in Tunesmith: {bug_text(error)}")
 
+    def _on_plain(self, state: State, decision: Decided, task: Refactoring) -> Written | Declined:
+        """By moves, on the plain kernel if that is what the decision goes on from. What comes of a model's
+        text is a model's, whoever changed it."""
+        from tunesmith.run.plain import made_on, problem_of
+
+        kernel = made_on(state, decision.candidate)
+        own = problem_of(self.problem, self.templates, kernel)
+        written = self.author.write(task, own, state.device)
+        if kernel is None or isinstance(written, Declined):
+            return written
+        return replace(written, author=self.templates.author_of(kernel))
+
 
 def hands_out_stored(state: State) -> bool:
     """Whether what is under way is a template of the library."""
     return state.under_way is not None and state.under_way.is_stored
+
+
+def is_by_program(state: State, draft: Candidate) -> bool:
+    """Whether no model is asked to mend a draft at the gate: it is stored, or made by moves."""
+    if draft.drafted is None or not draft.drafted.author or state.under_way is None:
+        return True
+    return state.under_way.is_stored or state.under_way.branch(draft.branch).by_moves
 
 
 def _requested(state: State, question: Question, branch: int = 0) -> Requested:

@@ -127,10 +127,15 @@ def check(
             lab.close()
 
 
+PLAINLY = "a model can rewrite it plainly, for the expert to read: tune it with --model author=SPEC --plain"
+
+
 def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     device = device_for(problem.kernel.language, config)
     moves = casting.catalogue_of(problem, device)
     lines, notes = casting.reading_of(problem, device), casting.launch_notes(problem, device)
+    if moves.beyond and casting.is_for_expert(problem):
+        notes += (PLAINLY,)
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
     said = (moves.available, moves.refused, notes, about, moves.skipped)
     return ExplainedKernel(problem.name, device.name, lines, *said)

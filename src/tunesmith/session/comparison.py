@@ -7,6 +7,7 @@ DIR/compare.md, compare-data.json, plots/   what they say together, written when
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -38,7 +39,7 @@ from tunesmith.session.problems import (
     restore,
     state_and_templates,
 )
-from tunesmith.session.runs import RunInput, begin, versions
+from tunesmith.session.runs import RunInput, begin
 from tunesmith.session.strategies import casting, wishes
 from tunesmith.session.strategies.wishes import played
 from tunesmith.text import counted, digest_of
@@ -106,7 +107,7 @@ def start(
         moves=config.moves,
         drafts=wishes.drafts_of(replace(config, strategy="template")),
         tools=config.tools,
-        versions=versions(*backends.kinds()),
+        versions=backends.versions(*backends.kinds()),
     )
     if out is not None and (out / PLAN).exists():
         return _lock_and_go_on(RunFolder(out, config.wait), config, listener, plan)
@@ -348,6 +349,7 @@ class ComparisonRuns:
             moves=plan.moves,
             drafts=plan.drafts if arm.drafts else 1,
             tools=plan.tools if arm.talks else 0,
+            plain=False,
             tokens=budget.tokens,
             money=budget.dollars,
             cache=False,
@@ -389,6 +391,29 @@ class ComparisonRuns:
         self.folder.write(pages.MARKDOWN, pages.comparison_markdown(found).encode())
         self.folder.write(pages.DATA, pages.comparison_json(found))
         return found
+
+
+def look(path: Path) -> tuple[comparing.ComparisonPlan, tuple[comparing.RunResult, ...]]:
+    """What the runs of a comparison have to tell, by their journals; none of them goes on. Failures are those
+    that its own page tells of: a journal does not know of them."""
+    plan, told = _read_plan(RunFolder(path)), path / pages.DATA
+    failed: dict[comparing.Planned, str] = {}
+    if told.is_file():
+        found = decode(encode(json.loads(read_plain(told))["comparison"]), ComparisonResult, str(told))
+        failed = {run.planned: run.reason for run in found.runs if run.status == "failed"}
+    results = []
+    for item in comparing.schedule(plan):
+        own = path / pages.RUNS / item.place
+        if not begun(own):
+            results.append(
+                comparing.RunResult(item, "failed" if item in failed else "not begun", failed.get(item, ""))
+            )
+            continue
+        state, facts = journal_facts(own)
+        done: comparing.RunStatus = "finished" if state.stopped is not None else "stopped"
+        status: comparing.RunStatus = "failed" if item in failed and done == "stopped" else done
+        results.append(comparing.RunResult(item, status, failed.get(item, ""), facts))
+    return plan, tuple(results)
 
 
 def journal_facts(path: Path) -> tuple[State, comparing.RunFacts]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import platform
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from tunesmith import __version__, backends
-from tunesmith.backends.port import BackendKind
+from tunesmith import backends
 from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
 from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
@@ -79,6 +77,9 @@ def begin(
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
     prompts = _prompts(config, template, listener.note)
+    if config.plain and not casting.is_for_expert(problem):
+        fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
+        raise BadInput(fault, hint="leave out --plain")
     spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
@@ -117,7 +118,7 @@ def begin(
             backend=spec.partition(":")[0],
             device=device,
             settings=_settings(config, device, feasible),
-            versions=versions(backends.kind(spec)),
+            versions=backends.versions(backends.kind(spec)),
             compiler=compiler,
             priors=len(primed),
             origin=given.origin,
@@ -182,16 +183,8 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         linear=config.linear,
         library=config.library,
         ceilings=config.ceilings,
+        plain=config.plain,
     )
-
-
-def versions(*kinds: BackendKind) -> tuple[tuple[str, str], ...]:
-    found = [("tunesmith", __version__), ("python", platform.python_version())]
-    found.append(("system", platform.platform()))
-    for package in ("numpy", "ml_dtypes", *(package for kind in kinds for package in kind.packages)):
-        with suppress(metadata.PackageNotFoundError):
-            found.append((package, metadata.version(package)))
-    return tuple(found)
 
 
 # -- going on -------------------------------------------------------------------------------------------
@@ -285,7 +278,13 @@ def _continue(
         if local.protection and (had := protections(state)) and local.protection != had[-1]:
             state = write_down(Protected(local.protection), state, journal, listener)
         own = (config.builders, scratch, listener.note, config.sandbox)
-        place = machine.place_for(state, problem, templates, local, *own)
+        try:
+            place = machine.place_for(state, problem, templates, local, *own)
+        except DeviceMissing as missing:
+            talk = casting.talking(problem, templates, state, cast)
+            if (tools := _host_tools(state, problem, spec, scratch, config.sandbox, talk)) is None:
+                raise
+            raise tools.told(tools.go_on(state, journal, listener), missing) from missing
         if place.attached is not None:
             state = write_down(place.attached, state, journal, listener)
         templates = templates.on(place.device)
@@ -293,9 +292,8 @@ def _continue(
         own_parts = (problem, templates, place.device, spec, scratch, config, journal, listener, talk)
         active = ActiveRun(*own_parts, folder)
         if place.missing:
-            active.survey(state)
-            hint = f"go on where there is one: {folder.go_on}"
-            return as_it_stands(folder, DeviceMissing(place.missing, hint=hint))
+            gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
+            return as_it_stands(folder, active.survey(state, gone))
         state = active.search(state)
     finally:
         journal.close()
@@ -320,6 +318,12 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
         library=decode(entries[0], LibraryTemplate) if entries else None,
         lessons=folder.get(files[problems.LESSONS]).decode() if problems.LESSONS in files else "",
     )
+
+
+def _host_tools(state: State, *own: Any) -> Any:
+    from tunesmith.session.host_tools import HostTools  # which few runs need
+
+    return HostTools(*own) if state.settings.tools else None
 
 
 @dataclass(frozen=True)
@@ -373,16 +377,16 @@ class ActiveRun:
                 lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
             return loop.run()
 
-    def survey(self, state: State) -> State:
-        count = self._builder_count()
-        own = (self.spec, self.scratch, self.device, count, state.compiler, self.config.sandbox)
-        builders = machine.make_builders(*own)
-        surveyor = BuildSurveyor(self.problem, self.device, builders)
-        parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
-        try:
-            return Survey(*parts, self.talk, self.journal, self.listener).run()
-        finally:
-            builders.close()
+    def survey(self, state: State, missing: DeviceMissing) -> DeviceMissing:
+        """What can be done without the device; what then is missing, in words."""
+        own = (self.spec, self.scratch, self.device, self._builder_count(), state.compiler)
+        place = (self.problem, self.spec, self.scratch, self.config.sandbox, self.talk)
+        tools, talks = _host_tools(state, *place), (self.talk, self.journal, self.listener)
+        with closing(machine.make_builders(*own, self.config.sandbox)) as builders:
+            surveyor = BuildSurveyor(self.problem, self.device, builders)
+            parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
+            state = Survey(*parts, *talks, *((tools.answer,) if tools else ())).run()
+        return tools.told(state, missing) if tools else missing
 
     def _builder_count(self) -> int:
         return machine.builder_count(self.device, self.config.builders)

@@ -113,6 +113,13 @@ def test_what_is_not_in_them_is_nvccs() -> None:
     assert needs_host_headers(text)
 
 
+@needs_nvrtc
+@pytest.mark.parametrize("first", ["", "#include <cuda_device_runtime_api.h>\n"])
+def test_launches_that_overlap_build_as_with_nvcc(first: str) -> None:
+    wait = "cudaGridDependencySynchronize(); cudaTriggerProgrammaticLaunchCompletion(); *x = INFINITY;"
+    built(first + PLAIN.replace("*x = 1;", wait), "k", flags=("-arch=sm_90",))
+
+
 def test_only_what_is_included_is_given() -> None:
     assert standard_headers(PLAIN, ()) == ()
     assert [name for name, _ in standard_headers("#include <cfloat>", ())] == ["cfloat", "float.h"]
@@ -124,13 +131,14 @@ def test_only_what_is_included_is_given() -> None:
 @pytest.mark.parametrize(
     ("source", "first"),
     [
-        ("x = INFINITY;", "math.h"),
-        ("#define NAN 0\nx = NAN;", ""),
-        ("x = INFINITYS;", ""),
-        ("y = M_PI_2;", "math.h"),
+        ("x = INFINITY;", ("math.h",)),
+        ("#define NAN 0\nx = NAN;", ()),
+        ("x = INFINITYS;", ()),
+        ("y = M_PI_2;", ("math.h",)),
+        ("cudaGridDependencySynchronize(); x = NAN;", ("math.h", "cuda_device_runtime_api.h")),
     ],
 )
-def test_a_header_comes_first_where_its_words_are_used(source: str, first: str) -> None:
+def test_a_header_comes_first_where_its_words_are_used(source: str, first: tuple[str, ...]) -> None:
     assert pre_included(source, ()) == first
     assert unit(source, "k").headers == ()
 

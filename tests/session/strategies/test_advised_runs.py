@@ -16,7 +16,8 @@ from tests.run.test_rounds import cost, survey
 from tests.run.test_talking import BETTER, GOOD, TalkingRun, a_run, model_of, said
 from tests.talkers import Said, plan
 from tests.wording import says
-from tunesmith.agents.roles import Analysed, ModelAnalyst, ModelPlanner, ModelTester
+from tunesmith.agents.roles import Analysed, ModelAnalyst, ModelPlanner
+from tunesmith.agents.tester import ModelTester
 from tunesmith.deliver.report import report_markdown
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.codec import decode

@@ -15,11 +15,12 @@ from tunesmith.deliver.report import report_markdown
 from tunesmith.run.budget import all_evaluations, evaluations
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Drafted, Measured, Recorded, Rejected, Replied, Settings, ToolUsed
+from tunesmith.run.inquiries import on_host
 from tunesmith.run.journal_lines import with_long_texts, without_long_texts
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.report import build_report
 from tunesmith.run.state import State, fold
-from tunesmith.run.tools import ToolFound, ToolTask
+from tunesmith.run.tools import ToolCall, ToolFound, ToolTask
 
 ROLES = Settings(rounds=2, strategy="rewrite", tools=2)
 ALONE = Settings(rounds=2, strategy="single", tools=2)
@@ -134,7 +135,8 @@ def test_what_a_model_sends_is_vetted_before_anything_is_built() -> None:
         (ask("compile", "```\nno template at all\n```\n"), "not done"),
         (ask("time", base="7"), "known are original"),
         (ask("time", kernel(1), config={"VEC": 4}), "there is no parameter 'VEC'"),
-        (ask("time", kernel(1), workload="moon"), "known are small, wide"),
+        (ask("time", kernel(1), workload="moon"), "known are small, wide: name one of them"),
+        (ask("time", base="7"), "name one of them as `base`, or send the whole file"),
     ):
         run = a_run({1: [change()], 2: [question], 3: [kernel(1)], 4: [stop()]}, {"1": 2.0}, ROLES)
         run.go()
@@ -154,6 +156,34 @@ def test_nothing_runs_when_the_budget_is_used_up() -> None:
     run.go()
     assert len(run.lab.used) == 1
     assert "the budget of 1 evaluation is used up" in run.said(4)
+    assert "`compile` and `reference` are still there, or send your answer" in run.said(4)
+
+
+def test_without_the_device_what_needs_none_is_answered_and_the_rest_waits() -> None:
+    run = a_run(
+        {1: [change()], 2: [ask("compile", kernel(1))], 3: [kernel(1)], 4: [stop()]}, {"1": 2.0}, ROLES
+    )
+    run.go()
+    before, _ = prefix(run, ToolUsed)
+    done: list[ToolTask] = []
+
+    def use(task: ToolTask) -> ToolFound:
+        done.append(task)
+        return ToolFound("It builds.")
+
+    def may(_state: State, _number: int, call: ToolCall) -> ToolTask | str:
+        return "there is no workload 'moon'" if call.workload == "moon" else ToolTask(call.tool)
+
+    def found(tool: str, **more: str) -> ToolUsed | None:
+        return on_host(before, (2, ToolCall(tool, **more)), may, use)  # type: ignore[arg-type]
+
+    assert found("compile") == ToolUsed(2, "compile", "It builds.")
+    assert found("time") is None
+    refused = found("time", workload="moon")
+    assert refused is not None
+    assert refused.answer == "This was not done: there is no workload 'moon'"
+    assert on_host(before, None, may, use) is None
+    assert [task.tool for task in done] == ["compile"]
 
 
 class Wordy(KernelLab):

@@ -54,9 +54,8 @@ def compile_unit(unit: Unit, flags: Flags) -> Compiled:
         nvrtc.nvrtcCreateProgram(source, plain_name(unit.path).encode(), len(headers), headers, names)
     )
     try:
-        first = pre_included(unit.source, unit.headers)
         options = [*flags.nvrtc, *(f"--include-path={f}" for f in _folders())]
-        options += [f"--pre-include={first}"] if first else []
+        options += [f"--pre-include={name}" for name in pre_included(unit.source, unit.headers)]
         return _compile(program, unit, options, flags.is_virtual)
     finally:
         nvrtc.nvrtcDestroyProgram(program)

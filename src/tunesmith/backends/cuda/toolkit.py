@@ -108,6 +108,7 @@ _SHORT = {
     "cstdio": "namespace std { using ::printf; }\n",
     "cstdlib": "#include <cstddef>\nnamespace std { using ::abs; }\n",
 }
+_OVERLAPPING = {"cudaGridDependencySynchronize", "cudaTriggerProgrammaticLaunchCompletion"}
 _DEFINED = re.compile(r"#[ \t]*define[ \t]+(\w+)")
 _CONSTANT = re.compile(r"^#define (\w+) .*\n", re.MULTILINE)
 
@@ -117,7 +118,7 @@ def standard_headers(source: str, given: Headers) -> Headers:
     own = {spelling for spelling, _ in given}
     found: dict[str, str] = {}
     queue = [source, *(text for _, text in given)]
-    queue += ["#include <math.h>"] if pre_included(source, given) else []
+    queue += [f"#include <{name}>" for name in pre_included(source, given)]
     while queue:
         for spelling, _ in includes(queue.pop()):
             if spelling in _texts() and spelling not in own and spelling not in found:
@@ -126,15 +127,13 @@ def standard_headers(source: str, given: Headers) -> Headers:
     return tuple(found.items())
 
 
-def pre_included(source: str, given: Headers) -> str:
-    """The header that nvcc would have put in front of a source's first line, where a text makes use of it;
-    else nothing."""
-    if any(spelling == "math.h" for spelling, _ in given):
-        return ""
+def pre_included(source: str, given: Headers) -> tuple[str, ...]:
+    """Headers that nvcc would have put in front of a source's first line, where a text makes use of them."""
+    own = {spelling for spelling, _ in given}
     texts = "\n".join([source, *(text for _, text in given)])
-    words = set(re.findall(r"\b[A-Z][A-Z0-9_]*\b", texts)) & set(_DEFINED.findall(_texts()["math.h"]))
-    words -= set(_DEFINED.findall(texts))
-    return "math.h" if words else ""
+    words = set(re.findall(r"\b\w+\b", texts)) - set(_DEFINED.findall(texts))
+    implied = {"math.h": set(_DEFINED.findall(_texts()["math.h"])), "cuda_device_runtime_api.h": _OVERLAPPING}
+    return tuple(name for name, names in implied.items() if name not in own and names & words)
 
 
 @cache

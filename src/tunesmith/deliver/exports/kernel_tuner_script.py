@@ -228,8 +228,8 @@ class KernelTunerScript:
         if read.architecture[-1:].isdecimal():  # then Kernel Tuner finds it by itself
             dropped.append(f"--gpu-architecture={read.architecture}")
         headers = {**dict(self.problem.kernel.headers), **dict(self.template.headers)}
-        first = pre_included(source, tuple(headers.items()))
-        return [o for o in read.nvrtc if o not in dropped] + ([f"--pre-include={first}"] if first else [])
+        first = [f"--pre-include={name}" for name in pre_included(source, tuple(headers.items()))]
+        return [o for o in read.nvrtc if o not in dropped] + first
 
     def _arguments(self) -> str:
         return "[\n" + "".join(f"    {self._argument(a)},\n" for a in self._passed()) + "]"

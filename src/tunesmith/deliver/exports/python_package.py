@@ -122,10 +122,9 @@ def builds_of(
             builds.append({"options": list(entry.flags), "headers": {}, "suffix": ""})
             continue
         options = [o for o in flags.nvrtc if "gpu-architecture" not in o and o != "--ptxas-options=-v"]
-        first = pre_included(source, headers)
         builds.append(
             {
-                "options": [*options, *([f"--pre-include={first}"] if first else [])],
+                "options": [*options, *(f"--pre-include={name}" for name in pre_included(source, headers))],
                 "headers": dict(standard_headers(source, headers)),
                 "suffix": flags.architecture.removeprefix(f"sm_{capability}"),
             }

@@ -86,6 +86,11 @@ def move_author(problem: Problem) -> MoveAuthor:
     return _own_author(problem) or ExpertAuthor(as_compiled)
 
 
+def is_for_expert(problem: Problem) -> bool:
+    """Whether the expert can read kernels of this language."""
+    return languages.named(problem.kernel.language).is_c_family and _own_author(problem) is None
+
+
 def reading_of(problem: Problem, device: Device) -> tuple[str, ...]:
     """What the expert makes of a kernel, in words, and what that rests on."""
     if (own := _own_author(problem)) is not None:
@@ -153,12 +158,16 @@ def models_talking(
     catalogue: Callable[[], Catalogue],
     expert: tuple[Planner, Author] | None = None,
     lessons: str = "",
+    of_problem: Callable[[Problem], Catalogue] | None = None,
+    plain_first: bool = False,
 ) -> Talking:
     """The roles that models play, `expert` in those that they do not; None: kernels are concrete. `lessons`
-    of earlier runs are for whoever plans."""
+    of earlier runs are for whoever plans. `of_problem`: the moves on another kernel in the original's place;
+    `plain_first`: such a one is asked for before anything else."""
+    from tunesmith.agents import plain, tools
     from tunesmith.agents import roles as agents
-    from tunesmith.agents import tools
     from tunesmith.agents.single import SinglePlanner, SingleWriter
+    from tunesmith.agents.tester import ModelTester
 
     own, signature = (problem, templates, catalogue), partial(signature_fault, problem)
     names = {role: model.name for role, model in conversation.models.items()}
@@ -172,20 +181,29 @@ def models_talking(
             problem, templates, SinglePlanner(problem), moves, alone, None, conversation, tools.asked
         )
     analyst = agents.ModelAnalyst(problem, prompts["analyst"]) if "analyst" in names else None
-    tester = agents.ModelTester(problem, prompts["tester"]) if "tester" in names else None
+    tester = ModelTester(problem, prompts["tester"]) if "tester" in names else None
     writer, planner = None, expert[0] if expert is not None else None
+    is_plain = "author" in names and planner is not None and of_problem is not None
+    kernels = plain.PlainKernels(problem, templates, of_problem) if is_plain and of_problem else None
     if "author" in names:
         others = tuple(model.name for model in conversation.authors)
-        told = (*own, prompts["author"], names["author"], signature)
-        writer = agents.ModelAuthor(*told, expert is None, others, None if expert is None else moves)
+        about = (expert is None, others, None if expert is None else moves)
+        told = (*own, prompts["author"], names["author"], signature, *about)
+        writer = plain.PlainAuthor(*told, kernels=kernels) if kernels else agents.ModelAuthor(*told)
     if planner is None:
         planner = agents.RewritePlanner(*own, prompts["planner"], analyst, lessons=lessons)
     elif "planner" in names:
         plans = (*own, prompts["planner"], analyst, planner, writer is not None)
-        planner = agents.ModelPlanner(*plans, lessons=lessons)
+        if kernels is not None:
+            planner = plain.PlainPlanner(*plans, lessons=lessons, kernels=kernels)
+        else:
+            planner = agents.ModelPlanner(*plans, lessons=lessons)
     if analyst is not None:  # whoever plans: an author and the report read it, too
         planner = agents.Analysed(analyst, planner)
-    return Talking(problem, templates, planner, moves, writer, tester, conversation, tools.asked)
+    if plain_first and kernels is not None:
+        planner = plain.PlainFirst(planner, by_moves="planner" not in names)
+    judged = writer.plain_fault if isinstance(writer, plain.PlainAuthor) else None
+    return Talking(problem, templates, planner, moves, writer, tester, conversation, tools.asked, judged)
 
 
 MAILBOX = "mailbox"  # of a run, where no other is named
@@ -287,16 +305,18 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
     conversation = _conversation(who, cast, state)
 
     @cache
-    def catalogue() -> Catalogue:
+    def of_problem(kernel: Problem) -> Catalogue:
         try:
-            found = catalogue_of(problem, state.device)
+            found = catalogue_of(kernel, state.device)
             return Catalogue(found.reading) if state.settings.moves == "none" else found
         except Exception as error:  # whatever a kernel does to the expert, a model can do without its moves
-            return Catalogue((f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}",))
+            failed = f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
+            return Catalogue((failed,), beyond=(failed,))
 
     expert = (planner, author) if cast.strategy == "template" else None
-    own = (problem, templates, cast.strategy, cast.prompts, conversation, catalogue, expert)
-    return models_talking(*own, cast.lessons)
+    own = (problem, templates, cast.strategy, cast.prompts, conversation, partial(of_problem, problem))
+    plain = of_problem if is_for_expert(problem) else None
+    return models_talking(*own, expert, cast.lessons, plain, state.settings.plain)
 
 
 def record(folder: Path, state: State) -> None:

@@ -43,6 +43,7 @@ def check(
         )
     check_drafts(config, strategy)
     check_moves(config, strategy)
+    check_plain(config, strategy)
     if config.tools and not config.model:
         fault = f"--tools {config.tools} is for models that ask the laboratory, and none is named"
         raise BadInput(fault, hint="leave out --tools, or name a model")
@@ -72,6 +73,25 @@ def check_moves(config: RunConfig, strategy: str) -> None:
             f"with --moves none nobody plans or writes by the expert's moves; the {min(missing)} would",
             hint="name a model as planner and as author, or leave out --moves",
         )
+
+
+def check_plain(config: RunConfig, strategy: str) -> None:
+    """Somebody must rewrite the kernel, and the expert then have moves to make on it."""
+    if not config.plain:
+        return
+    roles = played(config.model, strategy) if strategy == "template" else {}
+    fault, hint = "", "leave out --plain"
+    if strategy != "template":
+        fault = f"with --strategy {strategy} nobody makes any"
+    elif "author" not in roles:
+        fault, hint = "no model is named to rewrite it", f"{hint}, or name one, e.g. --model author=mailbox"
+    elif config.moves == "none":
+        fault, hint = "with --moves none nobody makes any", f"{hint} or --moves"
+    elif drafts_of(config) > 1 and "planner" not in roles:
+        fault = "then the expert plans and writes, one draft a round"
+        hint = "leave out --drafts, or name one author, or a model as planner"
+    if fault:
+        raise BadInput(f"--plain has the kernel rewritten for the expert's moves: {fault}", hint=hint)
 
 
 def drafts_of(config: RunConfig) -> int:

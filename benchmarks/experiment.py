@@ -1,0 +1,114 @@
+"""What comparisons show together, as tables in Markdown: the page of an experiment.
+
+    python -m benchmarks.experiment FOLDER... [--out FILE]
+
+FOLDER holds folders of `tunesmith compare` (compare.json), at any depth. Their runs are read from their
+journals and counted together, arm by arm; an arm with other settings (`--drafts 3`) is one of its own.
+Intervals are by a bootstrap over problems and repeats with a fixed seed. Nothing is built, run or asked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from tunesmith.deliver.comparing import ComparisonPlan, RunFacts, RunResult
+from tunesmith.deliver.experiment import ExperimentRun, experiment_runs, figures
+from tunesmith.deliver.experiment_page import budget_text, experiment_sections
+from tunesmith.errors import BadInput
+from tunesmith.run.outcome import geometric_mean
+from tunesmith.run.store import PLAN
+from tunesmith.session.comparison import look
+from tunesmith.text import counted, markdown, one_line, ratio_text, table
+
+Looked = tuple[ComparisonPlan, tuple[RunResult, ...]]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.experiment", description=__doc__)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, help="the page; else it is printed")
+    given = parser.parse_args(arguments)
+    page = experiment_page([look(folder) for folder in comparisons(given.folders)])
+    if given.out is None:
+        sys.stdout.write(page)
+    else:
+        given.out.write_text(page, "utf-8")
+
+
+def comparisons(folders: Sequence[Path]) -> list[Path]:
+    found = [plan.parent for folder in folders for plan in sorted(folder.rglob(PLAN))]
+    if not found:
+        names = ", ".join(map(str, folders))
+        raise BadInput(f"there is no comparison below {names}", hint=f"name a folder with a {PLAN}")
+    return list(dict.fromkeys(found))
+
+
+def experiment_page(looked: Sequence[Looked]) -> str:
+    runs = experiment_runs(looked)
+    sections = {"What was run": _what(looked, runs), "Problem by problem": _by_problem(runs)}
+    sections |= experiment_sections(figures(runs), [plan.budget for plan, _ in looked])
+    sections["Runs that do not count"] = _unfinished(runs)
+    lines = ["# Experiment"]
+    for title, part in sections.items():
+        lines += ["", f"## {title}", "", *part]
+    return "\n".join(lines) + "\n"
+
+
+def _what(looked: Sequence[Looked], runs: Sequence[ExperimentRun]) -> list[str]:
+    facts = [run.result.facts for run in runs if run.result.facts is not None]
+    devices = dict.fromkeys(f"{f.device} ({f.driver})" for f in facts)
+    versions = dict.fromkeys(f.versions for f in facts)
+    counts = sum(run.result.counts for run in runs)
+    lines = [f"{counted(len(looked), 'comparison')}, {counted(len(runs), 'run')}, of which {counts} count."]
+    lines += [f"On {markdown('; '.join(devices)) or 'no device so far'}."]
+    lines += [
+        f"- {markdown(plan.model or 'no model')}: {budget_text(plan.budget)}" for plan in _budgets(looked)
+    ]
+    if len({plan.budget for plan, _ in looked}) > 1:
+        lines.append("\nThe comparisons do not all have the same budget: arms may differ for that.")
+    if len({plan.model for plan, _ in looked if plan.model}) > 1:
+        lines.append("\nThe comparisons do not all have the same model: arms may differ for that.")
+    if len(versions) > 1:
+        lines.append("\nThe runs were not all made with the same versions.")
+    return lines
+
+
+def _budgets(looked: Sequence[Looked]) -> list[ComparisonPlan]:
+    return list({(plan.model, plan.budget): plan for plan, _ in reversed(looked)}.values())[::-1]
+
+
+def _by_problem(runs: Sequence[ExperimentRun]) -> list[str]:
+    """Verified, each repeat."""
+    rows = []
+    for problem in dict.fromkeys(run.problem for run in runs):
+        for arm in dict.fromkeys(run.arm for run in runs if run.problem == problem):
+            own = [r.result for r in runs if (r.arm, r.problem) == (arm, problem) and r.result.counts]
+            speedups = [run.speedup for run in own if run.speedup is not None]
+            if speedups:
+                rounds = max((run.facts for run in own if run.facts), key=_rounds, default=None)
+                every = ", ".join(f"{value:.2f}" for value in speedups)
+                mean, worst = ratio_text(geometric_mean(speedups)), ratio_text(min(speedups))
+                rows.append((markdown(problem), arm, mean, every, worst, _rounds(rounds) if rounds else 0))
+    return table("problem | arm | mean: | every run | worst: | rounds at most:", rows)
+
+
+def _rounds(facts: RunFacts) -> int:
+    return len(facts.rounds)
+
+
+def _unfinished(runs: Sequence[ExperimentRun]) -> list[str]:
+    open_ = [run for run in runs if not run.result.counts]
+    if not open_:
+        return ["None: all count."]
+    kinds = Counter((run.arm, run.result.status) for run in open_)
+    lines = table("arm | status | runs:", ((arm, status, count) for (arm, status), count in kinds.items()))
+    reasons = dict.fromkeys(markdown(one_line(run.result.reason)) for run in open_ if run.result.reason)
+    return [*lines, "", *(f"- {reason}" for reason in reasons)] if reasons else lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""The page of an experiment from recorded comparisons: nothing is built, run or asked."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from benchmarks.experiment import comparisons, main
+from tests.end_to_end.replaying import unpacked
+from tests.wording import says
+from tunesmith.errors import BadInput
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpacked("opencl", tmp_path_factory.mktemp("opencl"))
+
+
+def test_recorded_runs_by_their_journals(recorded: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    main([str(recorded), "--out", str(page)])
+    text = page.read_text()
+    for words in ("1 comparison, 8 runs, of which 8 count", "no intervals", "None: all count."):
+        says(text, words)
+    assert "| softmax | template | 7.93× | 7.93 | 7.93× | 2 |" in text
+    assert "| template | 4 | 4 | 0 | 0 | 0 | 0 | 0 | 0 | 0 (0 %) |" in text
+    assert "| single | 11720 | 3.750× | 4.17× | 4.35× | 4.35× | 4.35× |" in text
+    assert "| template | 4 | 1.32× | 3.22× | 2.45× | 1.55 to 6.11 | 2.16× and 1.85× |" in text
+
+
+def test_a_run_that_is_not_there_does_not_count(recorded: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(recorded / "compared", tmp_path / "compared")
+    shutil.rmtree(copy / "runs" / "softmax" / "expert-1")
+    main([str(tmp_path), "--out", str(tmp_path / "page.md")])
+    text = (tmp_path / "page.md").read_text()
+    assert "| expert | not begun | 1 |" in text
+    says(text, "Left out", "softmax")
+
+
+def test_a_folder_without_a_comparison(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="there is no comparison below") as caught:
+        comparisons([tmp_path])
+    says(caught.value.hint or "", "compare.json")
