@@ -37,6 +37,8 @@ static int block_count, capturing, node_count, activities[16], refuses;
 static Callback callback;
 static uint8_t enabled[4][1024];
 static uint32_t correlation;
+static __thread uint32_t outer; /* what is called within a callback has the number of the call around it */
+static uint32_t numbered(void) { return outer ? outer : __atomic_add_fetch(&correlation, 1, __ATOMIC_RELAXED); }
 static uint64_t clock_ns = 1000000, runs;
 static void (*wanted)(uint8_t **, size_t *, size_t *);
 static void (*done)(void *, uint32_t, uint8_t *, size_t, size_t);
@@ -68,7 +70,6 @@ int cuptiActivityRegisterCallbacks(void (*a)(uint8_t **, size_t *, size_t *),
 }
 int cuptiActivityEnable(int kind) { activities[kind] = 1; return 0; }
 int cuptiActivityDisable(int kind) { activities[kind] = 0; return 0; }
-int cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return 0; }
 int cuptiGetResultString(int result, const char **text) { *text = result == 39 ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR"; return 0; }
 int cuptiGetGraphNodeId(void *node, uint64_t *id) { *id = (uint64_t)(uintptr_t)node; return 0; }
 int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *count) {
@@ -82,8 +83,10 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid, void **record) {
     *record = next;
     return 0;
 }
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 int cuptiActivityFlushAll(uint32_t flag) {
     (void)flag;
+    pthread_mutex_lock(&lock);
     for (int at = 0; at < kernel_count;) {
         uint8_t *buffer = NULL;
         size_t size = 0, records = 0, filled = 0;
@@ -93,12 +96,12 @@ int cuptiActivityFlushAll(uint32_t flag) {
         done(NULL, 0, buffer, size, filled);
     }
     kernel_count = 0;
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 static void tell(int domain, uint32_t id, const void *data) {
     if (callback && enabled[domain][id]) callback(NULL, domain, id, data);
 }
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void record(const Kernel *kernel) {
     if (!activities[kernel->kind]) return;
     pthread_mutex_lock(&lock);
@@ -189,7 +192,7 @@ static void copied(uint32_t id, size_t size) {
     Copy *copy = (Copy *)&place;
     int result = 0;
     uint64_t data = 0;
-    CallbackData told = {0, "copy", NULL, &result, NULL, NULL, 1, &data, __atomic_add_fetch(&correlation, 1, 0)};
+    CallbackData told = {0, "copy", NULL, &result, NULL, NULL, 1, &data, numbered()};
     tell(1, id, &told);
     told.site = 1;
     tell(1, id, &told);
@@ -228,8 +231,9 @@ static int launched(uint32_t id, const void *given, Function *function, const un
                     unsigned shared, void **params) {
     int result = block[0] * block[1] * block[2] > 1024 ? 1 : 0;
     uint64_t data = 0;
-    uint32_t own = __atomic_add_fetch(&correlation, 1, __ATOMIC_RELAXED);
+    uint32_t own = numbered(), before = outer;
     CallbackData told = {0, "cuLaunchKernel", given, &result, function->name, NULL, 1, &data, own};
+    outer = own;
     tell(1, id, &told);
     if (!result && capturing) {
         nodes[++node_count].function = function;
@@ -244,6 +248,7 @@ static int launched(uint32_t id, const void *given, Function *function, const un
     }
     told.site = 1;
     tell(1, id, &told);
+    outer = before;
     return result;
 }
 int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,

@@ -5,14 +5,18 @@ Kernels and launches were left out to make it small.
 
 from __future__ import annotations
 
+import gzip
 import math
 
 import pytest
 
 from tests.running import FIXTURES
+from tunesmith.capture.assemble import StoredFiles, assemble
+from tunesmith.capture.demangle import demangled
 from tunesmith.capture.folder import read_capture
 from tunesmith.capture.ranking import KernelKind, RankedKernel, ranking
-from tunesmith.capture.records import Capture, CapturedKernel
+from tunesmith.capture.records import Capture, CapturedKernel, CapturedProgram
+from tunesmith.capture.trace import read_trace
 
 SEEN = FIXTURES / "captures" / "h200"
 
@@ -81,3 +85,28 @@ def test_the_program_as_a_whole(capture: Capture) -> None:
     assert capture.devices[0].name == "NVIDIA H200"
     assert math.isclose(capture.devices[0].bandwidth or 0.0, 4.8e12, rel_tol=0.01)
     assert capture.span > 100 * capture.seconds, "most of it is torch.compile"
+
+
+def test_a_trace_as_the_library_wrote_it_there() -> None:
+    """Of the same program, with --exact and --keep; before kept launches were timed."""
+    data = gzip.decompress((FIXTURES / "captures" / "h200-exact.trace.gz").read_bytes())
+    trace = read_trace("1510", data)
+    assert trace is not None
+    assert trace.notes == ()
+    program = CapturedProgram(("python3", "bench.py"), "", 12.0, 0)
+    made = assemble(program, [trace], StoredFiles(), demangled)
+    assert made.kernels[0].demangled.startswith("void at::native::radixSortKVInPlace")
+    scale = one(made, "scale_rows")
+    assert (scale.count, scale.timed) == (40, 38)
+    sizes = [argument.memory.size for argument in scale.launches[0].arguments if argument.memory]
+    assert sizes == [64 << 20, 64 << 20, 16384], "exactly what the program asked for"
+    kept = [(one.kernel, one.launch, len(one.ranges)) for one in made.kept]
+    assert kept == [
+        ("_Z10scale_rowsIfLi1EEvPT_PKS0_S3_ii", 5, 3),
+        ("_Z10scale_rowsIfLi1EEvPT_PKS0_S3_ii", 6, 3),
+        ("_ZN3own9histogramEPKiPfii", 7, 2),
+        ("_Z9slow_copy4Both", 8, 2),
+    ]
+    follow = {(one.before, one.after): one.count for one in made.successions}
+    assert follow[5, 6] == follow[6, 7] == follow[7, 8] == 20
+    assert any("forked 1 time;" in note for note in made.notes)

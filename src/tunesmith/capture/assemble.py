@@ -224,7 +224,7 @@ def _merged(first: CapturedLaunch, second: CapturedLaunch) -> CapturedLaunch:
 
 
 def _kernel(name: str, demangled: str, one: _Gathered) -> CapturedKernel:
-    launches = sorted(one.launches.values(), key=lambda launch: (-launch.seconds, launch.number))
+    launches = sorted(one.launches.values(), key=lambda launch: (-launch.total, launch.number))
     function = one.function
     return CapturedKernel(
         name=name,
@@ -233,7 +233,7 @@ def _kernel(name: str, demangled: str, one: _Gathered) -> CapturedKernel:
         code=one.code.digest if one.code else "",
         count=sum(launch.count for launch in launches),
         timed=sum(launch.timed for launch in launches),
-        seconds=sum(launch.seconds for launch in launches),
+        seconds=sum(launch.total for launch in launches),
         launches=tuple(launches),
         registers=_known(function.registers),
         static_shared=_known(function.shared),
@@ -340,6 +340,8 @@ def _notes(traces: Sequence[RawTrace]) -> Iterable[str]:
         yield f"CUPTI lost {counted(dropped, 'record')}: that many times are missing"
     if unseen := sum(counters.unseen for counters in all_of):
         yield f"of {counted(unseen, 'launch', 'launches')} there is no record"
+    if any(counters.sampled for counters in all_of):
+        yield "after the first launches one in twenty was timed: times are theirs, taken for all"
     if left := sum(counters.images_left for counters in all_of):
         yield f"{counted(left, 'module')} too large to be stored: the code of their kernels is not known"
     if graphs := sum(counters.graphs for counters in all_of):

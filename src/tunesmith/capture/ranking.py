@@ -115,7 +115,7 @@ def _ranked(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
     floors = [(launch, floor_of(launch, devices.get(launch.device))) for launch in kernel.launches]
     timed = [(launch, floor) for launch, floor in floors if launch.timed]
     known = bool(timed) and all(floor is not None for _, floor in timed)
-    least = sum(launch.timed * (LEAST if floor is None else floor) for launch, floor in timed)
+    least = sum(launch.count * (LEAST if floor is None else floor) for launch, floor in timed)
     floor = least if known else None
     saving = max(0.0, kernel.seconds - least)
     kind = kind_of(kernel)
@@ -163,8 +163,8 @@ def _missing(
         said.append("none of its launches was timed")
     elif not known and not unread:
         said.append(
-            "its arrays are smaller than the allocations they lie in, or were in the cache: no floor "
-            "(capture with --exact for PyTorch's)"
+            "it touches less than its allocations hold, or they were in the cache: no floor (--exact tells "
+            "the sizes of PyTorch's arrays)"
         )
     elif distance is not None and distance <= NEAR:
         said.append("it is as fast as the memory allows, by what its allocations hold")

@@ -137,6 +137,11 @@ class CapturedLaunch:
     def mean(self) -> float | None:
         return self.seconds / self.timed if self.timed else None
 
+    @property
+    def total(self) -> float:
+        """Of all of them; those that were not timed by the mean of those that were."""
+        return self.seconds * max(1.0, self.count / self.timed) if self.timed else 0.0
+
 
 @dataclass(frozen=True)
 class CapturedKernel:
@@ -146,7 +151,7 @@ class CapturedKernel:
     code: str  # digest of this kernel's machine code and what it uses (`Cubin.kernel_digest`); or empty
     count: int
     timed: int
-    seconds: float
+    seconds: float  # of all launches; where not all were timed, by the mean of those that were
     launches: tuple[CapturedLaunch, ...]
     registers: int | None = None
     static_shared: int | None = None

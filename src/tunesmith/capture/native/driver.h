@@ -193,7 +193,6 @@ static struct {
     int (*cuptiActivityEnable)(int);
     int (*cuptiActivityDisable)(int);
     int (*cuptiActivityFlushAll)(uint32_t);
-    int (*cuptiActivityFlushPeriod)(uint32_t);
     int (*cuptiActivityGetNextRecord)(uint8_t *, size_t, void **);
     int (*cuptiActivityGetNumDroppedRecords)(void *, uint32_t, size_t *);
     int (*cuptiGetGraphNodeId)(void *, uint64_t *);
@@ -210,7 +209,6 @@ static int take_cupti(void *library) {
     FIND(cuptiActivityEnable);
     FIND(cuptiActivityDisable);
     FIND(cuptiActivityFlushAll);
-    FIND(cuptiActivityFlushPeriod);
     FIND(cuptiActivityGetNextRecord);
     FIND(cuptiActivityGetNumDroppedRecords);
     FIND(cuptiGetGraphNodeId);

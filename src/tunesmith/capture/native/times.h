@@ -7,7 +7,8 @@
 enum { RING = 1 << 18, MOST_PENDING = 1 << 14, BUFFER = 1 << 20 };
 
 static pid_t owner; /* a child of a fork is another process */
-static struct { uint32_t correlation, class_index; } ring[RING]; /* the last launches */
+/* The last launches. `once`: another of our own has the same number, and comes after it. */
+static struct { uint32_t correlation, class_index, once; } ring[RING];
 static KernelActivity pending[MOST_PENDING];
 static uint32_t pending_count;
 
@@ -51,6 +52,7 @@ static int is_matched(const KernelActivity *kernel) {
         uint32_t place = kernel->correlation & (RING - 1);
         if (!kernel->correlation || ring[place].correlation != kernel->correlation || ring[place].class_index == NO_CLASS) return 0;
         number = ring[place].class_index;
+        if (ring[place].once) ring[place].class_index = IGNORED;
     }
     time_taken(number, kernel);
     return 1;
@@ -87,9 +89,7 @@ static void buffer_read(void *context, uint32_t stream, uint8_t *buffer, size_t 
             } else if (kind == ACTIVITY_MEMCPY || kind == ACTIVITY_MEMSET) {
                 const CopyActivity *copy = record;
                 uint32_t place = copy->correlation & (RING - 1);
-                if (copy->correlation && ring[place].correlation == copy->correlation &&
-                    ring[place].class_index == IGNORED)
-                    continue;
+                if (copy->correlation && ring[place].correlation == copy->correlation) continue; /* our own */
                 trace.header->copies++;
                 trace.header->copied_bytes += copy->bytes;
                 if (copy->end > copy->start) trace.header->copied_ns += copy->end - copy->start;

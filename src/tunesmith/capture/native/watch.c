@@ -4,7 +4,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "times.h"
+#include "helper.h"
 
 #include <errno.h>
 
@@ -182,6 +182,7 @@ static void launch_ends(uint32_t id, const CallbackData *data) {
             trace.header->launches++;
             ring[place].correlation = data->correlation;
             ring[place].class_index = number;
+            ring[place].once = keeping != NULL;
             if (number < IGNORED) {
                 classes[number]->count++;
                 classes[number]->streams |= (uint64_t)1 << stream;
@@ -238,9 +239,13 @@ static void on_callback(void *user, int domain, uint32_t id, const void *given) 
     const CallbackData *data = given;
     if (domain != DOMAIN_DRIVER) return;
     if (inside) { /* a launch or copy of our own: its time is nobody's */
+        uint32_t place = data->correlation & (RING - 1);
         pthread_mutex_lock(&lock);
-        ring[data->correlation & (RING - 1)].correlation = data->correlation;
-        ring[data->correlation & (RING - 1)].class_index = IGNORED;
+        if (ring[place].correlation != data->correlation) { /* else the launch's own number, within which it is */
+            ring[place].correlation = data->correlation;
+            ring[place].class_index = IGNORED;
+            ring[place].once = 0;
+        }
         pthread_mutex_unlock(&lock);
         return;
     }
@@ -285,6 +290,7 @@ static void in_child(void) { /* of a fork: the trace is the parent's, and so is 
     trace.header = NULL;
     trace.file = -1;
     subscriber = NULL;
+    helper_lost();
     lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
@@ -348,12 +354,12 @@ static int subscribe(void) {
         say("CUPTI takes no buffers for times", result);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if ((result = cupti.cuptiActivityEnable(kinds[i]))) say("CUPTI does not time", result);
-    if (cupti.cuptiActivityFlushPeriod) cupti.cuptiActivityFlushPeriod(200); /* ms; what a crash may cost */
     return 1;
 }
 
 EXPORTED void tunesmith_watch_stop(void) {
     if (!trace.header || getpid() != owner) return;
+    helper_ended();
     if (subscriber) {
         cupti.cuptiActivityFlushAll(1);
         if (cupti.cuptiActivityDisable) {
@@ -403,7 +409,9 @@ EXPORTED int tunesmith_watch_start(void) {
         trace_commit(order);
     }
     pthread_atfork(NULL, in_parent, in_child);
-    return subscribe();
+    if (!subscribe()) return 0;
+    helper_started(number_in("TUNESMITH_WATCH_TIMED", 0));
+    return 1;
 }
 
 /* The driver calls it in cuInit. */
