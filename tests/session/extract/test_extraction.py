@@ -215,3 +215,29 @@ def test_types_of_a_template_that_launches_are_those_it_is_instantiated_for() ->
     guessed = of_text(text.replace("INSTANTIATE(float)", "").replace("INSTANTIATE(__half)", ""), "k")
     assert guessed.entry == "k<__half>"
     assert any("nobody says what T is" in line for line in guessed.report)
+
+
+@needs_nvrtc
+def test_a_macro_is_what_it_is_where_it_stands() -> None:
+    text = """
+    __global__ void k(float* out, int n) { if (threadIdx.x < n) out[threadIdx.x] = 1.0f; }
+    __global__ void other(float* out, int n) { if (threadIdx.x < n) out[threadIdx.x] = 2.0f; }
+    #define LAUNCH(THREADS) k<<<1, THREADS>>>(out, n)
+    void first(float* out, int n) { LAUNCH(96); }
+    #undef LAUNCH
+    #define LAUNCH(THREADS) other<<<1, THREADS>>>(out, n)
+    void second(float* out, int n) { LAUNCH(64); }
+    #undef LAUNCH
+    """
+    assert problem(of_text(text, "k"))["launch"]["block"] == ["96"]
+    assert problem(of_text(text, "other"))["launch"]["block"] == ["64"]
+
+
+@needs_nvrtc
+def test_the_general_template_stands_for_its_specialisations() -> None:
+    text = """
+    template <typename T> __global__ void k(T* out) { *out = T(1); }
+    template <> __global__ void k(double* out) { *out = 2.0; out[1] = 3.0; out[2] = 4.0; }
+    template <typename T> void launch_k(T* out) { k<<<1, 1>>>(out); }
+    """
+    assert of_text(text, "k").entry == "k<__half>"

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.cuda_here import needs_nvrtc
+from tests.running import FIXTURES
 from tests.session.extract.compiling import here
+from tunesmith.capture.folder import read_capture
 from tunesmith.capture.records import (
     ArgumentPointer,
     Capture,
@@ -137,6 +139,30 @@ def test_without_host_code_all_is_fitted() -> None:
 def test_other_machine_code_is_said() -> None:
     found = taken(rows_kernel())
     assert any("the machine code that ran was not to be had" in line for line in found.report)
+
+
+@needs_nvrtc
+def test_a_capture_that_was_recorded_leaves_nothing_to_fill_in() -> None:
+    text = """
+    template <typename T, int W>
+    __global__ void scale_rows(T* out, const T* x, const T* w, int rows, int d) {
+      for (int row = blockIdx.x; row < rows; row += gridDim.x)
+        for (int i = threadIdx.x; i < d; i += blockDim.x) out[row * d + i] = x[row * d + i] * w[i];
+    }
+    """
+    seen = captured_kernel(read_capture(FIXTURES / "captures" / "h200"), "scale_rows")
+    wish = ExtractionWish("scale_rows", trim=False, seen=seen)
+    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    assert (found.entry, found.fills) == ("scale_rows<float, 1>", 0)
+    read = problem(found)
+    assert read["launch"] == {"grid": ["rows"], "block": ["256"]}
+    assert {a["name"]: a["shape"] for a in read["argument"] if "shape" in a} == {
+        "out": ["rows", "d"],
+        "x": ["rows", "d"],
+        "w": ["d"],
+    }
+    sizes = {(one["rows"], one["d"]) for one in read["workloads"].values()}
+    assert sizes == {(4096, 4096), (2048, 4096)}
 
 
 def test_names_that_the_driver_says_are_taken_apart() -> None:

@@ -214,3 +214,11 @@ def test_a_file_that_is_not_there_is_said(repository: Repository) -> None:
     with pytest.raises(BadInput, match=r"no file csrc/nrm\.cu") as error:
         find_kernel(repository, "scale_rows_kernel", "csrc/nrm.cu")
     assert error.value.hint == "did you mean: --file csrc/norm.cu"
+
+
+def test_a_name_that_the_repository_defines_needs_no_header() -> None:
+    text = """
+    using __nv_bfloat162 = float2;
+    __global__ void k(__nv_bfloat162* out) { out->x = 0.0f; }
+    """
+    assert sliced({"a.cu": text}, "k").headers == ()

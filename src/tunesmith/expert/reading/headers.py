@@ -299,7 +299,7 @@ def _read_header(
     return Header(
         name=name,
         namespace=namespace,
-        specialised=header[at - 1] == ">",
+        specialised=header[at - 1] == ">" or _is_special([token.text for token in tokens[first:marker]]),
         template_params=template_params,
         parameters=tuple(
             tuple(part) for part in split_at(",", expand(group, known)) if part and part != ["void"]
@@ -311,6 +311,11 @@ def _read_header(
         dynamic_shared=_DYNAMIC_SHARED.search(source.plain[span]) is not None,
         body=source.code[span] if end.text == "{" else None,
     )
+
+
+def _is_special(prefix: Sequence[str]) -> bool:
+    """`template <> __global__ void k(half* x)`: arguments that follow from the parameters."""
+    return any(tuple(prefix[at : at + 3]) == ("template", "<", ">") for at in range(len(prefix)))
 
 
 def _template_params(prefix: Sequence[str]) -> tuple[str, ...]:

@@ -68,13 +68,15 @@ def find_kernel(
 
 
 def _one_each(items: Sequence[FileItem]) -> list[FileItem]:
-    """Overloads and specialisations belong together: the longest stands for them."""
+    """Overloads and specialisations belong together: the longest stands for them, the general one first."""
     best: dict[tuple[str, ...], FileItem] = {}
-    for item in items:
-        known = best.get(item.scope)
-        if known is None or len(item.text) > len(known.text):
-            best[item.scope] = item
+    for item in sorted(items, key=lambda item: (_is_special(item), -len(item.text))):
+        best.setdefault(item.scope, item)
     return list(best.values())
+
+
+def _is_special(item: FileItem) -> bool:
+    return [token.text for token in item.tokens[:3]] == ["template", "<", ">"]
 
 
 def _files_with(tree: SourceTree, name: str, file: str | None) -> list[str]:

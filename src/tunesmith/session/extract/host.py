@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.csource.lex import Token, layout, lex, obstacle
-from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro
+from tunesmith.csource.lex import Token, first_word, layout, lex, obstacle
+from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.syntax import syntax_tree
 from tunesmith.expert.reading.headers import blank_source, unambiguous
@@ -91,11 +91,8 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
 
 def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunch]:
     file = next(file for file in sources.files if file.path == path)
-    launching = _launching(sources.macros)
-    tokens = [token for token in file.tokens if token.kind != "directive"]
-    launching |= _handed(tokens, launching, sources.macros)
-    if any(token.text in launching for token in tokens):
-        tokens = Expansion(launching, MOST_TOKENS).expand(tokens, frozenset(), 0)
+    macros = dict(sources.macros)  # with those that the file has undone again
+    tokens = list(_written_out(file.tokens, macros))
     text = blank_source(layout(tokens, 1), "cuda").code
     if (trouble := obstacle(lex(text))) is not None:
         raise Unreadable(trouble)
@@ -103,8 +100,33 @@ def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunc
     constants = {**_plain(sources.macros), **unambiguous(read_constants(root))}
     for site in map(_by_its_own_name, read_launches(root, text)):
         if site.kernel == kernel and not _NEVER.intersection(site.conditions):
-            around = _host_function(text, site.function, file.tokens, sources)
-            yield HostLaunch(path, site, tuple(constants.items()), sources.macros, around)
+            around = _host_function(text, site.function, file.tokens, replace(sources, macros=macros))
+            yield HostLaunch(path, site, tuple(constants.items()), macros, around)
+
+
+def _written_out(tokens: Sequence[Token], macros: dict[str, Macro]) -> Iterator[Token]:
+    """Words with macros that launch expanded, each as it is defined at its place; `macros` grows by them."""
+    waiting: list[Token] = []
+
+    def flushed() -> list[Token]:
+        launching = _launching(macros)
+        launching |= _handed(waiting, launching, macros)
+        if any(token.text in launching for token in waiting):
+            return Expansion(launching, MOST_TOKENS).expand(waiting, frozenset(), 0)
+        return waiting
+
+    for token in tokens:
+        if token.kind != "directive":
+            waiting.append(token)
+            continue
+        word, rest = first_word(token.text)
+        macro = read_macro(rest) if word == "define" else None
+        if isinstance(macro, Macro):
+            if macro.name in macros and macros[macro.name].body != macro.body:
+                yield from flushed()
+                waiting = []
+            macros[macro.name] = macro
+    yield from flushed()
 
 
 def _by_its_own_name(site: LaunchSite) -> LaunchSite:

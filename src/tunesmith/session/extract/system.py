@@ -77,7 +77,8 @@ def headers_for(
 ) -> tuple[str, ...]:
     """`more`: further words, those of template arguments."""
     listed = tuple(items)
-    words = _all_words(listed) | frozenset(more)
+    own = {name for item in listed for name in item.names}  # what a text defines itself it needs of nobody
+    words = (_all_words(listed) | frozenset(more)) - own
     found = dict.fromkeys(_needed(words, _behind(listed, {"std"})))
     for included in outside:
         family = included.name.split("/")[0]

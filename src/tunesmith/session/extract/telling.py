@@ -15,7 +15,7 @@ from tunesmith.session.extract.slicing import FRAMEWORK
 from tunesmith.session.extract.system import is_system
 from tunesmith.session.extract.tree import is_frameworks
 from tunesmith.session.extract.trimming import BuildAttempt, FittedSlice
-from tunesmith.text import counted
+from tunesmith.text import counted, cut
 
 
 def report_of(
@@ -69,7 +69,8 @@ def _is_a_flag(name: str) -> bool:
 def missing_in(found: FoundKernel, fitted: FittedSlice) -> tuple[str, ...]:
     """What the slice lacks, with the line of the repository that asks for it."""
     said: list[str] = []
-    for name in dict.fromkeys(re.findall(r'identifier "(\w+)" is undefined', fitted.attempt.log)):
+    named = dict.fromkeys(re.findall(r'identifier "(\w+)" is undefined', fitted.attempt.log))
+    for name in named:
         places = [
             f"{item.path}:{token.line}"
             for item in fitted.slice.items
@@ -85,8 +86,8 @@ def missing_in(found: FoundKernel, fitted: FittedSlice) -> tuple[str, ...]:
     ]
     if lost:
         said.append(f"not in the repository: {', '.join(lost[:6])}; say where headers lie with -I DIR")
-    if not said or not fitted.attempt.log.startswith(KERNEL_FILE):
-        said.append(fitted.attempt.log.strip())
+    if not named or not fitted.attempt.log.startswith(KERNEL_FILE):
+        said.append(cut(fitted.attempt.log.strip(), 2000))
     return tuple(said)
 
 
