@@ -29,8 +29,8 @@ def record(kind: int, body: bytes) -> bytes:
 
 def trace_bytes(*records: bytes, launches: int = 1, ended: int = 1, forks: int = 0) -> bytes:
     rest = b"".join(records)
-    counters = [launches, 0, 0, 0, forks, 0, 0, 0, 0, 1000, 5000, ended, 0, 0, 0]
-    return struct.pack("<8s16Q", form.MAGIC, 136 + len(rest), *counters) + rest
+    counters = [launches, 0, 0, 0, forks, 0, 0, 0, 0, 1000, 5000, ended, 0, 0]
+    return struct.pack("<8s15Q", form.MAGIC, 128 + len(rest), *counters) + rest
 
 
 def function_record(name: bytes, *params: tuple[int, int], index: int = 0) -> bytes:

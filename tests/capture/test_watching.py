@@ -282,22 +282,6 @@ os.abort()
     assert (kernel.count, kernel.timed) == (1000, 1000)
 
 
-def test_only_a_part_is_timed_where_that_is_asked_for(tmp_path: Path) -> None:
-    text = """
-import time
-cuda.cuInit(0)
-work = function("_Z4workv")
-for _ in range(1500):
-    launch(work, 1, 32); time.sleep(0.001)
-"""
-    capture = seen(tmp_path, text, CaptureWish(timed=100))
-    kernel = only(capture)
-    assert kernel.count == 1500
-    assert 100 <= kernel.timed < 1000
-    assert kernel.seconds == pytest.approx(1.5e-3), "the others by the mean"
-    assert any("one in twenty" in note for note in capture.notes)
-
-
 def test_ctrl_c_ends_the_program_and_keeps_what_it_did(tmp_path: Path) -> None:
     text = """
 import time

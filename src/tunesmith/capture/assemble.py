@@ -340,8 +340,6 @@ def _notes(traces: Sequence[RawTrace]) -> Iterable[str]:
         yield f"CUPTI lost {counted(dropped, 'record')}: that many times are missing"
     if unseen := sum(counters.unseen for counters in all_of):
         yield f"of {counted(unseen, 'launch', 'launches')} there is no record"
-    if any(counters.sampled for counters in all_of):
-        yield "after the first launches one in twenty was timed: times are theirs, taken for all"
     if left := sum(counters.images_left for counters in all_of):
         yield f"{counted(left, 'module')} too large to be stored: the code of their kernels is not known"
     if graphs := sum(counters.graphs for counters in all_of):

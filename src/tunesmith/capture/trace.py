@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 MAGIC = b"TSWATCH1"
-_HEADER = struct.Struct("<8s16Q")
+_HEADER = struct.Struct("<8s15Q")
 _HEAD = struct.Struct("<II")
 _PROCESS = struct.Struct("<iiii400s")
 _DEVICE = struct.Struct("<6IQQ128s")
@@ -42,7 +42,6 @@ class TraceCounters:
     ended: int  # 1: the process came to its end
     full: int  # 1: the trace is as long as it may be; 2: the disk was full
     images_left: int
-    sampled: int  # 1: from some launch on only a part of them was timed
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,6 @@ class CaptureWish:
     launches: int = 1_000_000  # whose arguments are looked at, in a process
     shapes: int = 64  # launches of a kernel that are told apart
     exact: bool = False  # PyTorch without its caching allocator
-    timed: int = 0  # launches that are timed before only one in twenty is; 0: all are
 
 
 class WishedCapture(TypedDict, total=False):
@@ -53,7 +52,6 @@ class WishedCapture(TypedDict, total=False):
     launches: int
     shapes: int
     exact: bool
-    timed: int
 
 
 def wish_of(**wish: Unpack[WishedCapture]) -> CaptureWish:
@@ -65,7 +63,6 @@ def wish_of(**wish: Unpack[WishedCapture]) -> CaptureWish:
         wish.get("launches", usual.launches),
         wish.get("shapes", usual.shapes),
         wish.get("exact", usual.exact),
-        wish.get("timed", usual.timed),
     )
 
 
@@ -98,7 +95,6 @@ def settings_for(folder: Path, wish: CaptureWish, cupti: Sequence[str]) -> dict[
         "TUNESMITH_WATCH_CUPTI": ":".join(path for path in cupti if ":" not in path),
         "TUNESMITH_WATCH_CLASSES": str(wish.shapes),
         "TUNESMITH_WATCH_LAUNCHES": str(wish.launches),
-        "TUNESMITH_WATCH_TIMED": str(wish.timed),
         "TUNESMITH_WATCH_KEEP": "\n".join(kept_name(name) for name in wish.keep),
         "TUNESMITH_WATCH_KEEP_BYTES": str(wish.keep_bytes),
         "TUNESMITH_WATCH_KEEP_LAUNCHES": str(wish.keep_launches),

@@ -71,9 +71,6 @@ def capture(
     launches: Annotated[
         int, typer.Option(min=1, help="Launches of a process whose arguments are looked at.")
     ] = 1_000_000,
-    timed: Annotated[
-        int, typer.Option(min=0, help="Launches that are timed before only one in twenty is; 0: all.")
-    ] = 0,
     kernel: Annotated[
         str | None, typer.Option(help="With --show: the launches of this one, with their arguments.")
     ] = None,
@@ -98,7 +95,6 @@ def capture(
             keep_bytes=keep_mib << 20,
             launches=launches,
             exact=exact,
-            timed=timed,
             listener=listener,
         )
     capturing.show(found.folder, found.capture, every, as_json)

@@ -33,7 +33,6 @@ typedef struct {
     uint64_t ended;             /* 1: the process came to its end */
     uint64_t full;              /* 1: there was no room for a record; 2: the disk is full */
     uint64_t images_left;       /* modules that were not stored */
-    uint64_t sampled;           /* 1: from some launch on only a part of them was timed */
 } TraceHeader;
 
 typedef struct { uint32_t type, size; } RecordHead; /* `size`: of all of it */

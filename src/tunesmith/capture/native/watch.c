@@ -410,7 +410,7 @@ EXPORTED int tunesmith_watch_start(void) {
     }
     pthread_atfork(NULL, in_parent, in_child);
     if (!subscribe()) return 0;
-    helper_started(number_in("TUNESMITH_WATCH_TIMED", 0));
+    helper_started();
     return 1;
 }
 
