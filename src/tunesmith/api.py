@@ -47,6 +47,7 @@ if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.session.benching import BenchResult
     from tunesmith.session.comparison import Compared
     from tunesmith.session.exporting import Exported
+    from tunesmith.session.extract.folder import ExtractedFolder, WishedExtraction
     from tunesmith.session.sources import ExplainedSource
 
 # -- one kernel -----------------------------------------------------------------------------------------
@@ -276,6 +277,16 @@ def load_capture(folder: PathName | None = None) -> CapturedRun:
     from tunesmith.capture import watching
 
     return watching.load(path_of(folder))
+
+
+def extract(
+    repository: PathName, *, kernel: str, out: PathName | None = None, listener: ListenerLike | None = None,
+    **wish: Unpack[WishedExtraction],
+) -> ExtractedFolder:  # fmt: skip
+    """Take a kernel out of a repository: a problem folder that stands alone; docs/extract.md says how."""
+    from tunesmith.session.extract import folder
+
+    return folder.extract_folder(repository, kernel, path_of(out), listener_of(listener).note, **wish)
 
 
 # -- runs that are there --------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ COMMANDS = (
     "compare",
     "profile",
     "capture",
+    "extract",
     "devices",
     "doctor",
     "library",

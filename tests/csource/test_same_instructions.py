@@ -10,7 +10,7 @@ import pytest
 from tests.csource.corpus import EXAMPLES, Example
 from tests.csource.reading import helpers_needed
 from tests.cuda_here import needs_nvrtc
-from tunesmith.backends.cuda.toolkit import header_folders
+from tunesmith.backends.cuda.toolkit import header_folders, pre_included, standard_headers
 from tunesmith.csource.binding import BoundKernel, bind
 from tunesmith.csource.inline import inline
 from tunesmith.csource.parse import read_source_tree
@@ -48,7 +48,10 @@ def _instructions(text: str, entry: str) -> list[str]:
     (major, minor) = _checked(nvrtc.nvrtcVersion())
     folders = header_folders(None, (int(major), int(minor)))
     options = [b"--gpu-architecture=sm_90", b"--std=c++17", *(f"-I{folder}".encode() for folder in folders)]
-    program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], []))
+    options += [f"--pre-include={name}".encode() for name in pre_included(text, ())]
+    given = standard_headers(text, ())
+    texts, names = [own.encode() for _, own in given], [name.encode() for name, _ in given]
+    program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", len(given), texts, names))
     if entry:
         _checked(nvrtc.nvrtcAddNameExpression(program, entry.encode()))
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)

@@ -382,7 +382,19 @@ def _library() -> Library:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
-    *(report, verify, exports.export, bench, diff, compare, profile, capture, devices, doctor),
+    *(
+        report,
+        verify,
+        exports.export,
+        bench,
+        diff,
+        compare,
+        profile,
+        capture,
+        exports.extract,
+        devices,
+        doctor,
+    ),
 )
 for _command in _COMMANDS:
     console.add_command(app, _command)

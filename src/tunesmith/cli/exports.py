@@ -1,15 +1,22 @@
-"""The command that puts a result into the form that a program takes."""
+"""The commands `extract` and `export`: out of a repository, and into a program."""
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tunesmith
 from tunesmith.cli import console
 from tunesmith.cli.console import AsJson
+from tunesmith.cli.explaining import Defines
+from tunesmith.text import counted
+
+if TYPE_CHECKING:
+    from tunesmith.session.extract.folder import ExtractedFolder
 
 TARGETS = "torch, cpp, cubin, cupy, cuda.core, opencl, sglang, vllm, patch, kernel-tuner"
 
@@ -36,3 +43,76 @@ def export(
     start = next((name for name in ("README.md", "python/README.md", "tune.py") if name in found.files), "")
     lines += [f"start with       {found.folder}/{start}"] if start else []
     console.show_lines(lines)
+
+
+def extract(
+    repository: Annotated[Path, typer.Argument(metavar="REPO", help="The folder of the sources.")],
+    kernel: Annotated[str, typer.Option("--kernel", metavar="NAME", help="The kernel, also space::name.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Folder for the problem; by default the kernel's name.")
+    ] = None,
+    file: Annotated[str | None, typer.Option("--file", help="Its file, where several define one.")] = None,
+    entry: Annotated[
+        str | None, typer.Option("--entry", metavar="'k<float, 4>'", help="The instance of a template.")
+    ] = None,
+    define: Defines = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", "-I", metavar="DIR", help="Where headers lie, in REPO.")
+    ] = None,
+    flag: Annotated[
+        list[str] | None, typer.Option("--flag", metavar="FLAG", help="A flag that it is built with.")
+    ] = None,
+    workload: Annotated[
+        list[str] | None,
+        typer.Option("--workload", metavar="SIZES", help="Where it must be fast: 'rows=16, hidden=4096'."),
+    ] = None,
+    capture: Annotated[
+        Path | None, typer.Option("--capture", metavar="FOLDER", help="What a program launched: a capture.")
+    ] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option("--reference", metavar="CALL", help="What gives the same: 'torch.softmax(x, -1)'."),
+    ] = None,
+    trim: Annotated[
+        bool, typer.Option(help="Leave out overloads that the machine code does not need.")
+    ] = True,
+    as_json: AsJson = False,
+) -> None:
+    """Take a kernel out of a repository: a problem folder that stands alone."""
+    with console.progress(as_json) as listener:
+        found = tunesmith.extract(
+            repository,
+            kernel=kernel,
+            out=out,
+            file=file,
+            entry=entry,
+            defines=define or (),
+            include=include or (),
+            flags=flag or (),
+            workloads=workload or (),
+            capture=capture,
+            reference=reference,
+            trim=trim,
+            listener=listener,
+        )
+    console.say(as_json, found, list(_lines(found)))
+    if not found.stands_alone:
+        raise typer.Exit(2)
+
+
+def _lines(found: ExtractedFolder) -> Iterator[str]:
+    yield f"kernel           {found.kernel}"
+    yield from (f"note             {line}" for line in found.report)
+    yield from (f"missing          {line}" for line in found.missing)
+    yield from (f"problem file     {line}" for line in found.faults)
+    yield from (f"proof            {line}" for line in found.proof)
+    code = counted(found.lines, "line")
+    yield f"wrote            {', '.join(found.files)} in {found.folder}, {code} of code"
+    then = f"tunesmith check {shlex.quote(str(found.folder))}"
+    if not found.stands_alone:
+        yield "stands alone     no: see what is missing"
+    elif found.fills:
+        places = counted(found.fills, 'place says "FILL"', 'places say "FILL"')
+        yield f"stands alone     yes; {places}, and what was seen stands beside it. Then: {then}"
+    else:
+        yield f"stands alone     yes. Next: {then}"

@@ -209,7 +209,7 @@ class _Preprocessor:
         there |= self._others
         if word != "if":
             return (first_word(rest)[0] in {*self._macros, *there}) == (word == "ifdef")
-        tokens = _decided_defined(lex(rest, line), {*self._macros, *there})
+        tokens = decided_defined(lex(rest, line), {*self._macros, *there})
         for token in tokens:
             if token.kind == "word" and token.text in self._others and token.text not in self._macros:
                 raise Unreadable(f"#if {rest[:60]} asks for {token.text}, which a header defines", line)
@@ -267,7 +267,7 @@ def _pragmas(tokens: list[Token]) -> list[Token]:
     return done
 
 
-def _decided_defined(
+def decided_defined(
     tokens: list[Token], macros: Collection[str], asks: Callable[[str], bool] = lambda _name: False
 ) -> list[Token]:
     """`defined X` and `defined(X)` as 1 or 0, before anything is expanded; left where `asks` says so."""
@@ -358,7 +358,7 @@ class _Strict(_Preprocessor):
 
     def _holds(self, word: str, rest: str, line: int) -> bool:
         asked = f"defined({first_word(rest)[0]})" if word != "if" else rest
-        tokens = _decided_defined(lex(asked, line), self._macros, self._asks)
+        tokens = decided_defined(lex(asked, line), self._macros, self._asks)
         tokens = Expansion(self._macros, MOST_TOKENS).expand(tokens, frozenset(), 0)
         if any(token.kind == "word" and self._asks(token.text) for token in tokens):
             question = " ".join(map(str, tokens))

@@ -91,7 +91,11 @@ def size_node(expr: Expr, meaning: NodeLookup, depth: int = 0) -> size.Node:
         case Binary(op=op, left=left, right=right):
             return _binary(op, inner(left), inner(right))
         case Ternary(condition=condition, yes=yes, no=no):
-            return size.Conditional(inner(condition), inner(yes), inner(no))
+            asked = inner(condition)
+            decided = _constant(asked)
+            if decided is not None:  # of the other branch nothing need be known
+                return inner(yes if decided else no)
+            return size.Conditional(asked, inner(yes), inner(no))
         case Call(function="min" | "max" as function, args=(left, right)):
             return size.FunctionCall("min" if function == "min" else "max", (inner(left), inner(right)))
     raise NoTranslation
@@ -109,6 +113,14 @@ def _binary(op: str, left: size.Node, right: size.Node) -> size.Node:
     if op == "&" and isinstance(right, size.Num) and right.value >= 0 and not right.value & (right.value + 1):
         return size.Arithmetic("%", left, size.Num(right.value + 1))
     raise NoTranslation
+
+
+def _constant(node: size.Node) -> int | None:
+    whole = sizes_expr.Expr("", node)
+    try:
+        return None if whole.names else whole.evaluate({})
+    except sizes_expr.Undefined:
+        return None
 
 
 def _folded(node: size.Arithmetic) -> size.Node:

@@ -5,23 +5,33 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tunesmith.csource.nodes import Language
 from tunesmith.errors import BadInput, bug_text
-from tunesmith.expert.reading.arguments import DraftArgument, DraftRole, draft_arguments, possible_name
+from tunesmith.expert.reading.arguments import DraftArgument, DraftRole, draft_arguments
 from tunesmith.expert.reading.bare import BareFailure, BareReading, read_bare
 from tunesmith.expert.reading.bare_text import BareKernel
+from tunesmith.expert.reading.draft_accuracy import (
+    accuracy_table,
+    comment,
+    draft_reference,
+    main_output,
+    quoted_list,
+    tolerances,
+)
 from tunesmith.expert.reading.headers import elements_of, template_arguments
 from tunesmith.expert.reading.included import read_with_headers
-from tunesmith.expert.reading.launches import FILL, draft_launch, launches_of
+from tunesmith.expert.reading.known import NOTHING_KNOWN, KnownFacts
+from tunesmith.expert.reading.launches import FILL, DraftLaunch, draft_launch, launches_of
 from tunesmith.expert.reading.shapes import ArrayShape
 from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.problem.argument_tables import TOLERANCES
 from tunesmith.problem.problem import TYPES
 from tunesmith.problem.problem_text import toml_string
 from tunesmith.problem.toml_table import texts
+from tunesmith.space.expr import parse
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -55,26 +65,72 @@ def read_safely(bare: BareKernel) -> BareReading | BareFailure | str:
         return f"the expert failed, which is a bug in Tunesmith: {bug_text(error)}"
 
 
-def draft_of(bare: BareKernel, found: BareReading | BareFailure | str, include: Sequence[str] = ()) -> Draft:
+def draft_of(
+    bare: BareKernel,
+    found: BareReading | BareFailure | str,
+    include: Sequence[str] = (),
+    known: KnownFacts = NOTHING_KNOWN,
+) -> Draft:
+    """`known`: what somebody says besides, which goes before what follows from the text."""
     reading = found if isinstance(found, BareReading) else None
     arguments = with_reading(bare.arguments, reading)
-    shapes = {} if reading is None else reading.shapes
+    shapes = dict(_shapes(arguments, reading, known))
+    geometry = _geometry(bare, reading, known)
+    sizes = _sizes(arguments, reading, known, shapes, geometry)
     blocks = (
-        (*_head(bare.kernel), *_unread(found)),
-        _kernel_table(bare, include),
+        (*_head(bare.kernel, known), *_unread(found)),
+        _kernel_table(bare, include, known),
         *(
-            _argument_table(argument, arguments, bare.language, shapes.get(argument.name))
+            _argument_table(argument, arguments, bare.language, shapes.get(argument.name), known)
             for argument in arguments
         ),
-        _launch_table(bare, reading),
-        _size_tables(arguments, reading, bare.entry_sizes),
-        _accuracy_table(bare.kernel, arguments, reading),
+        _launch_table(bare, geometry),
+        _size_tables(sizes, reading, known, bare.entry_sizes),
+        accuracy_table(bare.kernel, arguments, reading, known),
     )
     problem = "\n".join("\n".join(block) + "\n" for block in blocks)
-    reference = draft_reference(bare.kernel.name, arguments, () if reading is None else reading.added)
+    files = {"problem.toml": problem}
+    if known.reference == "":
+        added = () if reading is None else reading.added
+        files["reference.py"] = draft_reference(bare.kernel.name, arguments, added)
     # Comments speak of FILL too: of the problem file only its values count, as when it is read.
-    fills = sum(FILL in text for _, text in texts(tomllib.loads(problem))) + reference.count(f'"{FILL}:')
-    return Draft({"problem.toml": problem, "reference.py": reference}, fills)
+    fills = sum(FILL in text for _, text in texts(tomllib.loads(problem)))
+    return Draft(files, fills + files.get("reference.py", "").count(f'"{FILL}:'))
+
+
+def _shapes(
+    arguments: Sequence[DraftArgument], reading: BareReading | None, known: KnownFacts
+) -> Iterator[tuple[str, ArrayShape]]:
+    read = {} if reading is None else reading.shapes
+    for argument in arguments:
+        shape, said = read.get(argument.name), known.shapes.get(argument.name)
+        if shape is not None and FILL not in shape.extents and said is None:
+            yield argument.name, replace(shape, extents=known.renamed(shape.extents))
+        elif said is not None:
+            yield argument.name, replace(shape or ArrayShape(said), extents=known.renamed(said))
+        elif shape is not None:
+            yield argument.name, shape
+
+
+def _sizes(
+    arguments: Sequence[DraftArgument],
+    reading: BareReading | None,
+    known: KnownFacts,
+    shapes: Mapping[str, ArrayShape],
+    launch: DraftLaunch,
+) -> list[str]:
+    """Those of the kernel's parameters, and whatever else expressions are made of."""
+    own = [a.name for a in arguments if a.role == "size" and known.values.get(a.name, a.name) == a.name]
+    added = () if reading is None else reading.added
+    if known is NOTHING_KNOWN:
+        return [*added, *own]
+    said = [text for name in shapes for text in shapes[name].extents]
+    said += [*launch.grid, *launch.block, launch.shared or "1", *known.requires]
+    said += [known.values[a.name] for a in arguments if a.is_integer and a.name in known.values]
+    used = [name for text in said if FILL not in text for name in sorted(parse(text).names)]
+    used = [name for name in used if not name.startswith("device.")]
+    kept = [name for name in own if name in used or name not in known.values]
+    return list(dict.fromkeys([*(name for name in added if name in used), *kept, *used]))
 
 
 def bare_kernel(
@@ -169,8 +225,10 @@ def _named(kernels: Sequence[KernelSignature], entry: str, file_name: str) -> Ke
     return found[0]
 
 
-def _head(kernel: KernelSignature) -> Iterator[str]:
-    yield '# Drafted by `tunesmith init`. Replace every "FILL"; the comment beside it says what is wanted.'
+def _head(kernel: KernelSignature, known: KnownFacts) -> Iterator[str]:
+    by = known.head or "Drafted by `tunesmith init`."
+    yield f'# {by} Replace every "FILL"; the comment beside it says what is wanted.'
+    yield from (comment(note).strip() for note in known.notes)
     yield f"name = {toml_string(re.sub(r'[^A-Za-z0-9_.-]', '_', kernel.name))}"
 
 
@@ -178,10 +236,10 @@ def _unread(found: BareReading | BareFailure | str) -> Iterator[str]:
     """Why less is filled in than there could be."""
     if not isinstance(found, BareReading):
         reason = found if isinstance(found, str) else found.reason.reason
-        yield _comment(f"The expert could not read the kernel: {reason}").strip()
+        yield comment(f"The expert could not read the kernel: {reason}").strip()
 
 
-def _kernel_table(bare: BareKernel, include: Sequence[str]) -> Iterator[str]:
+def _kernel_table(bare: BareKernel, include: Sequence[str], known: KnownFacts) -> Iterator[str]:
     kernel, language = bare.kernel, bare.language
     yield "[kernel]"
     doubts = []
@@ -191,22 +249,24 @@ def _kernel_table(bare: BareKernel, include: Sequence[str]) -> Iterator[str]:
         )
     if kernel.conditional:
         doubts.append("its header has #if: these are the arguments of the first branch")
-    yield f"source = {toml_string(bare.file)}" + _comment("; ".join(doubts))
+    yield f"source = {toml_string(bare.file)}" + comment("; ".join(doubts))
     wanted = ""
     if FILL in bare.entry:
         wanted = f"template arguments for {', '.join(kernel.template_params)}"
         launched = [site for site in launches_of(kernel, bare.source) if site.template_args]
         if launched:
             wanted += f"; line {launched[0].line} launches {kernel.name}<{launched[0].template_args}>"
-    yield f"entry = {toml_string(bare.entry)}" + _comment(wanted)
+    yield f"entry = {toml_string(bare.entry)}" + comment(wanted)
     yield f"language = {toml_string(language)}"
     example = "-cl-fast-relaxed-math" if language == "opencl" else "-use_fast_math"
-    yield "flags = []" + _comment(f'how production builds it, e.g. ["{example}"]')
+    yield f"flags = {quoted_list(known.flags)}" + comment(f'how production builds it, e.g. ["{example}"]')
+    if known.compiler:
+        yield f"compiler = {toml_string(known.compiler)}"
     if bare.defines:
         pairs = ", ".join(f"{name} = {toml_string(value)}" for name, value in bare.defines)
         yield f"defines = {{ {pairs} }}"
     if include:
-        yield f"include = [{', '.join(map(toml_string, include))}]" + _comment("where its own headers lie")
+        yield f"include = [{', '.join(map(toml_string, include))}]" + comment("where its own headers lie")
 
 
 def _argument_table(
@@ -214,23 +274,30 @@ def _argument_table(
     arguments: Sequence[DraftArgument],
     language: Language,
     shape: ArrayShape | None,
+    known: KnownFacts,
 ) -> Iterator[str]:
     parameter = argument.parameter
     is_float = argument.element is not None and TYPES[argument.element].kind == "float"
     yield "[[argument]]"
     renamed = f"{parameter.name} in the kernel, which cannot be a name in reference.py"
-    yield f"name = {toml_string(argument.name)}" + _comment(
-        "" if argument.name == parameter.name else renamed
-    )
+    yield f"name = {toml_string(argument.name)}" + comment("" if argument.name == parameter.name else renamed)
+    if argument.name in known.nulls:
+        yield 'type = "uint64"' + comment(f"{parameter.type} in the kernel, which callers pass as null")
+        yield "value = 0"
+        return
     yield _type_line(argument)
+    said = known.values.get(argument.name)
+    if argument.role in ("size", "scalar") and said is not None:
+        yield f"value = {said if is_float or said.isdecimal() else toml_string(said)}"
+        return
     if argument.role == "size":
         yield f"value = {toml_string(argument.name)}"
         return
     if argument.role == "scalar":
         of_float = "the number callers pass, without quotes"
-        yield f'value = "{FILL}"' + _comment(
-            of_float if is_float else "an integer, or an expression over the sizes"
-        )
+        wanted = of_float if is_float else "an integer, or an expression over the sizes"
+        beside = known.beside(argument.name)
+        yield f'value = "{FILL}"' + comment(f"{wanted}; {beside}" if beside else wanted)
         return
     axes = (FILL,) if shape is None else shape.extents
     extents = "one entry per axis, over the sizes, outermost first"
@@ -239,20 +306,28 @@ def _argument_table(
         extents += f"; in elements, {held} to each {parameter.base}"
     if FILL in axes[1:] or axes[0] == FILL != axes[-1]:
         extents = "its other axes follow from the indices; this one only callers know"
-    yield f"shape = {_list(axes)}" + _comment(extents if FILL in axes else "")
-    yield f"role = {toml_string(argument.role)}" + _comment(_about_role(argument))
+    if FILL in axes and (beside := known.beside(argument.name)):
+        extents += f"; {beside}"
+    about = known.shapes_from.get(argument.name, "")
+    yield f"shape = {quoted_list(axes)}" + comment(extents if FILL in axes else about)
+    if argument.name in known.strides:
+        yield f"strides = {quoted_list(known.strides[argument.name])}"
+    role = known.roles.get(argument.name, argument.role)
+    yield f"role = {toml_string(role)}" + comment(_about_role(argument) if role == argument.role else "")
     if is_float and argument.role in ("input", "inout"):
-        yield '# values = "normal"' + _comment("if like this; else 1e-3 to 1e3 is tested too")
-    align = _alignment(argument, language)
-    if align is not None and argument.role != "local":
-        yield f"align = {align}" + _comment(f"a {parameter.base} must lie on a multiple of its size")
+        yield '# values = "normal"' + comment("if like this; else 1e-3 to 1e3 is tested too")
+    align = known.aligned.get(argument.name) or _alignment(argument, language)
+    if argument.name in known.aligned and argument.role != "local":
+        yield f"align = {align}" + comment("as it was seen")
+    elif align is not None and argument.role != "local":
+        yield f"align = {align}" + comment(f"a {parameter.base} must lie on a multiple of its size")
     elif shape is not None and shape.align is not None and argument.role != "local":
-        yield f"align = {shape.align}" + _comment("bytes of its widest access")
+        yield f"align = {shape.align}" + comment("bytes of its widest access")
     elif argument.role != "local" and language != "opencl":
-        yield "# align = 16" + _comment("if so: what is not promised is not loaded in vectors")
-    main = _main_output(arguments)
+        yield "# align = 16" + comment("if so: what is not promised is not loaded in vectors")
+    main = main_output(arguments)
     if argument.may_be_output and main in TOLERANCES and argument.element != main:
-        yield from _tolerances(argument.element)
+        yield from tolerances(argument.element)
 
 
 def _type_line(argument: DraftArgument) -> str:
@@ -260,12 +335,12 @@ def _type_line(argument: DraftArgument) -> str:
     star = "*" if parameter.pointer else ""
     if argument.element is None:
         wanted = f'{parameter.type} in the kernel; an element type such as "float32{star}"'
-        return f'type = "{FILL}{star}"' + _comment(wanted)
+        return f'type = "{FILL}{star}"' + comment(wanted)
     if argument.vector > 1 and not parameter.pointer:
         wanted = f"{parameter.type} in the kernel; a vector passed by value is not supported"
-        return f'type = "{FILL}"' + _comment(wanted)
+        return f'type = "{FILL}"' + comment(wanted)
     vector = f"{parameter.base} in the kernel" if argument.vector > 1 else ""
-    return f"type = {toml_string(argument.element + star)}" + _comment(vector)
+    return f"type = {toml_string(argument.element + star)}" + comment(vector)
 
 
 def _about_role(argument: DraftArgument) -> str:
@@ -292,7 +367,8 @@ def _alignment(argument: DraftArgument, language: Language) -> int | None:
     return size if language == "opencl" else min(size, 16)
 
 
-def _launch_table(bare: BareKernel, reading: BareReading | None) -> Iterator[str]:
+def _geometry(bare: BareKernel, reading: BareReading | None, known: KnownFacts) -> DraftLaunch:
+    """The launch, with what follows from the reading where nobody says it."""
     launch = bare.launch
     grid, block, about = launch.grid, launch.block, launch.about
     if reading is not None and reading.grid:
@@ -308,28 +384,32 @@ def _launch_table(bare: BareKernel, reading: BareReading | None) -> Iterator[str
             )
         if FILL in grid and FILL not in block:
             grid = reading.grid
+    shared = None if launch.shared is None else known.renamed((launch.shared,))[0]
+    return replace(launch, grid=known.renamed(grid), block=known.renamed(block), shared=shared, about=about)
+
+
+def _launch_table(bare: BareKernel, launch: DraftLaunch) -> Iterator[str]:
     others = [kernel.name for kernel in bare.source.kernels if kernel is not bare.kernel]
     if others:
         named = ", ".join(others[:3]) + (", ..." if len(others) > 3 else "")
         yield f"# Does a call launch other kernels of the file too ({named})? Then write [[launch]] for each,"
         yield "# in their order, with entry and args: all are tuned together."
-    yield "[launch]" + _comment(about)
-    yield f"grid = {_list(grid)}" + _comment(launch.about_grid if FILL in grid else "")
-    yield f"block = {_list(block)}" + _comment(launch.about_block if FILL in block else "")
+    yield "[launch]" + comment(launch.about)
+    yield f"grid = {quoted_list(launch.grid)}" + comment(launch.about_grid if FILL in launch.grid else "")
+    yield f"block = {quoted_list(launch.block)}" + comment(launch.about_block if FILL in launch.block else "")
     if launch.shared is not None:
-        yield f"shared = {toml_string(launch.shared)}" + _comment(
+        yield f"shared = {toml_string(launch.shared)}" + comment(
             launch.about_shared if FILL in launch.shared else ""
         )
 
 
 def _size_tables(
-    arguments: Sequence[DraftArgument], reading: BareReading | None, of_entry: Sequence[str]
+    sizes: Sequence[str], reading: BareReading | None, known: KnownFacts, of_entry: Sequence[str]
 ) -> Iterator[str]:
+    sizes = list(dict.fromkeys((*sizes, *of_entry)))
     added = () if reading is None else reading.added
-    own = [argument.name for argument in arguments if argument.role == "size"]
-    sizes = list(dict.fromkeys((*added, *own, *of_entry)))
-    multiples = {} if reading is None else reading.multiples
-    yield "[contract]" + _comment(
+    multiples = {**({} if reading is None else reading.multiples), **known.multiples}
+    yield "[contract]" + comment(
         "what callers promise: the smallest and the largest, and multiple_of where true; "
         "add sizes that only shapes or the launch have"
     )
@@ -338,86 +418,23 @@ def _size_tables(
     for name in sizes or [toml_string(FILL)]:
         step = multiples.get(name, 1)
         whole = f", multiple_of = {step}" if step > 1 else ""
+        least, most = known.limits.get(name, (step, None))
         about = "the largest that callers send" + ("; the name is the draft's" if name in added else "")
         if name in of_entry:
             about += "; where they are few, one_of = [64, 128] in place of min and max: each is a build"
-        yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + _comment(about)
+        if most is not None:
+            yield f"{name} = {{ min = {least}, max = {most}{whole} }}" + comment("as far as was seen")
+        else:
+            yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + comment(about)
+    if known.requires:
+        yield f"require = {quoted_list(known.requires)}"
     yield ""
-    yield "[workloads]" + _comment("where it must be fast: one line each, with real sizes")
-    values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [toml_string(FILL)])
-    yield f"example = {{ {values} }}" + _comment("integers, without quotes; rename it")
-
-
-def _accuracy_table(
-    kernel: KernelSignature, arguments: Sequence[DraftArgument], reading: BareReading | None
-) -> Iterator[str]:
-    yield "[accuracy]"
-    yield f"reference = {toml_string(f'reference.py:{possible_name(kernel.name)}')}" + _comment(
-        "fill it in, or remove this line and reference.py: results are then compared with the original's"
-    )
-    main = _main_output(arguments)
-    if main is None:
-        for key, place in (("rtol", 0), ("atol", 1)):
-            usual = ", ".join(f"{_decimal(TOLERANCES[t][place])} for {t}" for t in ("float32", "float16"))
-            yield f'{key} = "{FILL}"' + _comment(f"without quotes, e.g. {usual}")
-    elif main in TOLERANCES:
-        yield from _tolerances(main)
-    else:
-        yield "# Integers are compared exactly: no tolerance."
-    if reading is not None and reading.independent is not None:
-        yield f"independent = {toml_string(reading.independent)}" + _comment("none needs another's inputs")
-
-
-def _main_output(arguments: Sequence[DraftArgument]) -> str | None:
-    """The type that sets the tolerance: the first float among the outputs; None where one is not known."""
-    types = [argument.element for argument in arguments if argument.may_be_output]
-    if None in types or not types:
-        return None
-    return next((name for name in types if name in TOLERANCES), types[0])
-
-
-def _tolerances(element: str | None) -> Iterator[str]:
-    for key, value in zip(("rtol", "atol"), TOLERANCES.get(element or "", ()), strict=False):
-        yield f"{key} = {_decimal(value)}"
-
-
-def _decimal(value: float) -> str:
-    return f"{value:g}".replace("e-0", "e-")
-
-
-def _list(texts: Iterable[str]) -> str:
-    return f"[{', '.join(toml_string(text) for text in texts)}]"
-
-
-def _comment(text: str) -> str:
-    """A comment is one line, and TOML allows no control characters in it."""
-    clean = "".join(c if c.isprintable() else " " for c in text)
-    clean = " ".join(clean.encode("utf-8", "replace").decode("utf-8").split())
-    return f"  # {clean}" if clean else ""
-
-
-def draft_reference(kernel: str, arguments: Sequence[DraftArgument], added: Sequence[str] = ()) -> str:
-    name = possible_name(kernel)
-    inputs = [a.name for a in arguments if a.role in ("input", "inout", FILL)]
-    scalars = [a.name for a in arguments if a.role == "scalar"]
-    sizes = [*added, *(a.name for a in arguments if a.role == "size")]
-    outputs = [a.name for a in arguments if a.may_be_output]
-    parameters = [*inputs, *scalars, *sizes]
-    signature = f"*, {', '.join(parameters)}" if parameters else ""
-    named = ", ".join(f"'{output}': ..." for output in outputs)
-    wanted = " and ".join(outputs) or "the output"
-    returned = f"the array {outputs[0]}" if len(outputs) == 1 else f"the arrays by name, {{{named}}}"
-    lines = [
-        f'"""The expected result of {name}, in float64."""',
-        "",
-        "import numpy as np  # noqa: F401",
-        "",
-        "",
-        f"def {name}({signature}):",
-        f'    """Return {returned}, shaped as in problem.toml.',
-        "",
-        "    Float arrays arrive as float64, integers as they are; drop the arguments you do not need.",
-        '    """',
-        f'    raise NotImplementedError("FILL: compute {wanted} of {name} with NumPy here, in reference.py")',
-    ]
-    return "\n".join(lines) + "\n"
+    yield "[workloads]" + comment("where it must be fast: one line each, with real sizes")
+    for workload in known.workloads:
+        given = dict(workload.sizes)
+        said = [f"{name} = {given[name]}" if name in given else f'{name} = "{FILL}"' for name in sizes]
+        said += [f"weight = {workload.weight:.4g}"] if workload.weight != 1.0 else []
+        yield f"{workload.name} = {{ {', '.join(said)} }}" + comment(workload.about)
+    if not known.workloads:
+        values = ", ".join(f'{name} = "{FILL}"' for name in sizes or [toml_string(FILL)])
+        yield f"example = {{ {values} }}" + comment("integers, without quotes; rename it")

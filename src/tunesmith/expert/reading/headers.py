@@ -299,7 +299,7 @@ def _read_header(
     return Header(
         name=name,
         namespace=namespace,
-        specialised=header[at - 1] == ">",
+        specialised=header[at - 1] == ">" or _is_special([token.text for token in tokens[first:marker]]),
         template_params=template_params,
         parameters=tuple(
             tuple(part) for part in split_at(",", expand(group, known)) if part and part != ["void"]
@@ -319,6 +319,11 @@ def template_arguments(entry: str | None) -> tuple[str, ...]:
     inside = words(entry[entry.index("<") + 1 : entry.rfind(">")] if ">" in entry else "")
     parts = (" ".join(part).replace(" :: ", "::") for part in split_at(",", inside) if part)
     return tuple(part.replace("{ ", "{").replace(" }", "}") for part in parts)
+
+
+def _is_special(prefix: Sequence[str]) -> bool:
+    """`template <> __global__ void k(half* x)`: arguments that follow from the parameters."""
+    return any(tuple(prefix[at : at + 3]) == ("template", "<", ">") for at in range(len(prefix)))
 
 
 def _template_params(prefix: Sequence[str]) -> tuple[str, ...]:
@@ -394,6 +399,7 @@ _CUDA_FLOATS = {
     "__hip_bfloat16": "bfloat16", "bfloat16_t": "bfloat16", "BFloat16": "bfloat16", "__bf16": "bfloat16",
     "__nv_fp8_e4m3": "float8_e4m3", "__nv_fp8_e5m2": "float8_e5m2",
     "__hip_fp8_e4m3": "float8_e4m3", "__hip_fp8_e5m2": "float8_e5m2",
+    "Float8_e4m3fn": "float8_e4m3", "Float8_e5m2": "float8_e5m2",
 }  # fmt: skip
 
 

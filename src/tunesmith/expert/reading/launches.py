@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FILL = "FILL"
 _HIP_LAUNCHES = ("hipLaunchKernelGGL", "hipLaunchKernelGGLInternal")
+_CHECK = re.compile(r"(?:\w+_)?(?:CHECK|ASSERT|ASSERTM|INTERNAL_ASSERT)|assert")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class LaunchSite:
     settled: tuple[tuple[str, str], ...]  # local variables with one value, and that value
     local: frozenset[str]  # every local name: it hides a constant of the file
     changed: frozenset[str]  # local names that take more than one value
+    conditions: tuple[str, ...] = ()  # of every `if` around it, outermost first; of an else branch, !(...)
+    checks: tuple[str, ...] = ()  # what the function around it asserts before
+    around: tuple[tuple[str, ...], ...] = ()  # calls that are handed the code around it: name and arguments
+    aliases: tuple[tuple[str, str], ...] = ()  # `using T = float;` in the function around it
+    function: str = ""  # around it
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,56 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
             settled=tuple((local, text_of(value)) for local, value in settled.items()),
             local=frozenset(visible),
             changed=host.changed,
+            conditions=tuple(_conditions(node)),
+            checks=tuple(_checks(function_around, node)),
+            around=tuple(_handed_to(node)),
+            aliases=tuple(_aliases(function_around, node.start_byte)),
+            function=text_of(declared_name(function_around.child_by_field_name("declarator"))),
         )
+
+
+def _conditions(node: Node) -> Iterator[str]:
+    """Of `if` statements around a node, outermost first."""
+    found: list[str] = []
+    while (parent := node.parent) is not None and parent.type != "function_definition":
+        if parent.type == "if_statement":
+            condition = text_of(parent.child_by_field_name("condition")).removeprefix("(").removesuffix(")")
+            if parent.child_by_field_name("consequence") == node:
+                found.append(condition)
+            elif parent.child_by_field_name("alternative") == node:
+                found.append(f"!({condition})")
+        node = parent
+    yield from reversed(found)
+
+
+def _checks(function: Node, launch: Node) -> Iterator[str]:
+    """Those that come before a launch wherever it is made."""
+    above = [*_conditions(launch)]
+    for node in syntax_nodes(function):
+        if (
+            node.type == "call_expression"
+            and node.start_byte < launch.start_byte
+            and _CHECK.fullmatch(callee(node) or "")
+        ):
+            arguments = node.child_by_field_name("arguments")
+            around = [*_conditions(node)]
+            if arguments is not None and arguments.named_children and above[: len(around)] == around:
+                yield text_of(arguments.named_children[0])
+
+
+def _handed_to(node: Node) -> Iterator[tuple[str, ...]]:
+    """Calls around a node one of whose arguments is the code that it stands in: the innermost first."""
+    while (parent := node.parent) is not None and parent.type != "function_definition":
+        if parent.type == "call_expression" and node.type == "argument_list":
+            others = (child for child in node.named_children if child.type != "lambda_expression")
+            yield (callee(parent) or "", *(text_of(child) for child in others))
+        node = parent
+
+
+def _aliases(function: Node, end: int) -> Iterator[tuple[str, str]]:
+    for node in syntax_nodes(function):
+        if node.type == "alias_declaration" and node.start_byte < end:
+            yield text_of(node.child_by_field_name("name")), text_of(node.child_by_field_name("type"))
 
 
 def read_constants(root: Node) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,173 @@
+"""`tunesmith extract`: a repository in, a problem folder out, read back by the reader of problems."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from tunesmith.capture.folder import read_capture
+from tunesmith.errors import BadInput, KernelWrong
+from tunesmith.expert.reading.known import KnownWorkload
+from tunesmith.run.files import explained, write_new
+from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
+from tunesmith.session.extract.proof_worker import ProofReply, proof_of
+from tunesmith.session.extract.repository import Repository
+from tunesmith.session.extract.seen import captured_kernel
+from tunesmith.session.problems import load_problem
+from tunesmith.session.sources import given_defines
+
+_SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
+_PROVEN = {
+    "same": "as captured",
+    "within": "as captured",
+    "unknown": "not proven",
+    "differs": "another result",
+}
+_NAMED = re.compile(r"\s*([A-Za-z_][\w-]*)\s*:(.*)", re.ASCII | re.DOTALL)
+
+
+class WishedExtraction(TypedDict, total=False):
+    """Options, as the command and the Python interface have them."""
+
+    file: str | None
+    entry: str | None
+    defines: Sequence[str]
+    include: Sequence[str]
+    flags: Sequence[str]
+    workloads: Sequence[str]
+    trim: bool
+    reference: str | None
+    capture: str | os.PathLike[str] | None
+
+
+@dataclass(frozen=True)
+class ExtractedFolder:
+    """A problem folder that was written. `stands_alone`: its kernel compiles; `faults`: what the reader of
+    problems has against it, besides what is still to be filled in."""
+
+    folder: Path
+    kernel: str  # its entry, with namespaces and template arguments
+    place: str  # file and line in the repository
+    files: tuple[str, ...]
+    stands_alone: bool
+    compiler: str
+    lines: int
+    fills: int
+    report: tuple[str, ...]
+    missing: tuple[str, ...]
+    faults: tuple[str, ...]
+    proof: tuple[str, ...] = ()  # of captured launches that were made again; empty: none was
+
+
+def extract_folder(
+    repository: str | os.PathLike[str],
+    kernel: str,
+    out: Path | None,
+    note: Callable[[str], None],
+    **wish: Unpack[WishedExtraction],
+) -> ExtractedFolder:
+    """Write the folder; never over anything that is there."""
+    wished = wish_of(kernel, **wish)
+    found = extract(Repository(Path(repository)), wished, note)
+    name = found.entry.split("<")[0].split("::")[-1]
+    folder = out or Path(name)
+    write_folder(folder, found.files)
+    capture = wish.get("capture")
+    proof: tuple[str, ...] = ()
+    if capture is not None and wished.seen is not None and found.stands_alone and not found.fills:
+        note("making captured launches again")
+        proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name))
+    return ExtractedFolder(
+        folder,
+        found.entry,
+        found.place,
+        tuple(file for file, _ in found.files),
+        found.stands_alone,
+        found.attempt.compiler,
+        found.lines,
+        found.fills,
+        found.report,
+        found.missing,
+        tuple(read_back(folder, found)),
+        proof,
+    )
+
+
+def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
+    entry = wish.get("entry")
+    if entry is not None and entry.split("<")[0].split("::")[-1].strip() != kernel.split("::")[-1]:
+        fault = f"--entry is an instance of --kernel {kernel}; got {entry!r}"
+        raise BadInput(fault, hint=f"for example: --entry '{kernel}<float>'")
+    instance = entry[entry.index("<") :] if entry is not None and "<" in entry else ""
+    capture = wish.get("capture")
+    return ExtractionWish(
+        kernel + instance,
+        wish.get("file"),
+        tuple(wish.get("include", ())),
+        given_defines(wish.get("defines", ())),
+        tuple(wish.get("flags", ())),
+        given_workloads(wish.get("workloads", ())),
+        wish.get("reference"),
+        wish.get("trim", True),
+        None if capture is None else captured_kernel(read_capture(Path(capture)), kernel + instance),
+    )
+
+
+def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:
+    """What was proven, in words; a kernel that does not do what was captured is refused, its files go."""
+    wrong = [one for one in reply.launches if one.verdict == "differs"]
+    if wrong:
+        for name, _ in found.files:
+            (folder / name).unlink(missing_ok=True)
+        fault = f"{found.entry} does not do what was captured: {wrong[0].words}"
+        hint = "are these the sources that ran, and built so? --define, --flag and --entry say how"
+        raise KernelWrong(fault, hint=hint, where=found.place)
+    if reply.trouble:
+        return (f"not proven on what was captured: {reply.trouble}",)
+    return tuple(f"launch {one.launch}: {_PROVEN[one.verdict]} ({one.words})" for one in reply.launches)
+
+
+def write_folder(folder: Path, files: Sequence[tuple[str, str]]) -> None:
+    there = [name for name, _ in files if os.path.lexists(folder / name)]
+    if there:
+        hint = "choose another folder with --out DIR"
+        raise BadInput(f"{', '.join(there)} would be overwritten", where=str(folder), hint=hint)
+    with explained("write the problem", folder, instead="another folder with --out DIR"):
+        folder.mkdir(parents=True, exist_ok=True)
+        written: list[Path] = []
+        try:
+            for name, text in files:
+                write_new(folder / name, text.encode())
+                written.append(folder / name)
+        except OSError:
+            for path in written:
+                path.unlink(missing_ok=True)
+            raise
+
+
+def read_back(folder: Path, found: Extraction) -> list[str]:
+    """What the reader of problems says of it, but for places to be filled in."""
+    try:
+        load_problem(folder)
+    except BadInput as refused:
+        lines = [line for line in refused.message.splitlines() if "FILL" not in line]
+        return lines if not found.fills or len(lines) > 1 else []
+    return []
+
+
+def given_workloads(options: Sequence[str]) -> tuple[KnownWorkload, ...]:
+    """`--workload "decode: rows=16, hidden=4096"`; without a name they are numbered."""
+    found: list[KnownWorkload] = []
+    for number, option in enumerate(options, 1):
+        named = _NAMED.fullmatch(option)
+        name, text = (named[1], named[2]) if named else (f"workload_{number}", option)
+        sizes = [_SIZE.fullmatch(part) for part in text.split(",")]
+        if not all(sizes) or any(workload.name == name for workload in found):
+            fault = f"--workload lists sizes, and its name comes once; got {option!r}"
+            raise BadInput(fault, hint='for example: --workload "decode: rows=16, hidden=4096"')
+        found.append(KnownWorkload(name, tuple((size[1], int(size[2])) for size in sizes if size)))
+    return tuple(found)

@@ -1,0 +1,239 @@
+"""How a repository's host code launches a kernel: its launches, with launch macros written out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tunesmith.csource.lex import Token, first_word, layout, lex, obstacle
+from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
+from tunesmith.csource.nodes import Unreadable
+from tunesmith.csource.syntax import syntax_tree
+from tunesmith.expert.reading.headers import blank_source, unambiguous
+from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
+from tunesmith.session.extract.finding import SUFFIXES, FoundKernel
+from tunesmith.session.extract.reading import ReadSources, read_sources
+from tunesmith.session.extract.tree import Includes, SourceTree, is_frameworks
+
+_MOST_FILES = 12
+_FUNCTION = re.compile(r"&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)\s*(?:<(.*)>)?")
+_MOST_MACROS = 200
+_NEVER = frozenset({"false", "!(true)", "0", "!(1)"})  # a macro's own argument has decided
+
+
+@dataclass(frozen=True)
+class LaunchingFunction:
+    """The function around a launch. `instances`: types for which it is instantiated, by its `params`."""
+
+    params: tuple[str, ...] = ()
+    types: tuple[tuple[str, str], ...] = ()  # of its own parameters, without const and *
+    instances: tuple[tuple[str, ...], ...] = ()
+    framework: bool = False  # its file includes a framework's headers
+    kinds: frozenset[str] = frozenset()  # those of its params that are types
+
+
+@dataclass(frozen=True)
+class HostLaunch:
+    """One launch in the host's code, and what its file defines besides."""
+
+    path: str
+    site: LaunchSite
+    constants: tuple[tuple[str, str], ...]
+    macros: Mapping[str, Macro]
+    around: LaunchingFunction = LaunchingFunction()
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.site.line}"
+
+
+@dataclass(frozen=True)
+class HostReading:
+    launches: tuple[HostLaunch, ...]
+    troubles: tuple[str, ...]  # files that could not be read, in words
+
+
+def host_launches(
+    tree: SourceTree,
+    found: FoundKernel,
+    folders: Sequence[str] = (),
+    defines: tuple[tuple[str, str], ...] = (),
+) -> HostReading:
+    """Launches of the kernel, those in its own file first."""
+    launches: list[HostLaunch] = []
+    troubles: list[str] = []
+    includes = Includes(tree, folders)
+    for path in _files_that_launch(tree, found):
+        try:
+            own = path == found.item.path
+            sources = found.sources if own else read_sources(tree, (path,), includes, defines)
+            launches += _in_file(path, sources, found.item.name)
+        except Unreadable as trouble:
+            troubles.append(f"{path}: {trouble.reason}")
+    return HostReading(tuple(launches), tuple(troubles))
+
+
+def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
+    word = re.compile(rf"\b{re.escape(found.item.name)}\b")
+    others = (path for path in tree.paths if path.endswith(SUFFIXES) and path != found.item.path)
+    named = []
+    for path in others:
+        text = tree.read(path)
+        if "<<<" in text and word.search(text):
+            named.append(path)
+    folder = found.item.path.rpartition("/")[0]
+    return [
+        found.item.path,
+        *sorted(named, key=lambda path: (not path.startswith(folder), path))[:_MOST_FILES],
+    ]
+
+
+def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunch]:
+    file = next(file for file in sources.files if file.path == path)
+    macros = dict(sources.macros)  # with those that the file has undone again
+    tokens = list(_written_out(file.tokens, macros))
+    text = blank_source(layout(tokens, 1), "cuda").code
+    if (trouble := obstacle(lex(text))) is not None:
+        raise Unreadable(trouble)
+    root = syntax_tree(text, "cuda")
+    constants = {**_plain(sources.macros), **unambiguous(read_constants(root))}
+    for site in map(_by_its_own_name, read_launches(root, text)):
+        if site.kernel == kernel and not _NEVER.intersection(site.conditions):
+            around = _host_function(text, site.function, file.tokens, replace(sources, macros=macros))
+            yield HostLaunch(path, site, tuple(constants.items()), macros, around)
+
+
+def _written_out(tokens: Sequence[Token], macros: dict[str, Macro]) -> Iterator[Token]:
+    """Words with macros that launch expanded, each as it is defined at its place; `macros` grows by them."""
+    waiting: list[Token] = []
+
+    def flushed() -> list[Token]:
+        launching = _launching(macros)
+        launching |= _handed(waiting, launching, macros)
+        if any(token.text in launching for token in waiting):
+            return Expansion(launching, MOST_TOKENS).expand(waiting, frozenset(), 0)
+        return waiting
+
+    for token in tokens:
+        if token.kind != "directive":
+            waiting.append(token)
+            continue
+        word, rest = first_word(token.text)
+        macro = read_macro(rest) if word == "define" else None
+        if isinstance(macro, Macro):
+            if macro.name in macros and macros[macro.name].body != macro.body:
+                yield from flushed()
+                waiting = []
+            macros[macro.name] = macro
+    yield from flushed()
+
+
+def _by_its_own_name(site: LaunchSite) -> LaunchSite:
+    """`auto kernel = &scale<float>; kernel<<<...>>>(...)` launches scale<float>."""
+    meant = _FUNCTION.fullmatch(dict(site.settled).get(site.kernel, ""))
+    return site if meant is None else replace(site, kernel=meant[1], template_args=meant[2])
+
+
+def _handed(
+    tokens: Sequence[Token], launching: Mapping[str, Macro], macros: Mapping[str, Macro]
+) -> dict[str, Macro]:
+    """Macros that are handed another one that launches, `DISPATCH(type, LAUNCH)`, and those they call."""
+    found: dict[str, Macro] = {}
+    for at, token in enumerate(tokens):
+        macro = macros.get(token.text) if token.kind == "word" else None
+        if macro is None or not macro.parameters or token.text in launching:
+            continue
+        depth = 0
+        for inner in tokens[at + 1 : at + 200]:
+            depth += (inner.text == "(") - (inner.text == ")")
+            if depth <= 0:
+                break
+            if inner.text in launching and token.text not in found:
+                found.update(_called(token.text, macros))
+                break
+    return found
+
+
+def _called(name: str, macros: Mapping[str, Macro]) -> dict[str, Macro]:
+    found: dict[str, Macro] = {}
+    waiting = [name]
+    while waiting and len(found) < _MOST_MACROS:
+        word = waiting.pop()
+        if word in macros and word not in found:
+            found[word] = macros[word]
+            waiting += [token.text for token in macros[word].body if token.kind == "word"]
+    return found
+
+
+def _host_function(text: str, name: str, tokens: Sequence[Token], sources: ReadSources) -> LaunchingFunction:
+    """The function around a launch, by its words: its template parameters, what it is instantiated for."""
+    own = re.escape(name)
+    head = re.search(rf"\b{own}\s*\(([^{{}};]*?)\)\s*(?:const\s*)?\{{", text) if name else None
+    if head is None:
+        return LaunchingFunction()
+    before = re.search(
+        r"\btemplate\s*<([^{};]*)>\s*[\w\s:&*]*$", text[max(0, head.start() - 400) : head.start()]
+    )
+    listed = [part.split("=")[0].split() for part in before[1].split(",")] if before else []
+    params = [words[-1] for words in listed if words]
+    kinds = frozenset(words[-1] for words in listed if words and words[0] in ("typename", "class"))
+    types = {}
+    for part in head[1].split(","):
+        words = re.findall(r"[\w:]+", part.split("=")[0])
+        plain = [word for word in words if word not in ("const", "__restrict__", "struct", "unsigned")]
+        if len(plain) > 1:
+            types[plain[-1]] = plain[0]
+    made = tuple(dict.fromkeys(_instances(text, name, tokens, sources)))
+    framework = any(is_frameworks(one.name) for one in sources.outside)
+    return LaunchingFunction(tuple(params), tuple(types.items()), made, framework, kinds)
+
+
+def _instances(
+    text: str, function: str, tokens: Sequence[Token], sources: ReadSources
+) -> Iterator[tuple[str, ...]]:
+    """Types that a template that launches is instantiated for, `template void invoke<half>(half* out);`, also
+    by a macro."""
+    own = re.escape(function)
+    pattern = rf"\btemplate\s+void\s+{own}\s*(?:<([^<>;]*)>|\(\s*(?:const\s+)?([\w:]+)\s*\*)"
+    for listed, first in re.findall(pattern, text):
+        yield tuple(part.strip() for part in (listed or first).split(","))
+    for name, macro in sources.macros.items():
+        body = " ".join(map(str, macro.body))
+        if macro.parameters and f"template void {function}" in body:
+            yield from (given for given in _calls(tokens, name) if given)
+
+
+def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
+    for at, token in enumerate(tokens):
+        if token.text != name or token.kind != "word":
+            continue
+        inside: list[str] = []
+        for inner in tokens[at + 2 : at + 40]:
+            if inner.text == ")":
+                break
+            inside.append(inner.text)
+        yield tuple(part.strip() for part in "".join(inside).split(","))
+
+
+def _launching(macros: Mapping[str, Macro]) -> dict[str, Macro]:
+    """Macros that launch something, by themselves or by another one."""
+    found = {name for name, macro in macros.items() if any(t.text == "<<<" for t in macro.body)}
+    grown = True
+    while grown:
+        more = {
+            name
+            for name, macro in macros.items()
+            if name not in found and any(token.text in found for token in macro.body)
+        }
+        found |= more
+        grown = bool(more)
+    return {name: macros[name] for name in found}
+
+
+def _plain(macros: Mapping[str, Macro]) -> dict[str, str]:
+    return {
+        name: "".join(token.space + token.text for token in macro.body).strip()
+        for name, macro in macros.items()
+        if macro.parameters is None and 0 < len(macro.body) <= 12
+    }

@@ -1,0 +1,83 @@
+"""A process that makes captured launches again: what a kernel does to it ends nobody else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.backends import port
+from tunesmith.backends.messages import Unit
+from tunesmith.capture.folder import read_array, read_capture
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.problem.template import original
+from tunesmith.session.extract.proving import ProvenLaunch, prove
+from tunesmith.session.problems import load_problem
+
+SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class ProofReply:
+    """`trouble`: why nothing was run; then there are no launches."""
+
+    launches: tuple[ProvenLaunch, ...] = ()
+    trouble: str = ""
+
+
+def proof_of(folder: Path, capture: Path, kernel: str, seconds: float = SECONDS) -> ProofReply:
+    """By another process; `kernel` is the mangled name that was captured."""
+    command = [
+        sys.executable,
+        "-m",
+        "tunesmith.session.extract.proof_worker",
+        str(folder),
+        str(capture),
+        kernel,
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return ProofReply(trouble=f"the captured launches did not end within {seconds:.0f} s")
+    try:
+        return decode(done.stdout, ProofReply, "proof")
+    except Malformed:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        return ProofReply(trouble=f"the process that makes captured launches again ended: {last[0]}")
+
+
+def proved_here(folder: Path, capture_folder: Path, kernel: str, spec: str) -> ProofReply:
+    """In this process, on the first device of a backend."""
+    capture = read_capture(capture_folder)
+    if not any(one.kernel == kernel for one in capture.kept):
+        words = "the capture kept no memory of it: capture again with --keep and its name"
+        return ProofReply(trouble=words)
+    problem = load_problem(folder).definition
+    backend = backends.backend(spec)
+    try:
+        devices = backend.devices()
+        if not devices:
+            return ProofReply(trouble="there is no device here")
+        variant = original(problem, dict(problem.workloads[0].sizes))
+        compiler = problem.kernel.compiler or ""
+        given = (variant.path, variant.source, variant.language, variant.flags, variant.entries)
+        unit = Unit(*given, variant.headers, compiler)
+        binary = backend.build(unit, devices[0])
+        session = backend.open(devices[0])
+    except (port.BuildFailed, port.Unsupported, port.DeviceLost) as error:
+        return ProofReply(trouble=str(error))
+    executable = session.load(unit, binary.data)
+    found = prove(session, executable, problem, capture, kernel, lambda d: read_array(capture_folder, d))
+    return ProofReply(found)
+
+
+def main() -> None:
+    folder, capture, kernel = sys.argv[1:4]
+    reply = proved_here(Path(folder), Path(capture), kernel, "cuda")
+    sys.stdout.buffer.write(encode(reply))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Folders that `tunesmith extract` writes, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import tunesmith
+from tests.cuda_here import needs_nvrtc
+from tunesmith.errors import BadInput
+from tunesmith.expert.reading.known import KnownWorkload
+from tunesmith.session.extract.folder import given_workloads, wish_of, write_folder
+
+ROOT = Path(__file__).parent / "repository"
+
+
+@needs_nvrtc
+def test_a_folder_is_written_and_read_back(tmp_path: Path) -> None:
+    found = tunesmith.extract(
+        ROOT, kernel="shift_by_two", out=tmp_path / "shift", workloads=["small: n=1024"], trim=False
+    )
+    assert found.stands_alone
+    assert found.faults == ()
+    assert found.fills == 0  # its launch follows from its text
+    assert (tmp_path / "shift" / "kernel.cu").is_file()
+    with pytest.raises(BadInput, match="would be overwritten"):
+        write_folder(tmp_path / "shift", (("kernel.cu", ""),))
+
+
+def test_workloads_are_sizes() -> None:
+    assert given_workloads(["decode: rows=16, hidden=4096", "n = 3"]) == (
+        KnownWorkload("decode", (("rows", 16), ("hidden", 4096))),
+        KnownWorkload("workload_2", (("n", 3),)),
+    )
+    for wrong in ("rows", "rows=a", "rows=1 hidden=2", ""):
+        with pytest.raises(BadInput, match="--workload lists sizes"):
+            given_workloads([wrong])
+
+
+def test_an_entry_is_of_the_kernel() -> None:
+    assert wish_of("k", entry="own::k<float, 4>").kernel == "k<float, 4>"
+    with pytest.raises(BadInput, match="an instance of --kernel k"):
+        wish_of("k", entry="other<float>")
+
+
+def test_a_repository_is_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="a repository is a folder"):
+        tunesmith.extract(tmp_path / "nowhere", kernel="k")

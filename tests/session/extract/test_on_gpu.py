@@ -1,0 +1,35 @@
+"""From a running program to a proven problem folder, on a real GPU."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import tunesmith
+from tests.capture.test_on_gpu import PROGRAM
+from tunesmith.errors import KernelWrong
+
+pytestmark = pytest.mark.gpu
+
+SOURCE = """
+extern "C" __global__ void triple(float* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = FACTOR * x[i];
+}
+"""
+
+
+def test_what_ran_is_extracted_and_proven(tmp_path: Path) -> None:
+    seen = tunesmith.capture_program([sys.executable, "-c", PROGRAM], out=tmp_path / "seen", keep=["triple"])
+    sources = tmp_path / "sources"
+    sources.mkdir()
+    (sources / "triple.cu").write_text(SOURCE.replace("FACTOR", "3.0f"))
+    found = tunesmith.extract(sources, kernel="triple", capture=seen.folder, out=tmp_path / "problem")
+    assert found.fills == 0
+    assert found.proof
+    assert all("as captured" in line for line in found.proof), found.proof
+    (sources / "triple.cu").write_text(SOURCE.replace("FACTOR", "2.0f"))
+    with pytest.raises(KernelWrong, match="x differs from what was captured"):
+        tunesmith.extract(sources, kernel="triple", capture=seen.folder, out=tmp_path / "wrong")
