@@ -7,8 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.end_to_end import tiny
 from tests.fewer_calls import IN_A_PROCESS
-from tests.running import FIXTURES, environment
+from tests.running import environment
 
 MOST_OF_A_SIMPLE_RUN = 150
 MOST_OF_HELP = 20
@@ -35,8 +36,8 @@ def own(modules: set[str]) -> list[str]:
 
 
 def test_a_simple_run_loads_neither_the_expert_nor_what_other_devices_need(tmp_path: Path) -> None:
-    problem = FIXTURES / "scale"
-    template = ("--template", problem / "template.fake", "--evals", 12)
+    problem = tiny.fake(tmp_path / "tiny")
+    template = ("--template", problem / "template.fake")
     found = own(loaded(tmp_path, "tune", problem, *template, "--out", "run", first=IN_A_PROCESS))
     assert "tunesmith.run.loop" in found, "the run itself is counted"
     assert len(found) <= MOST_OF_A_SIMPLE_RUN, found

@@ -234,6 +234,7 @@ TWICE = "def ref(x):\n    return 2 * x\n"
 
 class TestOwnFunction:
     @pytest.mark.parametrize("reference", [pytest.param(TWICE, marks=pytest.mark.long), None])
+    @pytest.mark.long
     def test_it_decides_on_values_and_nothing_else(self, reference: str | None) -> None:
         asked = direction("same", reference)
         with tried(asked, declared(BLOCK, FLAT, bad=3), OTHER_WAY) as harness:  # type: ignore[arg-type]

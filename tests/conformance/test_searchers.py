@@ -86,6 +86,7 @@ class TestRandomWithAFocus(SearcherSuite):
         return Steered(Random())
 
 
+@pytest.mark.long
 class TestDefaultWithAFocus(SearcherSuite):
     def make_searcher(self) -> Searcher:
         return Steered(Default())

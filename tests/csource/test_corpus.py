@@ -22,7 +22,7 @@ def test_the_corpus_is_there():
 
 
 @_ALL
-@pytest.mark.few(20)
+@pytest.mark.few(6)
 def test_everything_in_the_file_is_read(example: Example):
     source = read_source_tree(example.text, example.language)
 
@@ -31,7 +31,7 @@ def test_everything_in_the_file_is_read(example: Example):
 
 
 @_ALL
-@pytest.mark.few(20)
+@pytest.mark.few(6)
 def test_what_is_printed_is_read_back_as_the_same_tree(example: Example):
     source = read_source_tree(example.text, example.language)
     functions = [function for function in source.functions if "::" not in function.name]
@@ -44,7 +44,7 @@ def test_what_is_printed_is_read_back_as_the_same_tree(example: Example):
 
 
 @_ALL
-@pytest.mark.few(20)
+@pytest.mark.few(6)
 def test_the_entry_is_bound_and_helpers_that_touch_memory_are_put_in_place(example: Example):
     source = read_source_tree(example.text, example.language)
     bound = bind(source, example.entry)
@@ -60,7 +60,7 @@ def test_the_entry_is_bound_and_helpers_that_touch_memory_are_put_in_place(examp
 
 
 @_ALL
-@pytest.mark.few(20)
+@pytest.mark.few(6)
 def test_the_bound_and_inlined_kernel_is_read_back_as_the_same_tree(example: Example):
     bound = bind(read_source_tree(example.text, example.language), example.entry)
     assert isinstance(bound, BoundKernel)

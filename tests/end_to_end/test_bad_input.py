@@ -110,6 +110,7 @@ class TestProblemFile:
         refused(quickly(tmp_path, "check", "problem"), 2, message, "name one of them as entry")
 
     @needs_opencl
+    @pytest.mark.long
     def test_an_entry_that_only_the_compiler_can_miss(self, tmp_path: Path, opencl: Path) -> None:
         tiny.spoil(opencl / "problem.toml", 'entry = "scale"', 'entry = "shrink"')
         tiny.spoil(opencl / "kernel.cl", "__kernel", "// shrink is another one\n__kernel")

@@ -63,6 +63,7 @@ def test_the_page_of_results_says_the_same(recorded: Path) -> None:
 
 @pytest.mark.parametrize("run", WRITTEN)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_kernels_that_are_rewritten_take_the_same_course(recorded: Path, run: str) -> None:
     """Event by event: gate, measurements, profiles, decisions, verified winner."""
     assert course(replayed(recorded / run)) == course(events_of(recorded / run))
@@ -81,7 +82,7 @@ def test_templates_take_the_same_course(recorded: Path, run: str) -> None:
 
 
 @pytest.mark.parametrize("run", EVERY)
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 def test_what_the_model_wrote_is_read_and_vetted_as_it_was(recorded: Path, run: str) -> None:
     folder = RunFolder.open(recorded / run)
     state = fold(folder.journal().read())
@@ -99,6 +100,7 @@ def test_what_the_model_wrote_is_read_and_vetted_as_it_was(recorded: Path, run: 
 
 
 @pytest.mark.parametrize("run", EVERY)
+@pytest.mark.few(5)
 def test_the_mailbox_has_what_the_journal_has(recorded: Path, run: str) -> None:
     """So each file can be read by people, and is what the model was told and what it said."""
     events = events_of(recorded / run)

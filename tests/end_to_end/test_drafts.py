@@ -30,6 +30,7 @@ def answer(box: Path, name: str) -> None:
     (box / f"{name}.part").rename(box / f"{name}.reply.md")
 
 
+@pytest.mark.long
 def test_a_mailbox_asks_for_all_drafts_at_once(tmp_path: Path) -> None:
     problem(tmp_path)
     for name in ("0001-planner", "0004-author"):

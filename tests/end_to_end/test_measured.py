@@ -65,6 +65,7 @@ def test_a_run_that_was_killed_goes_on_without_the_file(folder: Path) -> None:
     assert events(folder, "Stopped")
 
 
+@pytest.mark.long
 def test_two_files_of_one_name_are_both_kept(folder: Path) -> None:
     (folder / "other").mkdir()
     (folder / "other" / "known.json").write_text(json.dumps({"results": [entry(256, 3.0)]}))

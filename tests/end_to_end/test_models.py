@@ -138,6 +138,7 @@ HOSTILE: dict[str, tuple[str | Answer, str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_a_bad_reply_goes_back_in_words_and_the_next_one_wins(name: str, tmp_path: Path) -> None:
     bad, words = HOSTILE[name]
     ended, server = tuned(tmp_path, answering(bad, GOOD))

@@ -243,7 +243,7 @@ class TestCuda:
             ('["ceildiv(n, 64)"]', '["1", "65536"]', "sm_90", "grid (1, 65536, 1), the device allows"),
         ],
     )
-    @pytest.mark.few(2)
+    @pytest.mark.few(1)
     def test_an_original_over_the_limits(
         self, tmp_path: Path, old: str, new: str, device: str, limit: str
     ) -> None:

@@ -99,6 +99,7 @@ def test_the_first_round_of_each_example_is_a_space_that_can_be_searched(name: s
 @needs_nvrtc
 @pytest.mark.parametrize("name", CUDA)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_each_cuda_example_builds_at_its_default_and_at_every_parameter_s_ends(name: str) -> None:
     problem = problem_of(f"cuda/{name}")
     template = template_of(problem, written(problem, *SHARING, "convert", "reciprocal", "fast", "hints"))

@@ -111,6 +111,7 @@ def test_preferences_and_answers_follow_for_each_kernel() -> None:
     assert answers["wide_access"] == {"VEC_1", "VEC_2"}
 
 
+@pytest.mark.long
 def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None:
     """`parts` is written by the first launch, and only read by the second."""
     problem = problem_of(SQUARES)
@@ -126,6 +127,7 @@ def test_what_a_launch_only_reads_may_be_copied_ahead_whoever_wrote_it() -> None
     assert "load_once" not in text
 
 
+@pytest.mark.long
 def test_one_kernel_with_other_arguments_is_two_unless_all_that_counts_is_the_same() -> None:
     problem = problem_of(HEADS)
     assert [part.places for part in parts_of(problem)] == [(0,), (1,)]
@@ -510,6 +512,7 @@ def test_arrays_that_rows_store_anew_need_not_be_filled() -> None:
     ]
 
 
+@pytest.mark.long
 def test_what_lies_behind_the_rows_stays_filled() -> None:
     problem = filled_first(count="rows + 1", elements="rows * d + 4")
     why = dict(written(problem, "lanes", "fills").refused)["fills"]

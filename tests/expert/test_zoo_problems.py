@@ -66,6 +66,7 @@ def test_all_languages_are_there() -> None:
 
 
 @every
+@pytest.mark.few(12)
 def test_problems_are_read(name: str) -> None:
     """Reading also holds the arguments against the kernel's own signature."""
     problem = read(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.lab.labs import fake_kernel, fault_template, lab, scale_problem
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.plan import Status
@@ -34,6 +36,7 @@ def test_a_finalist_has_to_pass_what_was_added() -> None:
     assert "rows=11, d=40" in result.detail
 
 
+@pytest.mark.long
 def test_the_winner_has_to_pass_it_again_with_other_values() -> None:
     template = fault_template("2 if KIND == 1 and rows == 11 and d == 40 else 0")
     with lab(scale_problem(), template) as harness:

@@ -203,6 +203,7 @@ class TestTooFast:
     def test_just_above_the_pins_is_not(self) -> None:
         assert [r.status for r in self.results("", "4200")] == [Status.OK] * 3
 
+    @pytest.mark.long
     def test_where_the_original_is_too_fast_as_well_not_all_arrays_move(self) -> None:
         assert [r.status for r in self.results("", "4000", pins=1e7)] == [Status.OK] * 3
 

@@ -31,6 +31,7 @@ def stretches(
 @pytest.mark.parametrize("compare", ["close", "codes", "exact"])
 @pytest.mark.parametrize("judged", [(), (0, 3, 40)])
 @pytest.mark.parametrize("faults", [0, 1, 3, 9])
+@pytest.mark.few(8)
 def test_stretches_tell_the_same_as_all_of_it(
     compare: str, judged: tuple[int, ...], faults: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

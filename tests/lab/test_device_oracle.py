@@ -123,6 +123,7 @@ class TestOriginal:
         ):
             harness.lab.check()
 
+    @pytest.mark.long
     def test_one_that_may_fail_is_not(self) -> None:
         problem = scale_problem(
             ("atol = 1e-6", "atol = 1e-6\nbaseline_may_fail = true"), kernel=fake_kernel(fault="2")

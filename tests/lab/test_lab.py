@@ -360,6 +360,7 @@ class TestVerify:
         assert seen[0] == seen[1] != seen[2]
         assert [seed for seed, _ in seen] == [1, 1, 2]
 
+    @pytest.mark.long
     def test_no_values_are_those_of_another_run(self) -> None:
         drawn = []
         for salt in (0, 0, 1, 2):
@@ -426,6 +427,7 @@ block = ["64"]
             outcome = harness.outcome(BAKE=1)
             assert [r.workload for r in outcome.results] == ["a", "b", "c", "small"]
 
+    @pytest.mark.long
     def test_each_build_is_tested_at_its_own_size_alone(self) -> None:
         """Wrong anywhere else is no fault: there it is never launched."""
         with lab(scale_problem(TWO), self.template("2 if D_CONST != 0 and d != D_CONST else 0")) as harness:

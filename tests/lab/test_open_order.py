@@ -219,6 +219,7 @@ class _Held:
 
 
 @pytest.mark.parametrize("name", ["any", pytest.param("keys", marks=pytest.mark.long), "own"])
+@pytest.mark.few(1)
 def test_a_lab_whose_device_judges_for_itself(name: str) -> None:
     """Timed launches too: there it sends nothing of what is alike."""
     problem = {"any": scale_problem(*ANY), "own": scale_problem(*OWN, checks=CHECKS)}.get(name)

@@ -173,7 +173,7 @@ class TestDeadline:
         script = f"trap '' HUP INT TERM; sleep 600 & echo $$ $! $PPID > {pids}; wait"
         worker.request(ListDevices(), deadline=LONG)
         with pytest.raises(WorkerTimedOut):
-            worker.request(python(f"subprocess.run(['sh', '-c', {script!r}])"), deadline=1.5)
+            worker.request(python(f"subprocess.run(['sh', '-c', {script!r}])"), deadline=0.8)
         started = [int(pid) for pid in pids.read_text().split()]
         assert len(started) == 3
         assert all(gone(pid) for pid in started)
@@ -211,6 +211,7 @@ class TestDeadline:
         assert not process.Patience(1.0).waits_for(to_read=[0])
         assert now[0] == pytest.approx(took, abs=2 * process.MOMENT)
 
+    @pytest.mark.long
     def test_a_worker_that_answers_in_crumbs(self, make: Callable[..., WorkerProcess]) -> None:
         size = 1_000_000
         head = frame_parts(bytes(size))[0][:-size]

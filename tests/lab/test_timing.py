@@ -425,6 +425,7 @@ class TestRotation:
     @pytest.mark.parametrize("warm", [False, True])
     @pytest.mark.parametrize(("one", "other"), [(1e-3, 1e-3), (1e-5, 3e-3), (5e-3, 7e-3), (2e-3, 1e-7)])
     @pytest.mark.parametrize("rotation", [3.0, 0.1, 20.0])
+    @pytest.mark.few(8)
     def test_nothing_is_written_where_it_lies_already(
         self, warm: bool, one: float, other: float, rotation: float
     ) -> None:

@@ -18,6 +18,11 @@ from tunesmith.models.letters import Mailbox, Player
 from tunesmith.run.dialogue import LONGEST, Exchange, Message, Pending, Reply
 
 
+@pytest.fixture(autouse=True)
+def settled_sooner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "SETTLED", 0.1)
+
+
 def test_a_request_is_a_file_and_without_waiting_the_reply_is_pending(tmp_path: Path) -> None:
     box = Mailbox(tmp_path / "box", wait=False)
     found = box.reply(request(3))
@@ -106,7 +111,8 @@ def test_while_waiting_a_reply_under_another_name_is_reported_once(tmp_path: Pat
 
 
 @pytest.mark.long
-def test_waiting_ends_when_the_reply_comes(tmp_path: Path) -> None:
+def test_waiting_ends_when_the_reply_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "SETTLED", 1.0)  # longer than the writer pauses
     notes: list[str] = []
     target = tmp_path / "0001-planner.reply.md"
 

@@ -29,6 +29,7 @@ few = examples(15, suppress_health_check=[HealthCheck.too_slow])
 @pytest.mark.parametrize("kind", EVENT_TYPES.values(), ids=EVENT_TYPES)
 @given(data=st.data(), number=st.integers(0, 10**9), at=st.integers(0, 10**9))
 @few
+@pytest.mark.few(12)
 def test_every_event_survives_the_journal(kind: Any, data: st.DataObject, number: int, at: int) -> None:
     record = Recorded(number, at / 1000, data.draw(arbitrary(kind)))
     line = encode_record(record)

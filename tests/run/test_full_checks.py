@@ -110,6 +110,7 @@ class StrictKernelLab(KernelLab):
 
 
 @pytest.mark.parametrize("refused", ["", "1", "12"])
+@pytest.mark.few(1)
 def test_killed_after_any_event_it_ends_alike(refused: str) -> None:
     script = {**STORY, 5: [plan("stop")]}
 

@@ -391,7 +391,7 @@ def test_a_run_killed_after_any_event_goes_on_as_if_it_had_not_been(searcher: Se
 
 @pytest.mark.parametrize("ahead", [8, 12, 16])
 @each_searcher
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_being_killed_between_two_verdicts_changes_nothing(searcher: Searcher, ahead: int) -> None:
     """Where most of what is built cannot run, the pool is soon smaller than a batch."""
 

@@ -168,6 +168,7 @@ def test_a_search_begins_from_what_the_templates_before_it_have_shown() -> None:
 
 
 @both
+@pytest.mark.few(1)
 def test_earlier_runs_are_followed_behind_a_gate_and_the_journal_says_by_which_trials(ahead: int) -> None:
     big = {"VEC": [1, 2, 4], "UNROLL": list(range(1, 30)), "KEEP": [0, 1]}
     run = a_run({"wide": WIDE, "keep": big}, Settings(evals=80, ahead=ahead), searcher=Default())
@@ -406,6 +407,7 @@ def test_what_is_left_of_the_budget_goes_to_the_best() -> None:
 @both
 @pytest.mark.parametrize("searcher", [Exhaustive(), Random(), Default()], ids=lambda s: s.name)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_a_run_killed_after_any_event_goes_on_as_if_it_had_not_been(searcher: object, ahead: int) -> None:
     """Two rounds with a repair, a pair that is forbidden, a draft turned away and an author that declines."""
     texts = {

@@ -139,6 +139,7 @@ def gated(count: int, priors: tuple[Prior, ...], seed: int) -> SearchView:
     return replace(USUAL, tried=tried, default=tried[0].config, priors=priors, seed=seed, asked=0)
 
 
+@pytest.mark.long
 def test_an_earlier_run_helps_behind_a_gate_too() -> None:
     def after(priors: tuple[Prior, ...]) -> float:
         views = (gated(20, priors, seed) for seed in range(0, 8000, 1000))
@@ -189,6 +190,7 @@ def test_what_following_found_is_not_known_to_the_others_for_a_while() -> None:
 
 
 @pytest.mark.parametrize(("outcomes", "seconds"), [(200, 0.16), (1000, 0.5)])
+@pytest.mark.few(1)
 def test_a_question_is_answered_in_time(outcomes: int, seconds: float) -> None:
     """20 ms of processor time for each of 8, at 200 outcomes; the best of a few, as machines are busy."""
     rng = np.random.default_rng(0)
@@ -204,6 +206,7 @@ def test_a_question_is_answered_in_time(outcomes: int, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("categorical", [False, True])
+@pytest.mark.few(1)
 def test_a_parameter_with_a_great_many_values_is_no_burden(categorical: bool) -> None:
     made = Space((Param("A", tuple(range(1, 70_001)), categorical), Param("B", (1, 2, 4, 8))))
     view = view_of(made)

@@ -29,6 +29,7 @@ def silu_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.mark.parametrize("name", WITHOUT_JOURNAL)
+@pytest.mark.few(2)
 def test_every_target_has_every_winner(silu_run: Run, tmp_path: Path, name: str) -> None:
     found = export([silu_run], name, tmp_path / "out")
     assert found.delivered == "delivered: 2 of 2 tuned kernels"

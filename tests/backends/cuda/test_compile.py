@@ -191,6 +191,7 @@ def test_nvcc_takes_host_headers_and_host_code() -> None:
 
 
 @needs_nvcc
+@pytest.mark.long
 def test_nvcc_in_two_steps_makes_what_it_makes_in_one(tmp_path: Path) -> None:
     """The division calls a function, which a kernel with its address taken does in another way."""
     source = """template <typename T> __global__ void silu(T* out, const T* x, int n) {

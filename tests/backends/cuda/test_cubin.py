@@ -54,7 +54,7 @@ WORDS = re.compile(
 
 @needs_nvrtc
 @pytest.mark.parametrize("capability", ARCHITECTURES)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_kernel_uses_what_ptxas_says_it_does(capability: int) -> None:
     if capability not in nvrtc.architectures():
         pytest.skip(f"this NVRTC does not build for sm_{capability}")
@@ -98,6 +98,7 @@ def test_the_digest_is_blind_to_everything_but_code() -> None:
 
 
 @needs_nvcc
+@pytest.mark.long
 def test_the_digest_of_what_nvcc_makes_is_as_blind() -> None:
     source = f'// a comment\n#define UNUSED 7\n#line 70 "other.cu"\n{HALF}'
     other = digest(source, compiler="nvcc", path="folder/other.cu", flags=("-lineinfo",))

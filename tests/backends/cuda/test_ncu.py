@@ -236,6 +236,7 @@ say(CSV)
     assert counted(tmp_path, body, GOOD).counters is not None
 
 
+@pytest.mark.long
 def test_a_kernel_that_cannot_be_launched_is_reported_in_its_words(tmp_path: Path) -> None:
     path = program(tmp_path, "subprocess.run(command); say('==WARNING== No kernels were profiled.\\n')")
     what = to_count()

@@ -52,6 +52,7 @@ static_assert(std::max(1, 2) == 2 && std::min(1.5f, 0.5f) == 0.5f && std::clamp(
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.few(6)
 def test_each_is_found_and_may_come_twice(name: str) -> None:
     assert built(f"#include <{name}>\n#include <{name}>\n{PLAIN}", "k").data
 

@@ -141,6 +141,7 @@ LOAD = ["relaxed", "load", "as before"]
 LAUNCH = "launch 17 of a kernel"
 
 
+@pytest.mark.few(1)
 def test_code_is_loaded_once_and_while_a_stream_is_captured(program: Path) -> None:
     # The general winner at the first call; what else may serve when it is prepared.
     assert told(program) == [*LOAD, LAUNCH, LAUNCH, LAUNCH, *LOAD, *LOAD, "ready"]

@@ -346,6 +346,7 @@ def test_the_example_is_compiled_and_runs(
 
 @needs_cc
 @pytest.mark.parametrize("without", ["scalar", "array", "size"])
+@pytest.mark.few(1)
 def test_no_warning_where_a_kernel_takes_no_scalar_array_or_size(tmp_path: Path, without: str) -> None:
     dispatch = replace(DISPATCH, workloads=())
     kept = {

@@ -142,6 +142,7 @@ def test_what_does_not_fit_is_refused_in_words(tmp_path):
 
 @pytest.mark.parametrize("target", [sglang.TARGET, vllm.TARGET], ids=lambda target: target.name)
 @pytest.mark.parametrize("made", MADE)
+@pytest.mark.few(2)
 def test_python_modules_parse(target, made):
     artefact = MADE[made]()
     files = target.export(artefact).files
@@ -199,6 +200,7 @@ def test_a_hostile_name_of_the_problem_is_text_everywhere():
 
 @needs_compiler
 @pytest.mark.slow
+@pytest.mark.long
 def test_hostile_names_compile(tmp_path):
     own = silu.result(90)
     artefact = silu.artefact(replace(own, dispatch=replace(own.dispatch, problem=HOSTILE, device=HOSTILE)))
@@ -208,6 +210,7 @@ def test_hostile_names_compile(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["a b", "x)", "_tunesmith_x", "é", ""])
+@pytest.mark.few(2)
 def test_a_name_that_is_none_is_refused(name):
     first, *rest = operators.ARGUMENTS
     arguments = (replace(first, name=name or "1x"), *rest)

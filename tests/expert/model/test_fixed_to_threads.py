@@ -72,7 +72,7 @@ def _in(language: str, problem: Problem) -> Problem:
 
 @every_shape
 @pytest.mark.parametrize("register", _REGISTERS)
-@pytest.mark.few(22)
+@pytest.mark.few(6)
 def test_a_helper_that_reads_a_special_register(register: str, shape: str) -> None:
     before = f'__device__ float h() {{ unsigned l; asm("mov.u32 %0, %%{register};" : "=r"(l)); return l; }}'
     assert "'asm" in _refused(shape, "h()", before)
@@ -80,6 +80,7 @@ def test_a_helper_that_reads_a_special_register(register: str, shape: str) -> No
 
 @every_shape
 @pytest.mark.parametrize("case", _INSTRUCTIONS)
+@pytest.mark.few(10)
 def test_a_helper_with_an_instruction_that_does_more_than_compute(case: str, shape: str) -> None:
     before = f"__device__ float h() {{ unsigned l; {_INSTRUCTIONS[case]} return l; }}"
     assert "asm" in _refused(shape, "h()", before)

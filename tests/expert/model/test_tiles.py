@@ -152,6 +152,7 @@ def test_what_a_tile_holds_is_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BEYOND)
+@pytest.mark.few(10)
 def test_what_is_not_proved_is_left_alone(name: str) -> None:
     body, reason = BEYOND[name]
     assert reason in refusal(row_problem(body, grid=GRID, block=BLOCK))

@@ -26,9 +26,6 @@ QUICK = (
     "a narrow signed total",
     "a load near the end",
     "an index that is cut twice",
-    "a pointer from an index that changes",
-    "a helper that sees its own namespace",
-    "while over a row",
     "a row kept and changed",
     "a total added by one thread",
     "a tail by its place",
@@ -49,7 +46,7 @@ def told(failures: list[Failure]) -> str:
 @needs_emulator
 @pytest.mark.timeout(300)
 def test_generated_kernels_keep_what_they_compute(folder: Path) -> None:
-    tally, failures = run_seeds((5, 11, 15, 16, 20), folder, configs=2, sizes=1)
+    tally, failures = run_seeds((5, 11, 15), folder, configs=2, sizes=1)
     assert not failures, told(failures)
     assert tally.lifted >= 3, tally.table()
     assert not tally.racy, tally.reasons

@@ -291,6 +291,7 @@ SOFTMAX = """__global__ void softmax(float *out, const float *x, int n) {
         ("", "inout"),
     ],
 )
+@pytest.mark.few(2)
 def test_what_a_loop_has_stored_in_every_turn_is_no_input(store: str, role: str) -> None:
     assert draft(SOFTMAX % store)["argument"][0]["role"] == role
 

@@ -133,6 +133,7 @@ def test_loops_that_are_alike(values: dict[str, int], emulated: Path) -> None:
     ],
 )
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_loops_that_differ(a: int, b: int, values: dict[str, int], emulated: Path) -> None:
     compare(split_parts, SCHEDULE, {"rows": 4, "a": a, "b": b}, emulated, **values)
 

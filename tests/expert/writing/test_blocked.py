@@ -97,6 +97,7 @@ def test_what_tasks_share_is_loaded_once(blocked: int) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_rows_that_overlap_are_loaded_once() -> None:
     found = instructions("stencil5_rows", BLOCKED_MAP, BLOCKED=4, VEC=4, SPLIT=1)
     loads = [(a.width, a.count) for a in found.accesses if (a.space, a.direction) == ("global", "load")]
@@ -119,6 +120,7 @@ def test_rows_that_only_some_turns_read_are_taken_from_the_table() -> None:
 @needs_nvrtc
 @pytest.mark.parametrize("values", [{"STAGES": 2}, {"BLOCKED": 4}])
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_a_template_may_have_a_ring_as_well(values: dict[str, int]) -> None:
     schedule = BLOCKED_MAP.without("split").having(ring=models.choice("STAGES", 0, 2))
     assert instructions("bias_relu_2d", schedule, VEC=4, **values).accesses

@@ -92,6 +92,7 @@ WRONG = (
 @needs_emulator
 @pytest.mark.parametrize(("what", "instead"), WRONG)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> None:
     sizes = {"tokens": 3, "d": 4096}
     right = made(models.rmsnorm, ROWS.having(bulk=BULK), sizes, LANES=64, VEC=8, STAGES=2, BULK=1)

@@ -126,7 +126,7 @@ def test_there_is_a_vector_form(form: str) -> None:
 
 @needs_opencl
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_it_gives_what_the_original_gives(form: str) -> None:
     problem = FORMS[form]
     template = read(_written(problem), problem)

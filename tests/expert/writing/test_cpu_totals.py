@@ -68,6 +68,7 @@ def _outputs(name: str, sizes: dict[str, int], values: dict[str, int] | None) ->
 @pytest.mark.parametrize(("lanes", "tasks"), [(8, 1), (8, 4), (64, 1)])
 @pytest.mark.parametrize(("rows", "d"), [(1, 4), (5, 64)])
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_each_work_item_has_a_maximum_of_its_own(lanes: int, tasks: int, rows: int, d: int) -> None:
     """Two floats travel as one double: with lanes read back from memory PoCL gave all the last one's."""
     sizes, values = {"rows": rows, "d": d}, {"LANES": lanes, "TASKS": tasks, "VEC": 2, "ITEMS": 1}

@@ -105,6 +105,7 @@ def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> No
 
 
 @needs_emulator
+@pytest.mark.long
 def test_blocks_that_go_on_take_every_task(emulated: Path) -> None:
     sizes = {"tokens": 2 * DEVICE.limits.sms + 5, "d": 64}
     compare(models.rmsnorm, SMALL_ROWS, sizes, emulated, LANES=64, TASKS=2, VEC=1, PERSIST=1)
@@ -134,6 +135,7 @@ def test_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Pa
     ],
 )
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_groups_with_a_maximum(values: dict[str, int], emulated: Path) -> None:
     compare(models.group_quant, SMALL_ROWS, {"tokens": 3, "d": 384}, emulated, **values)
 
@@ -177,6 +179,7 @@ def of_the_zoo(name: str) -> Model:
 @needs_emulator
 @pytest.mark.parametrize("values", [{"LANES": 32, "TASKS": 2}, {"LANES": 64, "VEC": 4, "KEEP": 2}])
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -> None:
     schedule = SMALL_ROWS.without("persistent")
     sizes = {"rows": 4, "channels": 2, "samples": 3, "cols": 40}
@@ -188,6 +191,7 @@ def test_axes_that_only_the_grid_tells(values: dict[str, int], emulated: Path) -
     "values", [{"LANES": 16, "TASKS": 4}, {"LANES": 4, "TASKS": 8, "VEC": 2, "ITEMS": 2}]
 )
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Path) -> None:
     compare(of_the_zoo("matvec_in_memory"), SMALL_ROWS, {"rows": 9, "cols": 46}, emulated, **values)
 
@@ -195,6 +199,7 @@ def test_a_total_that_was_stored_in_memory(values: dict[str, int], emulated: Pat
 @needs_emulator
 @pytest.mark.parametrize("values", [{"LANES": 32}, {"LANES": 64, "ITEMS": 4, "STORE": 1}])
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_vectors_and_what_is_left_of_them(values: dict[str, int], emulated: Path) -> None:
     schedule = SMALL_MAP.without("split", "tasks")
     compare(of_the_zoo("fp8_vectors_and_rest"), schedule, {"rows": 5, "cols": 67}, emulated, **values)

@@ -58,6 +58,7 @@ def test_results_stay_the_same(head_dim: int, values: dict[str, int], emulated: 
 
 @needs_nvrtc
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_compiles() -> None:
     problem = head_norm()
     written = ExpertAuthor().write(

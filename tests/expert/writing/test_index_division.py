@@ -36,6 +36,7 @@ def test_forms_are_legal_where_they_are_exact() -> None:
 @pytest.mark.parametrize(
     ("divide", "rot_dim", "legal"), [(0, 6, True), (1, 6, False), (2, 6, True), (1, 8, True), (2, 2, False)]
 )
+@pytest.mark.few(2)
 def test_what_a_form_cannot_divide_by_is_not_tried(divide: int, rot_dim: int, legal: bool) -> None:
     given = {"DIVIDE": divide, "rot_dim": rot_dim, "heads": 4, "kv_heads": 2}
     rules = [c.expr for c in _template().space.constraints if c.name in ("shifts", "products")]

@@ -80,6 +80,7 @@ def expected(problem: Problem, name: str, inputs: dict[str, np.ndarray], scalars
 @needs_emulator
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_what_is_written_gives_what_the_reference_gives(name: str, emulated: Path) -> None:
     problem, (schedule, sizes, values) = problem_of(name), CASES[name]
     kernel = lift(problem)

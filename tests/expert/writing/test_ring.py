@@ -62,6 +62,7 @@ def test_rows_with_a_total(d: int, values: dict[str, int], emulated: Path) -> No
 
 @needs_emulator
 @pytest.mark.parametrize("values", [{"LANES": 16, "TASKS": 4, "VEC": 8, "STAGES": 2}])
+@pytest.mark.long
 def test_beside_what_a_loop_leaves_for_a_later_one(values: dict[str, int], emulated: Path) -> None:
     same(models.fused_add_rmsnorm, ROWS, {"tokens": 5, "d": 480}, emulated, **values)
 
@@ -75,6 +76,7 @@ def test_groups_and_maps(stages: int, emulated: Path) -> None:
 
 
 @needs_emulator
+@pytest.mark.long
 def test_blocks_that_go_on_in_a_flat_range(emulated: Path) -> None:
     sizes = {"tokens": DEVICE.limits.sms, "d": 4 * 4 * 2 * 5 + 3}  # five turns, and what is left of a vector
     values = {"LANES": 4, "VEC": 4, "ITEMS": 2, "STAGES": 3, "PERSIST": 1}

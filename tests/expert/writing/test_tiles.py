@@ -30,6 +30,7 @@ VALUES: list[dict[str, int]] = [{"LANES": 32, "TASKS": 4, "ITEMS": 2}, {"LANES":
 @needs_emulator
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_a_tile_is_read_as_what_it_holds(name: str, emulated: Path) -> None:
     for sizes, values in zip(SIZES[name], VALUES, strict=True):
         compare(of_the_zoo(name), SMALL_MAP, sizes, emulated, **values)
@@ -72,6 +73,7 @@ def _smoothed() -> tuple[KernelModel, Problem]:
 
 @needs_emulator
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_a_row_that_all_threads_read(emulated: Path) -> None:
     compare(_smoothed, SMALL_MAP, {"rows": 3, "d": 37}, emulated, LANES=16, ITEMS=2)
 

@@ -70,6 +70,7 @@ def _problem(body: str) -> Problem:
 
 @needs_emulator
 @pytest.mark.parametrize("case", KERNELS)
+@pytest.mark.few(1)
 def test_what_is_stored_by_one_name_is_read_by_the_other(case: str, emulated: Path) -> None:
     problem = _problem(KERNELS[case])
 

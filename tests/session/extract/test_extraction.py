@@ -76,6 +76,7 @@ def test_checks_and_dispatch_are_the_contract() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_another_instance_takes_the_other_branch() -> None:
     found = taken("scale_rows_kernel<float, 4>")
     assert found.entry == "own::scale_rows_kernel<float, 4>"
@@ -86,6 +87,7 @@ def test_another_instance_takes_the_other_branch() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_workloads_that_are_given_leave_one_fill() -> None:
     workload = KnownWorkload("decode", (("rows", 16), ("hidden", 4096)))
     found = taken("scale_rows_kernel", None, (workload,))

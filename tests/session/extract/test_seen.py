@@ -101,6 +101,7 @@ def test_nothing_is_left_to_fill_in() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_the_instance_is_the_one_that_ran() -> None:
     found = taken(rows_kernel("void own::scale_rows_kernel<float, 4>(float*)"))
     assert found.entry == "own::scale_rows_kernel<float, 4>"

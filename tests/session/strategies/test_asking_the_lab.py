@@ -105,6 +105,7 @@ def test_one_conversation_asks_too() -> None:
 
 
 @pytest.mark.parametrize(("script", "settings"), [(SCRIPT, ROLES), (SPEAKING, ALONE)])
+@pytest.mark.few(1)
 def test_a_run_goes_on_after_any_event(script: dict[int, Sequence[Said]], settings: Settings) -> None:
     """Also between a question and its answer, which the lab then gives again."""
     speeds = {"1": 2.0, "2": 3.0}

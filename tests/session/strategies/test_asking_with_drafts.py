@@ -111,7 +111,7 @@ def test_one_author_of_kernels_asks_while_the_other_has_written() -> None:
     assert kinds.count(Drafted) == 2
 
 
-@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize("kind", [pytest.param("templates", marks=pytest.mark.long), "kernels"])
 def test_a_run_goes_on_after_any_event(kind: str) -> None:
     """Also in the middle of a question: what has been answered is not done again, what has not is."""
     make: Mapping[str, object] = RUNS

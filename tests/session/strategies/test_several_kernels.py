@@ -64,6 +64,7 @@ def test_each_is_measured_and_the_best_is_gone_on_from() -> None:
     says(later, "Go on from kernel 3.")
 
 
+@pytest.mark.long
 def test_a_run_with_several_kernels_goes_on_after_any_event() -> None:
     goes_on_after_any_event(STORY, SPEEDS, TWO, frozenset({"Searched"}))
 
