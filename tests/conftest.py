@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import importlib
 import itertools
 import os
 import shutil
@@ -45,6 +47,20 @@ def pytest_configure(config: pytest.Config) -> None:
     frameworks.insist(config.getoption("markexpr"), lambda: not without_cuda())
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """Of two processes that collect all tests one begins at the end: each finds half of them compiled."""
+    gc.disable()  # until all are collected: nothing of this is garbage
+    here = Path(__file__).parent
+    all_of_them = session.config.args in ([str(here)], ["tests"])
+    if os.environ.get("PYTEST_XDIST_WORKER") != "gw1" or not all_of_them:
+        return
+    files = sorted(here.rglob("test_*.py"), reverse=True)
+    for file in files[: len(files) // 2]:
+        # What cannot be imported is reported when it is collected.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(here.parent).with_suffix("").parts))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The slow ones first, so that none of them is left to one process at the end. Of tests with parameters
@@ -64,6 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
+    gc.enable()
     gc.freeze()  # thousands of tests stay to the end: nobody needs to look through them for garbage
 
 
