@@ -22,12 +22,13 @@ from tests.end_to_end.killing import (
 from tests.opencl_here import needs_opencl
 from tests.running import facts, journal, tunesmith
 
+KILLS = 5  # of one simulated run, one after the other
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize(("points", "kills"), [(2, 2), pytest.param(50, 5, marks=pytest.mark.long)])
-def test_killed_anywhere_on_the_simulated_device(points: int, kills: int, tmp_path: Path) -> None:
-    """So many of one run, one after the other."""
+@pytest.mark.parametrize("points", [5, pytest.param(50, marks=pytest.mark.long)])
+def test_killed_anywhere_on_the_simulated_device(points: int, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()
     command = simulated(tmp_path)
@@ -36,10 +37,10 @@ def test_killed_anywhere_on_the_simulated_device(points: int, kills: int, tmp_pa
     expected = facts(whole / "run")
     rng = random.Random(7)
     # A run is killed in each part of its life, once as it is started and then as it is resumed.
-    part = len(expected) / kills
+    part = len(expected) / KILLS
     runs = [
-        [(int(part * (n + rng.random())), rng.uniform(0, 0.1)) for n in range(kills)]
-        for _ in range(points // kills)
+        [(int(part * (n + rng.random())), rng.uniform(0, 0.1)) for n in range(KILLS)]
+        for _ in range(points // KILLS)
     ]
 
     def one(number: int) -> str | None:
