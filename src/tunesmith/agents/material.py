@@ -228,7 +228,7 @@ def base_part(problem: Problem, state: State, templates: Templates, base: Candid
     text = templates.text(base)
     if base.rejected is None:
         lines = [*measured_lines(problem, state, base.id), ""] if is_concrete(state) else []
-        if refused := refused_words(refusals(problem, state, base.id)):
+        if refused := refused_words(refusals(problem, state).get(base.id, ())):
             lines += [shortened(refused[0].upper() + refused[1:], LONGEST_REASON), ""]
         return PromptPart(heading, "\n".join([*lines, fenced(text)]))
     why = shortened(base.rejected.reason, LONGEST_REASON)
@@ -255,14 +255,17 @@ def measured_lines(problem: Problem, state: State, candidate: str) -> list[str]:
 def candidates_part(problem: Problem, state: State) -> PromptPart:
     """What each goes on from, and what it reached."""
     word, scored = noun(state.settings), best_scores(sound_scores(problem, state))
-    lines = []
+    lines, refused = [], refusals(problem, state)
     for c in state.candidates:
         base = f"{word} {c.parent}" if c.parent else "the original"
-        refused = bool(refusals(problem, state, c.id))
-        none = "refused by the full check" if refused else "nothing measured"
+        is_refused = c.id in refused
+        none = "refused by the full check" if is_refused else "nothing measured"
         gain = f"{ratio(scored[c.id]):.2f}×" if c.id in scored else none
         if is_concrete(state):
-            by, status = "", f"right, {gain}" if c.id in scored else none if refused else "turned away"
+            by, status = (
+                "",
+                f"right, {gain}" if c.id in scored else none if is_refused else "turned away",
+            )
         else:
             by, status = _by(state, c), f"{c.status}, {gain}"
         lines.append(f"- {word} {c.id or 'given'} from {base}{by}: {status}")

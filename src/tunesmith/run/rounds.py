@@ -93,15 +93,21 @@ class RefusedFinalist:
         return f"{self.result.status} (workload {self.result.workload}){detail}"
 
 
-def refusals(problem: Problem, state: State, candidate: str) -> tuple[RefusedFinalist, ...]:
-    """Of a candidate, in the order in which they were looked at."""
+def refusals(problem: Problem, state: State) -> dict[str, tuple[RefusedFinalist, ...]]:
+    """By candidate, of each in the order in which they were looked at."""
+    refused = {
+        config: bad
+        for config, results in merged(state).items()
+        if (bad := next((r for r in results.values() if r.status not in SOUND), None)) is not None
+    }
+    if not refused:
+        return {}
     speeds = {t.config: t.score for t in scores(problem, state)}
-    found = []
-    for config, results in merged(state).items():
-        bad = next((r for r in results.values() if r.status not in SOUND), None)
-        if config.candidate == candidate and bad is not None:
-            found.append(RefusedFinalist(config, speeds.get(config), bad))
-    return tuple(found)
+    found: dict[str, tuple[RefusedFinalist, ...]] = {}
+    for config, bad in refused.items():
+        before = found.get(config.candidate, ())
+        found[config.candidate] = (*before, RefusedFinalist(config, speeds.get(config), bad))
+    return found
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,7 @@ class RoundOutcome:
 
 
 def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
-    scored = best_scores(sound_scores(problem, state))
+    scored, refused = best_scores(sound_scores(problem, state)), refusals(problem, state)
     declined = {(place, event.branch): event.reason for place, event in state.declined}
     noticed, best_before = noise(state), max(0.0, scored.get("", 0.0))
     found: list[RoundOutcome] = []
@@ -158,7 +164,7 @@ def rounds(problem: Problem, state: State) -> tuple[RoundOutcome, ...]:
                     best=max((scored[c.id] for c in drafts if c.id in scored), default=None),
                     tried=sum(state.searched.count(("of", c.id)) for c in drafts),
                     noticed=noticed,
-                    refused=tuple(r for c in drafts for r in refusals(problem, state, c.id)),
+                    refused=tuple(r for c in drafts for r in refused.get(c.id, ())),
                     on=_made_on(state, decision.branch(branch)),
                 )
             )
