@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tunesmith.api import (
         Budget,
+        apply,
         bench,
         capture,
         capture_program,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         resume_comparison,
         retune,
         tune,
+        undo_apply,
         verify,
         write_template,
     )
@@ -59,6 +61,7 @@ __all__ = [
     "TunesmithError",
     "WaitingForModel",
     "__version__",
+    "apply",
     "bench",
     "capture",
     "capture_program",
@@ -77,6 +80,7 @@ __all__ = [
     "resume_comparison",
     "retune",
     "tune",
+    "undo_apply",
     "verify",
     "write_template",
 ]

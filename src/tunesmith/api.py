@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.capture.watching import CapturedRun, WishedCapture
     from tunesmith.deliver.difference import RunDifference
     from tunesmith.profiles.facts import ProfilePage
+    from tunesmith.session.apply.applying import Applied, WishedApply
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
     from tunesmith.session.benching import BenchResult
     from tunesmith.session.comparison import Compared
@@ -287,6 +288,26 @@ def extract(
     from tunesmith.session.extract import folder
 
     return folder.extract_folder(repository, kernel, path_of(out), listener_of(listener).note, **wish)
+
+
+def apply(
+    run: RunLike | None = None, *, listener: ListenerLike | None = None, **wish: Unpack[WishedApply]
+) -> Applied:
+    """Patch the repository that a run's kernel was taken from, by default of the newest run; test and time it
+    before and after. docs/apply.md says how."""
+    from tunesmith.session.apply import applying
+
+    own = run if isinstance(run, Run) else load_run(run)
+    with interrupted_once():
+        return applying.apply_run(own, listener_of(listener), **wish)
+
+
+def undo_apply(run: RunLike | None = None) -> tuple[Path, tuple[str, ...]]:
+    """Take the patch of a run back, by default of the newest: the repository, and the files that are as they
+    were."""
+    from tunesmith.session.apply import applying
+
+    return applying.undo_run((run if isinstance(run, Run) else load_run(run)).folder)
 
 
 # -- runs that are there --------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tunesmith.csource.predefined import Predefined
 from tunesmith.errors import BadInput
+from tunesmith.problem.origin import Origin
 from tunesmith.space.expr import Expr
 from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
@@ -297,6 +298,8 @@ class Problem:
     inputs: PythonFunction | None = None
     traffic: Expr | None = None
     operations: tuple[tuple[str, Expr], ...] = ()  # what must be computed, by kind, where the user says so
+    # Where it was taken from. It says nothing of the problem: neither its digest nor equality has it.
+    origin: Origin | None = field(default=None, repr=False, compare=False)
 
     @property
     def size_names(self) -> tuple[str, ...]:

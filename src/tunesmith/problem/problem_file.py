@@ -8,13 +8,14 @@ from dataclasses import replace
 from tunesmith.errors import BadInput
 from tunesmith.problem import argument_tables, languages, order_tables, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
+from tunesmith.problem.origin import read_origin
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Problem
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
 from tunesmith.problem.toml_table import Table, finite, load_toml, show, texts
 from tunesmith.space.expr import Expr
 
 _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
-_ROOT = ("name", "inputs", "traffic", "operations", *_TABLES)
+_ROOT = ("name", "inputs", "traffic", "operations", *_TABLES, "origin")
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
 _PLACEHOLDER = "FILL"
 
@@ -62,6 +63,7 @@ def parse_problem(
         inputs=argument_tables.read_function(root, "inputs", read),
         traffic=root.expr("traffic", sizes),
         operations=_read_operations(root, sizes),
+        origin=read_origin(root),
     )
     if not root.faults:  # only a problem that reads well can be tried out
         size_tables.try_problem(problem, root)

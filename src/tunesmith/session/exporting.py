@@ -42,7 +42,7 @@ class Exported:
 def export(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
     """The runs are of one problem, each on another kind of device."""
     target = target_named(name, runs[0].result.language if runs else "")
-    artefact = one_artefact(tuple(_result(run, target) for run in runs))
+    artefact = one_artefact(tuple(result_of(run, target) for run in runs))
     made = target.export(artefact)
     folder = out if out is not None else Path(f"{artefact.name}-{name.replace('.', '-')}")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -71,10 +71,11 @@ def export(runs: Sequence[Run], name: str, out: Path | None) -> Exported:
     )
 
 
-def _result(run: Run, target: Target) -> DeviceResult:
+def result_of(run: Run, target: Target) -> DeviceResult:
+    """What a run delivered, for a target; BadInput where it has nothing for it."""
     where = str(run.folder)
     if not run.result.finished:
-        fault = "this run is not finished, so there is nothing to export yet"
+        fault = "this run is not finished, so it has delivered nothing yet"
         raise BadInput(fault, where=where, hint=f"go on with: {run.resume_command}")
     files = calling.delivered_files(run.folder)
     dispatch = calling.dispatch_in(run.folder, files)

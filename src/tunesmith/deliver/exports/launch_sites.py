@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tunesmith.csource.lex import Token, lex
+from tunesmith.csource.lex import Token, directives, lex
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
 _BEFORE_A_STATEMENT = (";", "{", "}", ")", "else", "do", ":")
@@ -34,6 +34,52 @@ def launch_sites(text: str, kernel: str) -> list[PatchedLaunch]:
         if token.text == "<<<"
         for site in _site(text, tokens, at, kernel)
     ]
+
+
+def macro_sites(text: str, kernel: str) -> list[PatchedLaunch]:
+    """The same in the bodies of macros, `#define LAUNCH(width) kernel<T, width><<<...>>>(...)`."""
+    found = []
+    for directive in directives(text):
+        if directive.word != "define" or "<<<" not in directive.rest:
+            continue
+        raw = f" {text[directive.start + 1 : directive.end]}"  # no directive any more, every place as it was
+        tokens = lex(raw)[1:]
+        body = 1
+        if len(tokens) > 1 and tokens[1].text == "(" and not tokens[1].space:
+            body = 1 + next((at for at, token in enumerate(tokens) if token.text == ")"), len(tokens))
+        tokens = tokens[body:]
+        for at, token in enumerate(tokens):
+            if token.text == "<<<":
+                found += [
+                    _moved(site, directive.start, directive.line - 1)
+                    for site in _site(raw, tokens, at, kernel)
+                ]
+    return found
+
+
+def _moved(site: PatchedLaunch, by: int, lines: int) -> PatchedLaunch:
+    opened, closed = site.inside
+    moved = replace(site, start=site.start + by, line=site.line + lines, passed=site.passed + by)
+    return replace(moved, inside=(opened + by, closed + by))
+
+
+def place_behind_includes(text: str, offset: int) -> int:
+    """The start of the line behind the last include before `offset` that stands outside every condition and
+    bracket; without one, that of the outermost declaration around `offset`."""
+    place, depth, conditions = -1, 0, 0
+    for token in lex(text):
+        if token.offset >= offset:
+            break
+        if token.kind != "directive":
+            depth += (token.text == "{") - (token.text == "}")
+            continue
+        word = re.match(r"\s*(\w*)", token.text)
+        said = word[1] if word else ""
+        conditions += (said in ("if", "ifdef", "ifndef")) - (said == "endif")
+        if said == "include" and depth == 0 and conditions == 0:
+            end = text.find("\n", token.offset)
+            place = len(text) if end < 0 else end + 1
+    return place if place >= 0 else place_before(text, offset)
 
 
 def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[PatchedLaunch]:

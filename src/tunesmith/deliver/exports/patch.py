@@ -49,7 +49,7 @@ def patch_of(artefact: Artefact, path: str, text: str, made: PatchedFile | None 
     devices = ", ".join(result.dispatch.device for result in artefact.results)
     told = [f"{artefact.problem}, tuned by Tunesmith on {devices}.", *_told(artefact, made)]
     head = "".join(f"# {line}\n" for line in plain("\n".join(told)).split("\n"))
-    return head + _diff(_relative(path), text, made.text)
+    return head + diff_text(_relative(path), text, made.text)
 
 
 def _told(artefact: Artefact, made: PatchedFile) -> list[str]:
@@ -89,10 +89,12 @@ def _relative(path: str) -> str:
     return re.sub(r"[\x00-\x1f]", "_", str(found))
 
 
-def _diff(path: str, before: str, after: str) -> str:
+def diff_text(path: str, before: str | None, after: str) -> str:
+    """`before` is None where there is no such file yet."""
     end = "\t" if re.search(r"\s", path) else ""  # a name with a blank ends where a tab stands
-    names = f"a/{path}{end}", f"b/{path}{end}"
-    lines = difflib.unified_diff(_LINES.findall(before), _LINES.findall(after), *names, lineterm="\n")
+    old = "/dev/null" if before is None else f"a/{path}{end}"
+    texts = _LINES.findall(before or ""), _LINES.findall(after)
+    lines = difflib.unified_diff(*texts, old, f"b/{path}{end}", lineterm="\n")
     return "".join(
         line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
     )

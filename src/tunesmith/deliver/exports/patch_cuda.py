@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 
 from tunesmith.backends.cuda.compile import COMPILERS
@@ -17,7 +17,7 @@ from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.cuda_api import resource
 from tunesmith.deliver.cuda_source import Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
-from tunesmith.deliver.exports.launch_sites import PatchedLaunch, launch_sites, place_before
+from tunesmith.deliver.exports.launch_sites import PatchedLaunch, launch_sites, macro_sites, place_before
 from tunesmith.deliver.exports.patch import PatchedFile
 from tunesmith.deliver.exports.patch_dispatch import (
     CannotServe,
@@ -32,7 +32,7 @@ from tunesmith.problem.template import PLACEHOLDER, Variant
 
 _CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
 _GLOBAL = re.compile(r"\b__global__\b")
-_HOST = ("arithmetic.cuh", "launch_checks.h", "launch_runtime.cuh", "exports/patch_host.cuh")
+HOST_PARTS = ("arithmetic.cuh", "launch_checks.h", "launch_runtime.cuh", "exports/patch_host.cuh")
 _LINE_MARKER = re.compile(r"^#line .*\n", re.MULTILINE)
 SameCode = Callable[[Variant, Variant, int], bool]  # two sources, for a compute capability
 
@@ -42,15 +42,15 @@ def with_dispatch(artefact: Artefact, text: str, same_code: SameCode | None = No
     namespace = f"{name}_tuned"
     if PLACEHOLDER.search("".join(launch.entry for launch in dispatch.original.launches)):
         raise BadInput("the original is another kernel for each size, which a patch cannot tell apart")
-    units, notes = _units(artefact, same_code or same_code_by_nvcc)
+    units, notes = tuned_units(artefact, same_code or same_code_by_nvcc)
     if not units:
         return PatchedFile(text, 0, tuple(notes))
     delivered = len({(unit.result.run, unit.file) for unit in units})
     entries = tuple((unit.result, unit.entry) for unit in units)
-    sites, faults = _usable(artefact, text)
+    sites, faults = usable_launches(artefact, text)
     notes += faults
-    head = _sections(text, units, namespace)
-    shared = "\n".join(map(resource, _HOST))
+    head = sections(macros_in(text), units, namespace)
+    shared = "\n".join(map(resource, HOST_PARTS))
     code = f"\nnamespace {namespace} {{\n\n{shared}\n{dispatch_code(artefact, units)}"
     if sites:
         code += f"{sites_code(artefact)}\n}}  // namespace {namespace}\n"
@@ -70,7 +70,7 @@ def _ending(namespace: str) -> str:
     return f"#endif  // {namespace.upper()}\n"
 
 
-def _units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit], list[str]]:
+def tuned_units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit], list[str]]:
     units: list[TunedUnit] = []
     notes: list[str] = []
     for result in artefact.results:
@@ -142,9 +142,16 @@ def same_code_by_nvcc(one: Variant, other: Variant, capability: int) -> bool:
     return digests[0] == digests[1]
 
 
-def _sections(text: str, units: Sequence[TunedUnit], namespace: str) -> str:
-    """Every tuned source in its namespace; macros of the user's file mean nothing there."""
-    users = {first_word(d.rest)[0] for d in directives(text) if d.word == "define"} - {""}
+def macros_in(text: str) -> set[str]:
+    return {first_word(d.rest)[0] for d in directives(text) if d.word == "define"} - {""}
+
+
+def sections(users: Set[str], units: Sequence[TunedUnit], namespace: str, hides: bool = False) -> str:
+    """Every tuned source in its namespace; `users`, macros of the user's files, mean nothing there.
+
+    With `hides` it may stand in a header: nothing of it is seen by linkers, nor are macros of headers that
+    are not the user's."""
+    outer, end = ("namespace { ", "}") if hides else ("", "")
     rule = f"// {'-' * 100}\n"
     parts = [
         rule,
@@ -158,20 +165,24 @@ def _sections(text: str, units: Sequence[TunedUnit], namespace: str) -> str:
         words = set(re.findall(r"[^\W\d]\w*", unit.section.text + unit.section.includes))
         hidden = [*dict.fromkeys([*unit.section.macros, *sorted(users & words)])]
         parts += [f"{push(macro)}\n" for macro in hidden]
-        parts += [f"#undef {macro}\n" for macro in hidden if macro in users]
+        given = " ".join(unit.entry.flags)
+        gone = [macro for macro in hidden if macro in users or (hides and f"-D{macro}" not in given)]
+        parts += [f"#undef {macro}\n" for macro in gone]
         parts.append(unit.section.includes)
-        opened = f"namespace {namespace} {{ namespace {unit.namespace} {{\n"
+        opened = f"namespace {namespace} {{ {outer}namespace {unit.namespace} {{\n"
         body = f"\n{comment([unit.file])}{opened}{unit.section.text}\n\n{unit.addresses()}"
-        parts.append(f"{body}}}}}\n")
+        parts.append(f"{body}}}{end}}}\n")
         parts += [f"{pop(macro)}\n" for macro in reversed(hidden)]
     return "".join(parts)
 
 
-def _usable(artefact: Artefact, text: str) -> tuple[list[PatchedLaunch], list[str]]:
-    """The launches that may ask first, and why others, or all, may not."""
+def usable_launches(
+    artefact: Artefact, text: str, macros: bool = False
+) -> tuple[list[PatchedLaunch], list[str]]:
+    """The launches that may ask first, also those in `macros`, and why others, or all, may not."""
     launches = artefact.first.dispatch.original.launches
-    base, templated = _base(launches[0].entry)
-    found = launch_sites(text, base)
+    base, templated = base_name(launches[0].entry)
+    found = [*launch_sites(text, base), *(macro_sites(text, base) if macros else ())]
     if not found:
         return [], []
     where = f"the launch of {base} in line"
@@ -195,7 +206,7 @@ def _usable(artefact: Artefact, text: str) -> tuple[list[PatchedLaunch], list[st
     return usable, notes
 
 
-def _base(entry: str) -> tuple[str, str]:
+def base_name(entry: str) -> tuple[str, str]:
     """The name of a kernel without qualifiers, and its template arguments."""
     name, angle, rest = entry.partition("<")
     return name.strip().rpartition("::")[2].strip(), f"{angle}{rest}"
@@ -204,9 +215,14 @@ def _base(entry: str) -> tuple[str, str]:
 def _rewritten(
     text: str, sites: Sequence[PatchedLaunch], place: int, block: str, namespace: str, artefact: Artefact
 ) -> str:
-    _, template = _base(artefact.first.dispatch.original.launches[0].entry)
-    pieces, done = [text[:place], block], place
-    for site in sites:
+    return f"{text[:place]}{block}{asking(text, sites, place, namespace, artefact)}"
+
+
+def asking(text: str, sites: Sequence[PatchedLaunch], start: int, namespace: str, artefact: Artefact) -> str:
+    """The text from `start` on, with launches that ask first."""
+    _, template = base_name(artefact.first.dispatch.original.launches[0].entry)
+    pieces, done = [""], start
+    for site in sorted(sites, key=lambda site: site.start):
         # The same expressions in the same places, in a call instead of a launch: each is evaluated once.
         wanted = f"(const void*)&{site.name}{template if site.template else ''}"
         opened, closed = site.inside

@@ -20,11 +20,13 @@ from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
 from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, draft_launch
 from tunesmith.expert.reading.source import KernelSignature, SourceModel
+from tunesmith.problem.origin import Origin
 from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
 from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, chosen_entry
 from tunesmith.session.extract.finding import FoundKernel, Pairs, find_kernel
 from tunesmith.session.extract.host import HostLaunch, HostReading, host_launches
 from tunesmith.session.extract.host_sizes import HostFacts, host_facts
+from tunesmith.session.extract.provenance import origin_of
 from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
 from tunesmith.session.extract.seen import instance_of, seen_facts
 from tunesmith.session.extract.slicing import FRAMEWORK
@@ -63,6 +65,7 @@ class Extraction:
     attempt: BuildAttempt
     report: tuple[str, ...]  # what was found, in words
     missing: tuple[str, ...] = ()  # why it does not stand alone, where it does not
+    origin: Origin | None = None
 
     @property
     def stands_alone(self) -> bool:
@@ -90,7 +93,9 @@ def extract(
     entry, words = _entry(found, instance, signature)
     note(f"compiling {entry}")
     fitted = _fitted(found, entry, words, wish, compilers)
-    return _drafted(found, host, instance, entry, fitted, wish)
+    made = _drafted(found, host, instance, entry, fitted, wish)
+    captured = "" if wish.seen is None else wish.seen.name
+    return replace(made, origin=origin_of(tree, found, host, fitted.slice, captured))
 
 
 # -- the instance ------------------------------------------------------------------------------------------

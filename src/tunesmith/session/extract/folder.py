@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tunesmith.capture.folder import read_capture
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
+from tunesmith.problem.origin import origin_text
 from tunesmith.run.files import explained, write_new
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
 from tunesmith.session.extract.repository import Repository
 from tunesmith.session.extract.seen import captured_kernel
-from tunesmith.session.problems import load_problem
+from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.sources import given_defines
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
@@ -75,8 +76,9 @@ def extract_folder(
     found = extract(Repository(Path(repository)), wished, note)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
-    write_folder(folder, found.files)
     capture = wish.get("capture")
+    found = with_origin(found, Path(repository), None if capture is None else Path(capture))
+    write_folder(folder, found.files)
     proof: tuple[str, ...] = ()
     if capture is not None and wished.seen is not None and found.stands_alone and not found.fills:
         note("making captured launches again")
@@ -115,6 +117,17 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         wish.get("trim", True),
         None if capture is None else captured_kernel(read_capture(Path(capture)), kernel + instance),
     )
+
+
+def with_origin(found: Extraction, repository: Path, capture: Path | None) -> Extraction:
+    """Where it comes from, in the problem file too."""
+    if found.origin is None:
+        return found
+    seen = "" if capture is None else str(capture.resolve())
+    origin = replace(found.origin, repository=str(repository.resolve()), capture=seen)
+    own = dict(found.files)
+    own[PROBLEM_FILE] = f"{own[PROBLEM_FILE].rstrip()}\n\n{origin_text(origin)}"
+    return replace(found, files=tuple(own.items()), origin=origin)
 
 
 def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""What a run delivered, put back into the repository that its problem was taken from."""

@@ -1,0 +1,356 @@
+"""`tunesmith apply`: a repository patched, built, tested and timed; rolled back where that fails."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+from tunesmith.backends.cuda.toolkit import find_nvcc
+from tunesmith.capture.folder import read_capture
+from tunesmith.deliver.exports.artefact import DeviceResult
+from tunesmith.deliver.exports.patch import TARGET
+from tunesmith.errors import BadInput, Interrupted
+from tunesmith.run.files import explained, write_whole
+from tunesmith.run.ports import Listener
+from tunesmith.session.apply.changes import FOLDER, RepositoryChanges, Side
+from tunesmith.session.apply.commands import CommandEnd, run_command
+from tunesmith.session.apply.foretold import ForetoldGain, foretold_gain
+from tunesmith.session.apply.measuring import BenchMetric, BenchSeries, sides
+from tunesmith.session.apply.preparing import PreparedPatch, prepared
+from tunesmith.session.exporting import result_of
+from tunesmith.session.run_result import Run
+from tunesmith.text import counted
+
+_COMPILE_SECONDS = 180.0
+Ending = Literal["applied", "dry run", "rolled back"]
+
+
+class WishedApply(TypedDict, total=False):
+    """Options, as the command and the Python interface have them."""
+
+    repo: str | os.PathLike[str] | None
+    test: str | None
+    bench: str | None
+    build: str | None
+    metric: str | None
+    higher: bool
+    rounds: int
+    timeout: float
+    capture: str | os.PathLike[str] | None
+    force: bool
+    dry_run: bool
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What became of it. `fault`: why it was rolled back."""
+
+    run: str
+    problem: str
+    repository: str
+    ending: Ending
+    patch: str  # the file, which is kept
+    diff: str
+    files: tuple[str, ...]
+    launches: tuple[str, ...]  # that ask for the tuned kernel first
+    delivered: int
+    winners: int
+    notes: tuple[str, ...] = ()
+    tested: tuple[float, ...] = ()  # seconds that tests took, before and after
+    bench: BenchSeries | None = None
+    foretold: ForetoldGain | None = None
+    fault: str = ""
+    version: int = 1
+
+
+class _Failed(Exception):
+    """What a command of the user's makes of the patched files."""
+
+
+@dataclass
+class _Work:
+    """One application, as far as it has come."""
+
+    ready: PreparedPatch
+    changes: RepositoryChanges
+    listener: Listener
+    test: str
+    bench: str
+    build: str
+    metric: BenchMetric
+    rounds: int
+    timeout: float
+    side: Side = "before"
+    number: int = 0  # of commands that were run
+    is_tried: bool = False  # the patched files were compiled and tested
+    notes: list[str] = field(default_factory=list)
+    tested: list[float] = field(default_factory=list)
+
+    def command(self, what: str, command: str, timeout: float | None = None) -> CommandEnd:
+        self.number += 1
+        log = self.changes.folder / f"{self.number:02d}-{what}-{self.side}.log"
+        self.listener.say(f"{what} {self.side}: {command}")
+        limit = timeout or self.timeout
+        return run_command(command, self.ready.repository, log, limit, self.listener.note)
+
+    def needed(self, what: str, command: str) -> CommandEnd:
+        """A command that must succeed: before the patch or it is the user's to mend, after it or it goes."""
+        ended = self.command(what, command)
+        if ended.ok:
+            return ended
+        if self.side == "after":
+            raise _Failed(f"the {what} command {ended.fault}; {ended.log}")
+        fault = f"the {what} command fails before anything is changed: it {ended.fault}"
+        raise BadInput(fault, where=str(ended.log), hint=f"mend it, or correct --{what}")
+
+    def switched(self, side: Side) -> None:
+        """The files as they were, or as they are made: built, and the first time tested."""
+        if side == self.side:
+            return
+        self.changes.switch(side)
+        self.side = side
+        if self.build:
+            self.needed("build", self.build)
+        if side == "after" and not self.is_tried:
+            self.is_tried = True
+            if not self.build:
+                self.compiled()
+            if self.test:
+                self.tested.append(self.needed("test", self.test).seconds)
+
+    def measured(self) -> float:
+        ended = self.needed("bench", self.bench)
+        value = self.metric.read(ended.output, ended.seconds)
+        if value is None and self.side == "before":
+            fault = f"the benchmark prints no positive number where --metric {self.metric.pattern!r} looks"
+            raise BadInput(fault, where=str(ended.log), hint="correct --metric; the file has what it prints")
+        if value is None:
+            raise _Failed(f"the benchmark prints no number for --metric any more; {ended.log}")
+        return value
+
+    def before(self) -> None:
+        """That everything works as it is."""
+        if self.build:
+            self.needed("build", self.build)
+        if self.test:
+            self.tested.append(self.needed("test", self.test).seconds)
+
+    def compiled(self) -> None:
+        """Each file that launches it, where nvcc takes it as it was: else that says nothing."""
+        nvcc = find_nvcc()
+        units = [file.path for file in self.ready.files if file.path.endswith(".cu")]
+        if nvcc is None or not units:
+            self.notes.append("not compiled here: there is no nvcc" if units else "not compiled by itself")
+            return
+        flags = [*self.ready.problem.kernel.flags]
+        arch = self.ready.artefact.first.dispatch.architecture
+        flags += [f"-arch={arch}"] if arch and not any("arch" in flag for flag in flags) else []
+        out = self.changes.folder / "compiled.o"
+        for unit in units:
+            command = shlex.join([nvcc, *flags, "-I.", "-c", unit, "-o", str(out)])
+            ended = self.command("compile", command, _COMPILE_SECONDS)
+            if ended.ok:
+                continue
+            self.changes.switch("before")
+            self.side = "before"
+            plain = self.command("compile", command, _COMPILE_SECONDS)
+            if plain.ok:
+                raise _Failed(f"{unit} does not compile any more, nvcc {ended.fault}; {ended.log}")
+            self.changes.switch("after")
+            self.side = "after"
+            self.notes.append(f"{unit} does not compile by itself, also not as it was: --build says how")
+        out.unlink(missing_ok=True)
+
+    def series(self) -> BenchSeries:
+        """In alternation. After every change of files the first run is for caches and builds, not counted."""
+        found: dict[Side, list[float]] = {"before": [], "after": []}
+        warm: Side | None = None
+        for number, side in enumerate(sides(self.rounds)):
+            self.switched(side)
+            if warm != side:
+                self.measured()
+                warm = side
+            value = self.measured()
+            found[side].append(value)
+            self.listener.say(f"bench {side}, {number // 2 + 1} of {self.rounds}: {value:.4g}")
+        unit = "" if self.metric.pattern else "s"
+        return BenchSeries(tuple(found["before"]), tuple(found["after"]), unit, self.metric.higher)
+
+
+def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
+    """The patch is written whatever happens; the repository is as it was unless it ends as `applied`."""
+    return apply_result(run, result_of(run, TARGET), listener, **wish)
+
+
+def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
+    """The same with what the run delivered."""
+    metric = BenchMetric(wish.get("metric") or "", wish.get("higher", False))
+    repo = wish.get("repo")
+    _recovered(run, listener)
+    listener.note("making the patch")
+    ready = prepared(run.folder, result, None if repo is None else Path(repo), wish.get("force", False))
+    capture = wish.get("capture") or ready.origin.capture or None
+    foretold, notes = _foretold(run, ready, None if capture is None else Path(capture), metric)
+    told = (foretold, (*ready.patch.notes, *notes))
+    if wish.get("dry_run", False):
+        return _ended(run, ready, "dry run", _written(run, ready), *told)
+    changes = RepositoryChanges.begin(
+        run.folder, ready.repository, ready.artefact.name, _head(ready) + ready.patch.diff, ready.files
+    )
+    work = _Work(
+        ready,
+        changes,
+        listener,
+        wish.get("test") or "",
+        wish.get("bench") or "",
+        wish.get("build") or "",
+        metric,
+        wish.get("rounds", 3),
+        wish.get("timeout", 600.0),
+    )
+    with _kept_safe(work):
+        listener.say(_changed_text(ready))
+        try:
+            work.before()
+            series = work.series() if work.bench else None
+            work.switched("after")
+        except _Failed as failed:
+            _rolled_back(work)
+            made = _ended(run, ready, "rolled back", changes.patch, *told, work)
+            return replace(made, fault=str(failed))
+        changes.mark("applied")
+    return _ended(run, ready, "applied", changes.patch, *told, work, series)
+
+
+def undo_run(folder: Path) -> tuple[Path, tuple[str, ...]]:
+    """Takes the patch of a run back: the repository, and its files."""
+    changes = RepositoryChanges.of(folder)
+    if changes is None or changes.record.status == "undone":
+        fault = "this run is not applied, so there is nothing to undo"
+        raise BadInput(fault, where=str(folder), hint="apply it: tunesmith apply RUN")
+    if not changes.repository.is_dir():
+        fault = "the repository that it was applied to is not there"
+        raise BadInput(fault, where=str(changes.repository), hint=f"git apply -R {changes.patch}, in it")
+    descriptor = changes.lock()
+    try:
+        changes.undo()
+    finally:
+        os.close(descriptor)
+    return changes.repository, tuple(file.path for file in changes.record.files)
+
+
+@contextmanager
+def _kept_safe(work: _Work) -> Iterator[None]:
+    """Whatever ends it, the files are as they were, unless they are marked as applied."""
+    descriptor = work.changes.lock()
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        _rolled_back(work, build=False)
+        fault = "interrupted; the repository is as it was"
+        raise Interrupted(
+            fault, hint="run the same command again", where=str(work.ready.repository)
+        ) from error
+    except BaseException:
+        _rolled_back(work, build=False)
+        raise
+    finally:
+        os.close(descriptor)
+
+
+def _rolled_back(work: _Work, build: bool = True) -> None:
+    was = work.side
+    work.changes.switch("before")
+    work.side = "before"
+    work.changes.mark("undone")
+    if build and work.build and was == "after":
+        ended = work.command("build", work.build)
+        if not ended.ok:
+            work.notes.append(f"the build command fails on the files as they were, too: {ended.log}")
+
+
+def _recovered(run: Run, listener: Listener) -> None:
+    """Of a call that was killed, the files as they were."""
+    changes = RepositoryChanges.of(run.folder)
+    if changes is None or changes.record.status == "undone":
+        return
+    if changes.record.status == "applied":
+        fault = f"this run is applied already, to {changes.repository}"
+        hint = f"take it back first: tunesmith apply --undo {shlex.quote(str(run.folder))}"
+        raise BadInput(fault, where=str(run.folder), hint=hint)
+    descriptor = changes.lock()
+    try:
+        changes.switch("before")
+        changes.mark("undone")
+    finally:
+        os.close(descriptor)
+    listener.say("an earlier call was killed: the repository is as it was before it")
+
+
+def _foretold(
+    run: Run, ready: PreparedPatch, capture: Path | None, metric: BenchMetric
+) -> tuple[ForetoldGain | None, list[str]]:
+    if capture is None:
+        return None, ["nothing is foretold: no capture is known, name one with --capture"]
+    try:
+        seen = read_capture(capture)
+    except BadInput as refused:
+        return None, [f"nothing is foretold: {refused}"]
+    workloads = [(workload.weight, workload.speedup) for workload in run.result.workloads]
+    found = foretold_gain(seen, ready.origin.kernel, workloads, whole=not metric.pattern)
+    if found is None:
+        return None, ["nothing is foretold: the capture has no times of this kernel"]
+    return found, []
+
+
+def _head(ready: PreparedPatch) -> str:
+    patch, artefact = ready.patch, ready.artefact
+    devices = ", ".join(result.dispatch.device for result in artefact.results)
+    tuned = counted(len(artefact.tuned), "tuned kernel")
+    lines = [f"{artefact.problem}, tuned by Tunesmith on {devices}; {patch.delivered} of {tuned}."]
+    return "".join(f"# {line}\n" for line in (*lines, *patch.notes))
+
+
+def _written(run: Run, ready: PreparedPatch) -> Path:
+    path = run.folder / FOLDER / f"{ready.artefact.name}.patch"
+    with explained("write the patch", path):
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, (_head(ready) + ready.patch.diff).encode("utf-8", "surrogatepass"))
+    return path
+
+
+def _changed_text(ready: PreparedPatch) -> str:
+    return f"changes {', '.join(file.path for file in ready.files)} in {ready.repository}"
+
+
+def _ended(
+    run: Run,
+    ready: PreparedPatch,
+    ending: Ending,
+    patch: Path,
+    foretold: ForetoldGain | None,
+    notes: tuple[str, ...],
+    work: _Work | None = None,
+    series: BenchSeries | None = None,
+) -> Applied:
+    return Applied(
+        run=str(run.folder),
+        problem=ready.artefact.problem,
+        repository=str(ready.repository),
+        ending=ending,
+        patch=str(patch),
+        diff=ready.patch.diff,
+        files=tuple(file.path for file in ready.files),
+        launches=ready.patch.launches,
+        delivered=ready.patch.delivered,
+        winners=len(ready.artefact.tuned),
+        notes=(*notes, *(work.notes if work is not None else ())),
+        tested=tuple(work.tested) if work is not None else (),
+        bench=series,
+        foretold=foretold,
+    )

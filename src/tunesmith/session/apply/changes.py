@@ -1,0 +1,252 @@
+"""What is changed in a repository, kept so that it can be taken back whatever happens meanwhile.
+
+Before any file is touched, the patch, each file as it was and as it will be, and a record of them are on
+disk, in the run's folder. Each file is replaced in one step. Only what is as recorded is ever replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal
+
+from tunesmith.errors import BadInput
+from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.problem.origin import is_inside
+from tunesmith.run.files import explained, open_plain, read_plain, take_lock, write_new, write_whole
+
+FOLDER, RECORD, LOCK = "apply", "apply.json", "lock"
+FORMAT = 1
+Status = Literal["begun", "applied", "undone"]
+Side = Literal["before", "after"]
+_GIT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """Digests of its bytes; `before` is empty where there was no such file."""
+
+    path: str  # from the repository's top
+    before: str
+    after: str
+    mode: int = 0o644
+
+
+@dataclass(frozen=True)
+class ApplyRecord:
+    format: int
+    status: Status  # begun: files may be in either state
+    repository: str
+    patch: str  # its file, beside the record
+    files: tuple[ChangedFile, ...]  # a file comes before those that include it
+
+
+@dataclass(frozen=True)
+class NewFile:
+    path: str
+    before: bytes | None
+    after: bytes
+
+
+class RepositoryChanges:
+    """The changes of one run, in its folder."""
+
+    def __init__(self, folder: Path, record: ApplyRecord) -> None:
+        self.folder = folder
+        self.record = record
+
+    @property
+    def repository(self) -> Path:
+        return Path(self.record.repository)
+
+    @property
+    def patch(self) -> Path:
+        return self.folder / self.record.patch
+
+    @staticmethod
+    def of(run: Path) -> RepositoryChanges | None:
+        """What is kept of an earlier call; None where there is nothing."""
+        path = run / FOLDER / RECORD
+        if not os.path.lexists(path):
+            return None
+        with explained("read it", path):
+            data = read_plain(path)
+        try:
+            record = decode(data, ApplyRecord, "apply.json")
+        except Malformed as error:
+            raise BadInput(str(error), where=str(path), hint="move the folder away") from error
+        if record.format != FORMAT or not all(map(is_inside, (file.path for file in record.files))):
+            fault = f"a record of format {record.format}, and this version reads format {FORMAT}"
+            raise BadInput(fault, where=str(path), hint="move the folder away")
+        return RepositoryChanges(run / FOLDER, record)
+
+    @staticmethod
+    def begin(
+        run: Path, repository: Path, name: str, patch: str, files: tuple[NewFile, ...]
+    ) -> RepositoryChanges:
+        """Everything on disk, and nothing of the repository touched yet."""
+        folder = run / FOLDER
+        with explained("keep the changes", folder):
+            folder.mkdir(exist_ok=True)
+            write_whole(folder / f"{name}.patch", patch.encode("utf-8", "surrogatepass"))
+            listed = []
+            for number, file in enumerate(files):
+                mode = 0o644
+                if file.before is not None:
+                    mode = stat.S_IMODE((repository / file.path).stat().st_mode)
+                    write_whole(folder / f"before-{number}", file.before)
+                write_whole(folder / f"after-{number}", file.after)
+                listed.append(ChangedFile(file.path, _digest(file.before), _digest(file.after), mode))
+            record = ApplyRecord(FORMAT, "begun", str(repository), f"{name}.patch", tuple(listed))
+            made = RepositoryChanges(folder, record)
+            made.mark("begun")
+        return made
+
+    def mark(self, status: Status) -> None:
+        self.record = replace(self.record, status=status)
+        with explained("keep the changes", self.folder):
+            write_whole(self.folder / RECORD, encode(self.record) + b"\n")
+
+    def kept(self, number: int, side: Side) -> bytes | None:
+        """A file's bytes, held against the record."""
+        file = self.record.files[number]
+        wanted = file.before if side == "before" else file.after
+        if not wanted:
+            return None
+        path = self.folder / f"{side}-{number}"
+        with explained("read what was kept", path):
+            data = read_plain(path)
+        if _digest(data) != wanted:
+            raise BadInput("what was kept of a file was changed", where=str(path), hint=self._by_hand)
+        return data
+
+    @property
+    def _by_hand(self) -> str:
+        return f"take the patch back by hand: git apply -R {self.patch}"
+
+    def strangers(self) -> list[str]:
+        """Files that are neither as they were nor as they were made."""
+        return [
+            file.path
+            for file in self.record.files
+            if _digest(_read(self.repository / file.path)) not in (file.before, file.after)
+        ]
+
+    def switch(self, side: Side) -> None:
+        """All files as they were, or as they are made."""
+        if strangers := self.strangers():
+            fault = f"{', '.join(strangers)}: changed by somebody else meanwhile, and left as it is"
+            raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
+        order = list(enumerate(self.record.files))
+        for number, file in order if side == "after" else reversed(order):
+            path = self.repository / file.path
+            data = self.kept(number, side)
+            if _digest(_read(path)) == _digest(data):
+                continue
+            with explained("change the file", path, instead="another repository with --repo"):
+                if data is None:
+                    path.unlink()
+                else:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    replace_file(path, data, file.mode)
+
+    def undo(self) -> None:
+        """The files as they were. Where others changed them since, the patch is taken back by git."""
+        if self.strangers():
+            self._reversed_by_git()
+        else:
+            self.switch("before")
+        self.mark("undone")
+
+    def _reversed_by_git(self) -> None:
+        strangers = ", ".join(self.strangers())
+        fault = f"{strangers}: changed since the patch was applied, and it cannot be taken out of that"
+        if shutil.which("git") is None:
+            raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
+        for options in (["--check"], []):
+            ended = git(self.repository, "apply", "-R", *options, str(self.patch))
+            if ended.returncode:
+                raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
+
+    def lock(self) -> int:
+        """A descriptor that keeps others from these files; BadInput where somebody has them."""
+        path = self.folder / LOCK
+        descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
+        try:
+            take_lock(descriptor)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise BadInput("another process applies this run", where=str(path), hint="wait for it") from error
+        return descriptor
+
+
+def recorded_edges(runs: Path, repository: Path) -> Iterator[tuple[str, bytes, bytes]]:
+    """What other runs beside this one changed in the repository: a file, before and after."""
+    for path in sorted(runs.glob(f"*/{FOLDER}/{RECORD}")):
+        try:
+            found = RepositoryChanges.of(path.parent.parent)
+            if found is None or found.record.status != "applied" or found.repository != repository:
+                continue
+            for number, file in enumerate(found.record.files):
+                before, after = found.kept(number, "before"), found.kept(number, "after")
+                if before is not None and after is not None:
+                    yield file.path, before, after
+        except BadInput:
+            continue  # one that cannot be read says nothing of our files
+
+
+def uncommitted(repository: Path, paths: tuple[str, ...]) -> list[str]:
+    """Of these files those with changes that git does not have; [] where there is no git."""
+    if shutil.which("git") is None:
+        return []
+    ended = git(repository, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--", *paths)
+    if ended.returncode:
+        return []  # no repository of git's
+    return [entry[3:] for entry in ended.stdout.decode(errors="replace").split("\0") if len(entry) > 3]
+
+
+def git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+    # `git apply` would leave out, without a word, what it takes for another folder of a repository above.
+    ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)} if words[0] == "apply" else {}
+    own = {**os.environ, **ceiling}
+    return subprocess.run(
+        ["git", *words], cwd=folder, env=own, capture_output=True, check=False, timeout=_GIT_SECONDS
+    )
+
+
+def replace_file(path: Path, data: bytes, mode: int) -> None:
+    """In one step, with these permissions; on disk when it returns."""
+    partial = path.with_name(f".{path.name}.tunesmith.part")
+    partial.unlink(missing_ok=True)
+    write_new(partial, data)
+    try:
+        partial.chmod(mode)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return read_plain(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        hint = "put a plain file in its place"
+        raise BadInput(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
+
+
+def _digest(data: bytes | None) -> str:
+    return "" if data is None else sha256(data).hexdigest()

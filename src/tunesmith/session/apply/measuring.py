@@ -1,0 +1,77 @@
+"""What a benchmark says before and after: numbers from its output, and how they compare. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from tunesmith.errors import BadInput
+from tunesmith.session.apply.changes import Side
+
+_NUMBER = re.compile(r"[-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class BenchMetric:
+    """`pattern`: the number is its first group, or the first number in what it matches; without one, the wall
+    time of the command."""
+
+    pattern: str = ""
+    higher: bool = False  # more is better
+
+    def __post_init__(self) -> None:
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            fault = f"--metric is no regular expression: {error}"
+            raise BadInput(fault, hint=r"for example: --metric 'time: ([\d.]+) ms'") from error
+
+    def read(self, output: str, seconds: float) -> float | None:
+        """The last that is printed; None where none is."""
+        if not self.pattern:
+            return seconds
+        found = None
+        for match in re.finditer(self.pattern, output, re.MULTILINE):
+            text = next((group for group in match.groups() if group), match[0])
+            number = _NUMBER.search(text)
+            if number is not None:
+                found = float(number[0].replace(",", "").replace("_", ""))
+        return found if found is not None and found > 0 else None
+
+
+@dataclass(frozen=True)
+class BenchSeries:
+    """Numbers that were measured in alternation."""
+
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    unit: str  # "s", or empty: as the benchmark prints it
+    higher: bool = False
+
+    @property
+    def gain(self) -> float:
+        """How many times better the median is."""
+        old, new = median(self.before), median(self.after)
+        return new / old if self.higher else old / new
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """The least and the largest gain that two numbers of the two sides give, one round each."""
+        pairs = list(zip(self.before, self.after, strict=True))
+        gains = [new / old if self.higher else old / new for old, new in pairs]
+        return min(gains), max(gains)
+
+
+def sides(rounds: int) -> Iterator[Side]:
+    """Each round has both; it begins where the one before ended, so that files change less often."""
+    for number in range(rounds):
+        yield from ("before", "after") if number % 2 == 0 else ("after", "before")
+
+
+def spread_text(values: Sequence[float], unit: str) -> str:
+    own = f" {unit}" if unit else ""
+    if len(values) == 1:
+        return f"{values[0]:.4g}{own}"
+    return f"{median(values):.4g}{own} ({min(values):.4g} to {max(values):.4g})"

@@ -1,0 +1,142 @@
+"""The patch of a repository: what a run delivered, held against the files as they are now."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
+from tunesmith.deliver.exports.file_scope import macros_in
+from tunesmith.deliver.exports.patch_repository import LaunchingFile, RepositoryPatch, patched_repository
+from tunesmith.errors import BadInput
+from tunesmith.problem.origin import Origin
+from tunesmith.problem.problem import Problem
+from tunesmith.run.files import read_plain
+from tunesmith.session.apply.changes import NewFile, recorded_edges, uncommitted
+from tunesmith.session.extract.provenance import text_digest
+
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+[\"<]([^\">\n]+)[\">]", re.MULTILINE)
+_MOST_HEADERS = 500
+
+
+@dataclass(frozen=True)
+class PreparedPatch:
+    problem: Problem
+    origin: Origin
+    repository: Path
+    artefact: Artefact
+    patch: RepositoryPatch
+    files: tuple[NewFile, ...]
+
+
+def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) -> PreparedPatch:
+    """Nothing is changed. Raises BadInput where it may not, or cannot, be applied."""
+    assert result.templates is not None, "a patch is made of the problem as well"
+    problem = result.templates.problem
+    origin = problem.origin
+    if origin is None:
+        fault = "its problem was not taken from a repository: problem.toml has no [origin]"
+        hint = "tune what `tunesmith extract REPO --kernel NAME` takes out, or use: tunesmith export"
+        raise BadInput(fault, where=str(run), hint=hint)
+    repository = repository_of(origin, repo)
+    artefact = Artefact((result,))
+    edges: dict[str, list[tuple[str, str]]] = {}
+    for path, before, after in recorded_edges(run.resolve().parent, repository):
+        pair = tuple(text_digest(data.decode("utf-8", "replace")) for data in (before, after))
+        edges.setdefault(path, []).append((pair[0], pair[1]))
+    ours = _checked(origin, repository, edges)
+    texts = {path: _text(repository, path) for path in dict.fromkeys((*origin.launching_files, origin.file))}
+    launching = [LaunchingFile(path, text, _macros(repository, path, text)) for path, text in texts.items()]
+    patch = patched_repository(artefact, launching, posixpath.dirname(origin.file))
+    changed = tuple(change.path for change in patch.changes if change.before is not None)
+    open_changes = [path for path in uncommitted(repository, changed) if path not in ours]
+    if open_changes and not force:
+        fault = f"{', '.join(open_changes)}: changes that are not committed"
+        raise BadInput(fault, where=str(repository), hint="commit or stash them, or say --force")
+    files = []
+    for change in patch.changes:
+        place = repository / change.path
+        if change.before is None and os.path.lexists(place):
+            hint = "move it away, or undo the run that wrote it: tunesmith apply --undo RUN"
+            raise BadInput("a file of this name is there already", where=str(place), hint=hint)
+        old = None if change.before is None else change.before.encode()
+        files.append(NewFile(change.path, old, change.after.encode()))
+    return PreparedPatch(problem, origin, repository, artefact, patch, tuple(files))
+
+
+def repository_of(origin: Origin, repo: Path | None) -> Path:
+    found = repo if repo is not None else Path(origin.repository) if origin.repository else None
+    if found is None or not found.is_dir():
+        where = str(found) if found is not None else None
+        fault = "the repository that the kernel was taken from is not there"
+        raise BadInput(fault, where=where, hint="say where it is: --repo DIR")
+    return found.resolve()
+
+
+def _checked(origin: Origin, repository: Path, edges: Mapping[str, list[tuple[str, str]]]) -> frozenset[str]:
+    """Files that other runs of ours changed since the kernel was taken; BadInput where somebody else did."""
+    ours, changed = set(), []
+    for path, digest in origin.digests:
+        if not (repository / path).is_file():
+            changed.append(f"{path} is gone")
+            continue
+        current = text_digest(_text(repository, path))
+        if current == digest:
+            continue
+        if _leads(digest, current, edges.get(path, [])):
+            ours.add(path)
+        else:
+            changed.append(f"{path} has changed")
+    if changed:
+        fault = f"since the kernel was taken from it, {', '.join(changed)}"
+        hint = "take it again (tunesmith extract) and tune that, or check out what it was taken from"
+        raise BadInput(fault, where=str(repository), hint=hint)
+    return frozenset(ours)
+
+
+def _leads(start: str, end: str, edges: list[tuple[str, str]]) -> bool:
+    reached, waiting = {start}, [start]
+    while waiting:
+        here = waiting.pop()
+        for before, after in edges:
+            if before == here and after not in reached:
+                reached.add(after)
+                waiting.append(after)
+    return end in reached
+
+
+def _text(repository: Path, path: str) -> str:
+    place = repository / path
+    try:
+        return read_plain(place).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput("not UTF-8 text", where=str(place), hint="save it as UTF-8") from error
+    except OSError as error:
+        raise BadInput(
+            f"cannot be read: {error.strerror}", where=str(place), hint="correct --repo"
+        ) from error
+
+
+def _macros(repository: Path, path: str, text: str) -> frozenset[str]:
+    """Names that headers of the repository define which the file includes, by whatever way."""
+    found: set[str] = set()
+    seen = {path}
+    waiting = [(path, text)]
+    while waiting and len(seen) < _MOST_HEADERS:
+        here, own = waiting.pop()
+        for name in _INCLUDE.findall(own):
+            for base in (posixpath.dirname(here), ""):
+                inner = posixpath.normpath(posixpath.join(base, name))
+                place = repository / inner
+                if inner.startswith("..") or inner in seen or not place.is_file():
+                    continue
+                seen.add(inner)
+                more = read_plain(place).decode("utf-8", "replace")
+                found |= macros_in(more)
+                waiting.append((inner, more))
+                break
+    return frozenset(found)
