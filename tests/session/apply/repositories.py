@@ -47,7 +47,9 @@ def repository(folder: Path, text: str = USERS, committed: bool = True) -> Path:
 
 
 def git(folder: Path, *words: str) -> str:
-    ended = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=30)
+    ended = subprocess.run(
+        ["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=30
+    )
     return ended.stdout
 
 

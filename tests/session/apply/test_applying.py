@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.capture.made_up import capture, kernel
+from tests.capture.made_up import capture, kernel, launch
 from tests.deliver.exports.test_patch import USERS
 from tests.session.apply.repositories import BENCH, a_run, delivered, git, origin, python, repository
 from tunesmith.capture.folder import write_capture
@@ -104,7 +104,7 @@ def test_a_dry_run_writes_the_patch_and_nothing_else(repo: Path, run: Run) -> No
     done = applied(run, repo, dry_run=True)
     assert done.ending == "dry run"
     assert is_clean(repo)
-    assert "+#include \"scale_tuned.cuh\"" in done.diff
+    assert '+#include "scale_tuned.cuh"' in done.diff
     ended = subprocess.run(["git", "apply", "--check", done.patch], cwd=repo, check=False, timeout=30)
     assert ended.returncode == 0
 
@@ -217,10 +217,10 @@ def test_windows_line_ends_stay(tmp_path: Path, run: Run) -> None:
 
 
 def test_the_gain_is_foretold_from_the_capture(repo: Path, run: Run, tmp_path: Path) -> None:
-    seen = capture(kernel("_Z5scale", seconds=0.4), span=1.0)
+    seen = capture(kernel("_Z5scale", launch(seconds=0.4)), span=1.0)
     write_capture(tmp_path, seen)
     where = origin(repo, capture=str(tmp_path), kernel="_Z5scale")
-    done = applied(run, repo, where=where, bench=TIME, metric="step: (.*) ms")
+    done = applied(run, repo, where=where, bench=TIME, metric="step: (.*) ms", rounds=1)
     assert done.foretold is not None
     assert (done.foretold.share, done.foretold.speedup) == (0.4, 2.0)
     assert done.foretold.gain == pytest.approx(1 / 0.8)
@@ -235,7 +235,8 @@ from tunesmith.session.apply import applying
 from tunesmith.session.listening import listener_of
 applying.find_nvcc = lambda: None
 repo, run = Path(sys.argv[1]), a_run(Path(sys.argv[2]))
-applying.apply_result(run, delivered(origin(repo)), listener_of(None), test="[ ! -f csrc/scale_tuned.cuh ] || sleep 60")
+test = "[ ! -f csrc/scale_tuned.cuh ] || sleep 60"
+applying.apply_result(run, delivered(origin(repo)), listener_of(None), test=test)
 """
 
 

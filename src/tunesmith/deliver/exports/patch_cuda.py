@@ -15,7 +15,8 @@ from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.csource.lex import blank, directives, first_word
 from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.cuda_api import resource
-from tunesmith.deliver.cuda_source import Unfit, pop, push, section
+from tunesmith.deliver.cuda_names import image_text
+from tunesmith.deliver.cuda_source import NamespacedSource, Unfit, pop, push, section
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.launch_sites import PatchedLaunch, launch_sites, macro_sites, place_before
 from tunesmith.deliver.exports.patch import PatchedFile
@@ -27,7 +28,7 @@ from tunesmith.deliver.exports.patch_dispatch import (
     sites_code,
 )
 from tunesmith.errors import BadInput
-from tunesmith.problem.dispatch import DispatchEntry, delivered_variant
+from tunesmith.problem.dispatch import Dispatch, DispatchEntry, delivered_variant
 from tunesmith.problem.template import PLACEHOLDER, Variant
 
 _CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
@@ -70,7 +71,10 @@ def _ending(namespace: str) -> str:
     return f"#endif  // {namespace.upper()}\n"
 
 
-def tuned_units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit], list[str]]:
+def tuned_units(
+    artefact: Artefact, same_code: SameCode, embeds: bool = False
+) -> tuple[list[TunedUnit], list[str]]:
+    """With `embeds`, what cannot be compiled with the user's own file is there as machine code."""
     units: list[TunedUnit] = []
     notes: list[str] = []
     for result in artefact.results:
@@ -80,23 +84,47 @@ def tuned_units(artefact: Artefact, same_code: SameCode) -> tuple[list[TunedUnit
         for entry in result.dispatch.tuned:
             if entry.file in refused:
                 continue
+            own = f"v{len(units)}", result.dispatch.capability
             try:
-                units.append(_unit(result, entry, f"v{len(units)}", result.dispatch.capability, same_code))
+                units.append(_unit(result, entry, *own, same_code))
             except (CannotServe, Unfit) as error:
+                made = _embedded(result, entry, *own) if embeds else None
+                if made is not None:
+                    units.append(made)
+                    notes.append(f"as machine code: {entry.file}, {error}")
+                    continue
                 refused.add(entry.file)
                 notes.append(f"left out: {entry.file}, {error}")
     return units, notes
+
+
+def _unserved(dispatch: Dispatch, entry: DispatchEntry) -> str:
+    """Why no launch of the original can be served by it; empty: one can."""
+    if entry.workspace:
+        return "it needs memory beside the kernel's own arguments"
+    known = {a for launch in dispatch.original.launches for a in launch.args}
+    missing = {a for launch in entry.launches for a in launch.args} - known
+    return f"it takes {min(missing)}, which the original does not" if missing else ""
+
+
+def _embedded(
+    result: DeviceResult, entry: DispatchEntry, namespace: str, capability: int
+) -> TunedUnit | None:
+    data, binary = result.binary(entry), entry.binary
+    if data is None or binary is None or _unserved(result.dispatch, entry):
+        return None
+    if not all(launch.entry in binary.symbols for launch in entry.launches):
+        return None
+    nothing = NamespacedSource("", "", ())
+    return TunedUnit(result, entry, namespace, nothing, capability, image=data)
 
 
 def _unit(
     result: DeviceResult, entry: DispatchEntry, namespace: str, capability: int, same_code: SameCode
 ) -> TunedUnit:
     dispatch = result.dispatch
-    if entry.workspace:
-        raise CannotServe("it needs memory beside the kernel's own arguments")
-    known = {a for launch in dispatch.original.launches for a in launch.args}
-    if missing := {a for launch in entry.launches for a in launch.args} - known:
-        raise CannotServe(f"it takes {min(missing)}, which the original does not")
+    if why := _unserved(dispatch, entry):
+        raise CannotServe(why)
     variant = delivered_variant(dispatch, entry, result.files, {})
     if entry.flags != dispatch.original.flags:
         variant = _capped(variant, dispatch.original.flags, capability, same_code)
@@ -170,7 +198,8 @@ def sections(users: Set[str], units: Sequence[TunedUnit], namespace: str, hides:
         parts += [f"#undef {macro}\n" for macro in gone]
         parts.append(unit.section.includes)
         opened = f"namespace {namespace} {{ {outer}namespace {unit.namespace} {{\n"
-        body = f"\n{comment([unit.file])}{opened}{unit.section.text}\n\n{unit.addresses()}"
+        own = unit.addresses() if unit.image is None else image_text("image", unit.image)
+        body = f"\n{comment([unit.file])}{opened}{unit.section.text}\n\n{own}"
         parts.append(f"{body}}}{end}}}\n")
         parts += [f"{pop(macro)}\n" for macro in reversed(hidden)]
     return "".join(parts)

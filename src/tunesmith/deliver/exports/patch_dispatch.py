@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tunesmith.deliver.c_code import C_TYPES, c_code, comment
+from tunesmith.deliver.c_code import C_TYPES, c_code, c_text, comment
 from tunesmith.deliver.cuda_names import scalar_text, shape_text
 from tunesmith.deliver.cuda_source import NamespacedSource
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
@@ -34,6 +34,7 @@ class TunedUnit:
     namespace: str
     section: NamespacedSource
     capability: int
+    image: bytes | None = None  # machine code, in place of a source that is compiled
 
     @property
     def file(self) -> str:
@@ -142,12 +143,12 @@ def _run(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
     body = ["    bool undefined = false;\n"]
     body += [shape_text(k, launch, names) for k, launch in enumerate(unit.entry.launches)]
     body.append("    if (undefined) return false;\n")
+    body += _found(unit)
     is_open = any(launch.when is not None for launch in unit.entry.launches)
     body += ["    bool has_begun = false;\n"] if is_open else []
     for k, launch in enumerate(unit.entry.launches):
         listed = ", ".join(f"values[{order.index(arg)}]" for arg in launch.args) or "nullptr"
         body.append(f"    void* args_{k}[] = {{{listed}}};\n")
-        body.append(f"    static Kernel kernel_{k} = {{{unit.namespace}::tuned_entry_{k}, {{}}}};\n")
         begun = f"start(kernel_{k}, shape_{k}, args_{k}, device, stream) != cudaSuccess"
         if is_open:  # sizes decide which launch is the first
             fails = "{\n        if (has_begun) return true;\n"
@@ -162,6 +163,22 @@ def _run(dispatch: Dispatch, number: int, unit: TunedUnit) -> str:
     head = f"inline bool run_{number}({taken}) {{\n"
     unused = "".join(f"    (void){name};\n" for name in ("values", *names.values()))
     return f"{head}{unused}{''.join(body)}    return {'has_begun' if is_open else 'true'};\n}}\n"
+
+
+def _found(unit: TunedUnit) -> list[str]:
+    """Definitions of `kernel_NUMBER`; where machine code cannot be loaded, the original serves."""
+    lines = []
+    for k, launch in enumerate(unit.entry.launches):
+        if unit.image is None:
+            lines.append(f"    static Kernel kernel_{k} = {{{unit.namespace}::tuned_entry_{k}, {{}}}};\n")
+            continue
+        assert unit.entry.binary is not None, "machine code has symbols"
+        symbol = c_text(unit.entry.binary.symbols[launch.entry])
+        loaded = f"embedded_kernel(own_{k}, {unit.namespace}::image, {symbol})"
+        lines.append(f"    static EmbeddedKernel own_{k};\n    Kernel* const loaded_{k} = {loaded};\n")
+        lines.append(f"    if (loaded_{k} == nullptr) return false;\n")
+        lines.append(f"    Kernel& kernel_{k} = *loaded_{k};\n")
+    return lines
 
 
 # -- launches in the user's file --------------------------------------------------------------------------

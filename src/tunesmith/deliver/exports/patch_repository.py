@@ -81,7 +81,7 @@ def patched_repository(
         sites_code(artefact)
     except CannotServe as error:
         raise BadInput(f"no launch can ask for the tuned kernel: {error}", hint=_EXPORT) from error
-    units, notes = tuned_units(artefact, same_code or same_code_by_nvcc)
+    units, notes = tuned_units(artefact, same_code or same_code_by_nvcc, embeds=True)
     if not units:
         raise BadInput("no tuned kernel can be part of a patch: " + "; ".join(notes), hint=_EXPORT)
     changes, launches = [], []
@@ -97,7 +97,8 @@ def patched_repository(
             launches += [f"{file.path}:{site.line}" for site in sites]
     if not changes:
         raise _no_launch(artefact, files, notes, namespace)
-    shared = "\n".join(map(resource, HOST_PARTS))
+    embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
+    shared = "\n".join(map(resource, (*HOST_PARTS, *embedded)))
     lines = [
         f"of {artefact.problem}, tuned on {', '.join(r.dispatch.device for r in artefact.results)}.",
         "A launch is served by one of them where its sizes, arguments and device are as they were verified,",
@@ -114,6 +115,7 @@ def patched_repository(
     return RepositoryPatch(own, delivered, tuple(launches), tuple(notes), entries)
 
 
+_EMBEDDED = ("embedded_runtime.cuh", "embedded_kernel.h")
 _EXPORT = "take what was delivered in another form: tunesmith export RUN --to cpp"
 
 
