@@ -6,7 +6,6 @@ import argparse
 import time
 
 import torch
-
 from program import make_block, step
 
 TOKENS = (8192, 64)

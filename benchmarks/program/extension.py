@@ -1,4 +1,4 @@
-"""The CUDA extension, compiled in place by nvcc when it is loaded; a build is kept by the digest of its sources."""
+"""The CUDA extension, compiled in place by nvcc when it is loaded; a build is known by its sources."""
 
 from __future__ import annotations
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import extension
 import torch
 import triton
 import triton.language as tl
-
-import extension
 
 EPSILON = 1e-5
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         resume_comparison,
         retune,
         tune,
-        undo_apply,
         verify,
         write_template,
     )
@@ -80,7 +79,6 @@ __all__ = [
     "resume_comparison",
     "retune",
     "tune",
-    "undo_apply",
     "verify",
     "write_template",
 ]

@@ -290,24 +290,15 @@ def extract(
     return folder.extract_folder(repository, kernel, path_of(out), listener_of(listener).note, **wish)
 
 
-def apply(
-    run: RunLike | None = None, *, listener: ListenerLike | None = None, **wish: Unpack[WishedApply]
-) -> Applied:
-    """Patch the repository that a run's kernel was taken from, by default of the newest run; test and time it
-    before and after. docs/apply.md says how."""
+def apply(run: RunLike | None = None, *, listener: ListenerLike | None = None, **wish: Unpack[WishedApply]
+) -> Applied:  # fmt: skip
+    """Patch the repository that a run's kernel was taken from; test and time it. docs/apply.md says how."""
     from tunesmith.session.apply import applying
 
-    own = run if isinstance(run, Run) else load_run(run)
     with interrupted_once():
-        return applying.apply_run(own, listener_of(listener), **wish)
-
-
-def undo_apply(run: RunLike | None = None) -> tuple[Path, tuple[str, ...]]:
-    """Take the patch of a run back, by default of the newest: the repository, and the files that are as they
-    were."""
-    from tunesmith.session.apply import applying
-
-    return applying.undo_run((run if isinstance(run, Run) else load_run(run)).folder)
+        return applying.apply_run(
+            run if isinstance(run, Run) else load_run(run), listener_of(listener), **wish
+        )
 
 
 # -- runs that are there --------------------------------------------------------------------------------
@@ -336,14 +327,9 @@ def resume(
 
 
 def resume_all(
-    folders: Sequence[PathName],
-    *,
-    listener: ListenerLike | None = None,
-    wait: bool | None = None,
-    record: str | None = None,
-    sandbox: str | None = None,
-    sign: str | None = None,
-) -> list[Run | TunesmithError]:
+    folders: Sequence[PathName], *, listener: ListenerLike | None = None, wait: bool | None = None,
+    record: str | None = None, sandbox: str | None = None, sign: str | None = None,
+) -> list[Run | TunesmithError]:  # fmt: skip
     """Go on with several runs; what stops one does not stop the others. Each has its own folder to record."""
     config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign)
     ended: list[Run | TunesmithError] = []
@@ -443,13 +429,9 @@ def compare(
 
 
 def resume_comparison(
-    folder: PathName,
-    *,
-    listener: ListenerLike | None = None,
-    wait: bool | None = None,
-    record: str | None = None,
-    sandbox: str | None = None,
-) -> Compared:
+    folder: PathName, *, listener: ListenerLike | None = None, wait: bool | None = None,
+    record: str | None = None, sandbox: str | None = None,
+) -> Compared:  # fmt: skip
     """Go on with a comparison as it was planned."""
     from tunesmith.session import comparison
 

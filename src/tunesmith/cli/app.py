@@ -15,7 +15,6 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console, exports
-from tunesmith.cli.applying import apply
 from tunesmith.cli.bench import bench, capture
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.explaining import Defines, Entry, explain, refusals
@@ -393,7 +392,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
         profile,
         capture,
         exports.extract,
-        apply,
+        exports.apply,
         devices,
         doctor,
     ),

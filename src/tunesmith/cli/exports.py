@@ -1,4 +1,4 @@
-"""The commands `extract` and `export`: out of a repository, and into a program."""
+"""The commands `extract`, `export` and `apply`: out of a repository, into a program, and back."""
 
 from __future__ import annotations
 
@@ -98,6 +98,60 @@ def extract(
     console.say(as_json, found, list(_lines(found)))
     if not found.stands_alone:
         raise typer.Exit(2)
+
+
+def apply(
+    run: Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")] = None,
+    repo: Annotated[
+        Path | None, typer.Option("--repo", metavar="DIR", help="Where the repository is, if it was moved.")
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Your tests: if they fail afterwards, nothing stays.")
+    ] = None,
+    bench: Annotated[
+        str | None, typer.Option(metavar="CMD", help="Your benchmark, run before and after in alternation.")
+    ] = None,
+    build: Annotated[
+        str | None, typer.Option(metavar="CMD", help="What builds it, run whenever files change.")
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(metavar="REGEX", help="Where the benchmark prints its number; else its wall time."),
+    ] = None,
+    higher: Annotated[bool, typer.Option("--higher", help="More of --metric is better.")] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="How often both sides are timed.")] = 3,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds that each command may take.")] = 600.0,
+    capture: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The capture that foretells; else the problem's.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the patch, and change nothing.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also where files have changes that are not committed.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the run's patch back.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Patch the repository that a kernel was taken from; test and time it before and after."""
+    from tunesmith.cli import applying
+
+    with console.progress(as_json) as listener:
+        found = tunesmith.apply(
+            run,
+            repo=repo,
+            test=test,
+            bench=bench,
+            build=build,
+            metric=metric,
+            higher=higher,
+            rounds=rounds,
+            timeout=timeout,
+            capture=capture,
+            dry_run=dry_run,
+            force=force,
+            undo=undo,
+            listener=listener,
+        )
+    applying.show(found, as_json)
 
 
 def _lines(found: ExtractedFolder) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from tunesmith.csource.predefined import Predefined
 from tunesmith.errors import BadInput
-from tunesmith.problem.origin import Origin
 from tunesmith.space.expr import Expr
 from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
@@ -284,6 +284,30 @@ class Accuracy:
     independent: str | None = None  # a size whose items do not influence each other: big cases are sampled
     deterministic: bool = True  # False: the original itself may differ from run to run
     baseline_may_fail: bool = False
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a problem was taken from. Files count from the repository's top; `digests` are of every file that
+    it was made of, as text with plain line ends."""
+
+    file: str  # that defines the kernel
+    lines: tuple[int, int]  # the first and the last of its definition
+    launches: tuple[str, ...]  # "file:line" of each launch that was seen
+    digests: tuple[tuple[str, str], ...]
+    repository: str = ""  # where it was
+    capture: str = ""  # the folder of what a program launched, where one told
+    kernel: str = ""  # the captured kernel's own name
+
+    @property
+    def launching_files(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(place.rpartition(":")[0] for place in self.launches))
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path names something below the folder that it counts from."""
+    found = PurePosixPath(path)
+    return not found.is_absolute() and ".." not in found.parts and bool(found.name)
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from tunesmith.errors import BadInput
 from tunesmith.problem import argument_tables, languages, order_tables, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
-from tunesmith.problem.origin import read_origin
-from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Problem
+from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Origin, Problem, is_inside
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
 from tunesmith.problem.toml_table import Table, finite, load_toml, show, texts
 from tunesmith.space.expr import Expr
@@ -18,6 +18,8 @@ _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
 _ROOT = ("name", "inputs", "traffic", "operations", *_TABLES, "origin")
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
 _PLACEHOLDER = "FILL"
+_ORIGIN = ("repository", "file", "lines", "launches", "digests", "capture", "kernel")
+_LINES = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
 def parse_problem(
@@ -63,7 +65,7 @@ def parse_problem(
         inputs=argument_tables.read_function(root, "inputs", read),
         traffic=root.expr("traffic", sizes),
         operations=_read_operations(root, sizes),
-        origin=read_origin(root),
+        origin=_read_origin(root),
     )
     if not root.faults:  # only a problem that reads well can be tried out
         size_tables.try_problem(problem, root)
@@ -229,6 +231,28 @@ def _check_aliases(read: Sequence[tuple[Table, Argument]]) -> None:
             listed = ", ".join(targets) or "none is"
             rule = f"alias must name an array argument of role inout ({listed}), got {show(argument.alias)}"
             table.fault("alias", rule, 'list that argument too, with role = "inout" and its shape')
+
+
+def _read_origin(root: Table) -> Origin | None:
+    """What `extract` writes, and `apply` goes by."""
+    table = root.table("origin", "[origin]")
+    if table is None:
+        return None
+    table.only(_ORIGIN)
+    table.needs("file", hint="`tunesmith extract` writes [origin]: leave it as it is, or leave it out")
+    said = table.text("lines") or "1-1"
+    lines = _LINES.fullmatch(said)
+    if lines is None:
+        table.fault("lines", f'lines are the first and the last, "12-40", got {show(said)}')
+    own = table.table_or_empty("digests", "[origin.digests]")
+    digests = tuple((path, own.text(path) or "") for path in own.data)
+    file, launches = table.text("file") or "", table.texts("launches")
+    for path in (file, *(place.rpartition(":")[0] for place in launches), *(path for path, _ in digests)):
+        if path and not is_inside(path):
+            table.fault(None, f"files count from the repository's top and lie below it, got {show(path)}")
+    between = (int(lines[1]), int(lines[2])) if lines else (1, 1)
+    beside = [table.text(key) or "" for key in ("repository", "capture", "kernel")]
+    return Origin(file, between, launches, digests, *beside)
 
 
 def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:

@@ -12,7 +12,7 @@ from typing import Any
 from tests.deliver.exports.test_patch import USERS, cuda_result
 from tests.samples import DEVICE, a_problem
 from tunesmith.deliver.exports.artefact import DeviceResult
-from tunesmith.problem.origin import Origin
+from tunesmith.problem.problem import Origin
 from tunesmith.run.candidates import Templates
 from tunesmith.session.extract.provenance import text_digest
 from tunesmith.session.run_result import Run

@@ -74,10 +74,10 @@ def test_undo_gives_the_bytes_back_and_it_can_be_applied_again(repo: Path, run: 
     assert (repo / "csrc" / "scale.cu").stat().st_mode & 0o777 == 0o755
     with pytest.raises(BadInput, match="applied already"):
         applied(run, repo, where=where)
-    assert undo_run(run.folder) == (repo, ("csrc/scale_tuned.cuh", "csrc/scale.cu"))
+    assert undo_run(run).files == ("csrc/scale_tuned.cuh", "csrc/scale.cu")
     assert is_clean(repo)
     with pytest.raises(BadInput, match="not applied"):
-        undo_run(run.folder)
+        undo_run(run)
     assert applied(run, repo, where=where).ending == "applied"
 
 
@@ -85,7 +85,7 @@ def test_undo_takes_the_patch_out_of_what_has_changed_since(repo: Path, run: Run
     applied(run, repo)
     path = repo / "csrc" / "scale.cu"
     path.write_text(path.read_text() + "\n\n\n\n// more\n")
-    undo_run(run.folder)
+    undo_run(run)
     assert path.read_text() == USERS + "\n\n\n\n// more\n"
     assert not (repo / "csrc" / "scale_tuned.cuh").exists()
 
@@ -95,7 +95,7 @@ def test_undo_refuses_where_the_patch_cannot_be_taken_out(repo: Path, run: Run) 
     path = repo / "csrc" / "scale.cu"
     path.write_text(path.read_text().replace("scale_tuned::launch(", "other::launch("))
     with pytest.raises(BadInput, match="cannot be taken out of that") as caught:
-        undo_run(run.folder)
+        undo_run(run)
     assert "git apply -R" in (caught.value.hint or "")
     assert "other::launch(" in path.read_text()
 
@@ -167,7 +167,7 @@ def test_changes_that_are_not_committed_need_force(repo: Path, run: Run) -> None
         applied(run, repo)
     assert "--force" in (caught.value.hint or "")
     applied(run, repo, force=True)
-    undo_run(run.folder)
+    undo_run(run)
     assert (repo / "csrc" / "scale.cu").read_text() == USERS + "// mine\n"
 
 
@@ -187,8 +187,8 @@ def test_a_second_run_may_change_what_the_first_has_changed(tmp_path: Path) -> N
     text = (repo / "csrc" / "scale.cu").read_text()
     assert done.files == ("csrc/shift_tuned.cuh", "csrc/scale.cu")
     assert (text.count("::scale_tuned::launch("), text.count("::shift_tuned::launch(")) == (2, 2)
-    undo_run(first.folder)
-    undo_run(second.folder)
+    undo_run(first)
+    undo_run(second)
     assert is_clean(repo)
 
 
@@ -212,7 +212,7 @@ def test_windows_line_ends_stay(tmp_path: Path, run: Run) -> None:
     applied(run, repo)
     after = (repo / "csrc" / "scale.cu").read_bytes()
     assert after.count(b"\n") == after.count(b"\r\n") == USERS.count("\n") + 1
-    undo_run(run.folder)
+    undo_run(run)
     assert is_clean(repo)
 
 
@@ -261,7 +261,7 @@ def test_a_call_that_was_killed_is_made_good_by_the_next(repo: Path, run: Run, t
     assert changes is not None
     assert changes.record.status == "begun"
     assert applied(run, repo, where=where, test=TEST).ending == "applied"
-    undo_run(run.folder)
+    undo_run(run)
     assert is_clean(repo)
 
 

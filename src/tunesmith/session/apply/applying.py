@@ -27,7 +27,7 @@ from tunesmith.session.run_result import Run
 from tunesmith.text import counted
 
 _COMPILE_SECONDS = 180.0
-Ending = Literal["applied", "dry run", "rolled back"]
+Ending = Literal["applied", "dry run", "rolled back", "undone"]
 
 
 class WishedApply(TypedDict, total=False):
@@ -44,6 +44,7 @@ class WishedApply(TypedDict, total=False):
     capture: str | os.PathLike[str] | None
     force: bool
     dry_run: bool
+    undo: bool
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,12 @@ class Applied:
     version: int = 1
 
 
-class _Failed(Exception):
+class _PatchFails(Exception):
     """What a command of the user's makes of the patched files."""
 
 
 @dataclass
-class _Work:
+class _Application:
     """One application, as far as it has come."""
 
     ready: PreparedPatch
@@ -104,7 +105,7 @@ class _Work:
         if ended.ok:
             return ended
         if self.side == "after":
-            raise _Failed(f"the {what} command {ended.fault}; {ended.log}")
+            raise _PatchFails(f"the {what} command {ended.fault}; {ended.log}")
         fault = f"the {what} command fails before anything is changed: it {ended.fault}"
         raise BadInput(fault, where=str(ended.log), hint=f"mend it, or correct --{what}")
 
@@ -130,7 +131,7 @@ class _Work:
             fault = f"the benchmark prints no positive number where --metric {self.metric.pattern!r} looks"
             raise BadInput(fault, where=str(ended.log), hint="correct --metric; the file has what it prints")
         if value is None:
-            raise _Failed(f"the benchmark prints no number for --metric any more; {ended.log}")
+            raise _PatchFails(f"the benchmark prints no number for --metric any more; {ended.log}")
         return value
 
     def before(self) -> None:
@@ -160,7 +161,7 @@ class _Work:
             self.side = "before"
             plain = self.command("compile", command, _COMPILE_SECONDS)
             if plain.ok:
-                raise _Failed(f"{unit} does not compile any more, nvcc {ended.fault}; {ended.log}")
+                raise _PatchFails(f"{unit} does not compile any more, nvcc {ended.fault}; {ended.log}")
             self.changes.switch("after")
             self.side = "after"
             self.notes.append(f"{unit} does not compile by itself, also not as it was: --build says how")
@@ -184,6 +185,8 @@ class _Work:
 
 def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
     """The patch is written whatever happens; the repository is as it was unless it ends as `applied`."""
+    if wish.get("undo", False):
+        return undo_run(run)
     return apply_result(run, result_of(run, TARGET), listener, **wish)
 
 
@@ -202,7 +205,7 @@ def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unp
     changes = RepositoryChanges.begin(
         run.folder, ready.repository, ready.artefact.name, _head(ready) + ready.patch.diff, ready.files
     )
-    work = _Work(
+    work = _Application(
         ready,
         changes,
         listener,
@@ -219,7 +222,7 @@ def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unp
             work.before()
             series = work.series() if work.bench else None
             work.switched("after")
-        except _Failed as failed:
+        except _PatchFails as failed:
             _rolled_back(work)
             made = _ended(run, ready, "rolled back", changes.patch, *told, work)
             return replace(made, fault=str(failed))
@@ -227,12 +230,12 @@ def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unp
     return _ended(run, ready, "applied", changes.patch, *told, work, series)
 
 
-def undo_run(folder: Path) -> tuple[Path, tuple[str, ...]]:
-    """Takes the patch of a run back: the repository, and its files."""
-    changes = RepositoryChanges.of(folder)
+def undo_run(run: Run) -> Applied:
+    """Takes the patch of a run back."""
+    changes = RepositoryChanges.of(run.folder)
     if changes is None or changes.record.status == "undone":
         fault = "this run is not applied, so there is nothing to undo"
-        raise BadInput(fault, where=str(folder), hint="apply it: tunesmith apply RUN")
+        raise BadInput(fault, where=str(run.folder), hint="apply it: tunesmith apply RUN")
     if not changes.repository.is_dir():
         fault = "the repository that it was applied to is not there"
         raise BadInput(fault, where=str(changes.repository), hint=f"git apply -R {changes.patch}, in it")
@@ -241,11 +244,14 @@ def undo_run(folder: Path) -> tuple[Path, tuple[str, ...]]:
         changes.undo()
     finally:
         os.close(descriptor)
-    return changes.repository, tuple(file.path for file in changes.record.files)
+    files = tuple(file.path for file in changes.record.files)
+    ending: Ending = "undone"
+    where = str(run.folder), run.result.problem, str(changes.repository), ending, str(changes.patch)
+    return Applied(*where, "", files, (), 0, 0)
 
 
 @contextmanager
-def _kept_safe(work: _Work) -> Iterator[None]:
+def _kept_safe(work: _Application) -> Iterator[None]:
     """Whatever ends it, the files are as they were, unless they are marked as applied."""
     descriptor = work.changes.lock()
     try:
@@ -263,7 +269,7 @@ def _kept_safe(work: _Work) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _rolled_back(work: _Work, build: bool = True) -> None:
+def _rolled_back(work: _Application, build: bool = True) -> None:
     was = work.side
     work.changes.switch("before")
     work.side = "before"
@@ -335,7 +341,7 @@ def _ended(
     patch: Path,
     foretold: ForetoldGain | None,
     notes: tuple[str, ...],
-    work: _Work | None = None,
+    work: _Application | None = None,
     series: BenchSeries | None = None,
 ) -> Applied:
     return Applied(

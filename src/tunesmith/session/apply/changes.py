@@ -18,7 +18,7 @@ from typing import Literal
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
-from tunesmith.problem.origin import is_inside
+from tunesmith.problem.problem import is_inside
 from tunesmith.run.files import explained, open_plain, read_plain, take_lock, write_new, write_whole
 
 FOLDER, RECORD, LOCK = "apply", "apply.json", "lock"

@@ -13,8 +13,7 @@ from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.file_scope import macros_in
 from tunesmith.deliver.exports.patch_repository import LaunchingFile, RepositoryPatch, patched_repository
 from tunesmith.errors import BadInput
-from tunesmith.problem.origin import Origin
-from tunesmith.problem.problem import Problem
+from tunesmith.problem.problem import Origin, Problem
 from tunesmith.run.files import read_plain
 from tunesmith.session.apply.changes import NewFile, recorded_edges, uncommitted
 from tunesmith.session.extract.provenance import text_digest

@@ -20,7 +20,7 @@ from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
 from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, draft_launch
 from tunesmith.expert.reading.source import KernelSignature, SourceModel
-from tunesmith.problem.origin import Origin
+from tunesmith.problem.problem import Origin
 from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
 from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, chosen_entry
 from tunesmith.session.extract.finding import FoundKernel, Pairs, find_kernel

@@ -12,10 +12,10 @@ from typing import TypedDict, Unpack
 from tunesmith.capture.folder import read_capture
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
-from tunesmith.problem.origin import origin_text
 from tunesmith.run.files import explained, write_new
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
+from tunesmith.session.extract.provenance import origin_text
 from tunesmith.session.extract.repository import Repository
 from tunesmith.session.extract.seen import captured_kernel
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
