@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tunesmith.csource.lex import lex
+from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.preprocess import preprocess
 from tunesmith.csource.resolve import folded, resolved
 from tunesmith.errors import BadInput
@@ -83,6 +84,35 @@ def _text(template: Template, problem: Problem, winner: Config, fixed: Mapping[s
         code = code.replace(f"#define {name} ", f"#undef {name}\n#define {name} ", 1)
     code = _with_defaults(code.strip("\n"), {n: winner[n] for n, _ in winner.items if n not in fixed})
     return "\n".join([*head, *([] if code.startswith("//") else [""]), code]) + "\n"
+
+
+_DEFINED = re.compile(r"#define ([A-Za-z_]\w*) (-?\d+)")
+
+
+def shortened(source: str, language: str, names: Iterable[str], headers: Iterable[str] = ()) -> str | None:
+    """A delivered source without its macros for parameters, what lost by them, and what nobody uses; None
+    where it cannot be sure to mean the same. `names`: words that others use it by; `headers`: their texts."""
+    lines = source.replace("\r\n", "\n").split("\n")
+    start = next((at for at, line in enumerate(lines) if line.startswith("#line ")), None)
+    if start is None:
+        return None
+    found = {line: _DEFINED.fullmatch(line) for line in lines[:start]}
+    known = {match[1]: int(match[2]) for match in found.values() if match}
+    head = [line for line in lines[:start] if not found[line]]
+    body = "\n".join(lines[start + 1 :])
+    try:
+        before, after = _around(body, find_block(body, "template"))
+        body = before + "\n" * bool(before) + after
+        others = {word for text in headers for word in _words(text)}
+        code = resolved(body, known, early=others)
+        macros = [(name, str(value)) for name, value in known.items()]
+        meant = (preprocess(body, language, macros).tokens, preprocess(code, language, []).tokens)
+        if [token.text for token in meant[0]] != [token.text for token in meant[1]]:
+            return None
+        code = without_unused(folded(code, known), {*others, *names})
+    except (BadInput, Unreadable):
+        return None
+    return "\n".join([*head, code.strip("\n")]) + "\n"
 
 
 def _known(template: Template, fixed: Mapping[str, int]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 
 from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.cubin import Cubin
@@ -29,6 +30,7 @@ from tunesmith.deliver.exports.patch_dispatch import (
 )
 from tunesmith.errors import BadInput
 from tunesmith.problem.dispatch import Dispatch, DispatchEntry, delivered_variant
+from tunesmith.problem.reduced import shortened
 from tunesmith.problem.template import PLACEHOLDER, Variant
 
 _CAP = re.compile(r"-{1,2}maxrregcount(?:=(\d+))?")
@@ -85,8 +87,11 @@ def tuned_units(
             if entry.file in refused:
                 continue
             own = f"v{len(units)}", result.dispatch.capability
+            if embeds and (twin := _twin(units, result, entry)) is not None:
+                units.append(replace(twin, entry=entry))
+                continue
             try:
-                units.append(_unit(result, entry, *own, same_code))
+                units.append(_unit(result, entry, *own, _as_users if embeds else _if_capped, same_code))
             except (CannotServe, Unfit) as error:
                 made = _embedded(result, entry, *own) if embeds else None
                 if made is not None:
@@ -96,6 +101,16 @@ def tuned_units(
                 refused.add(entry.file)
                 notes.append(f"left out: {entry.file}, {error}")
     return units, notes
+
+
+def _twin(units: Sequence[TunedUnit], result: DeviceResult, entry: DispatchEntry) -> TunedUnit | None:
+    """One of the same source, which need not be there twice."""
+    names = [launch.entry for launch in entry.launches]
+    for unit in units:
+        same = [launch.entry for launch in unit.entry.launches] == names
+        if unit.result is result and unit.file == entry.file and same:
+            return unit
+    return None
 
 
 def _unserved(dispatch: Dispatch, entry: DispatchEntry) -> str:
@@ -120,18 +135,47 @@ def _embedded(
 
 
 def _unit(
-    result: DeviceResult, entry: DispatchEntry, namespace: str, capability: int, same_code: SameCode
+    result: DeviceResult,
+    entry: DispatchEntry,
+    namespace: str,
+    capability: int,
+    as_users: Callable[[Variant, tuple[str, ...], int, SameCode], Variant],
+    same_code: SameCode,
 ) -> TunedUnit:
     dispatch = result.dispatch
     if why := _unserved(dispatch, entry):
         raise CannotServe(why)
     variant = delivered_variant(dispatch, entry, result.files, {})
-    if entry.flags != dispatch.original.flags:
-        variant = _capped(variant, dispatch.original.flags, capability, same_code)
+    variant = as_users(variant, dispatch.original.flags, capability, same_code)
     names = tuple(launch.entry for launch in entry.launches)
     made = section(variant.source, variant.headers, entry.file, names)
     made = replace(made, text=_LINE_MARKER.sub("", made.text))
     return TunedUnit(result, entry, namespace, made, capability)
+
+
+def _as_users(variant: Variant, flags: tuple[str, ...], capability: int, same_code: SameCode) -> Variant:
+    """The same, as short as a build shows that it is the same, for the user's own flags: a parameter may say
+    in a flag what a compiler does anyway."""
+    names = {word for entry in variant.entries for word in re.findall(r"\w+", entry)}
+    headers = (text for _, text in variant.headers)
+    short = shortened(variant.source, variant.language, names, headers)
+    sources = (variant.source,) if short is None else (short, variant.source)
+    more = variant.flags[len(flags) :]
+    caps = tuple(flag for flag in more if _CAP.fullmatch(flag) and "=" in flag)
+    for source in sources:
+        plain = replace(variant, source=source, flags=flags)
+        if plain == variant or same_code(variant, plain, capability):
+            return plain
+        if not caps:
+            continue
+        alone = replace(plain, flags=(*flags, *caps))
+        if alone == variant or same_code(variant, alone, capability):
+            return _capped(alone, flags, capability, same_code)
+    raise CannotServe(f"it is built with flags of its own, {' '.join(more or variant.flags)}")
+
+
+def _if_capped(variant: Variant, flags: tuple[str, ...], capability: int, same_code: SameCode) -> Variant:
+    return variant if variant.flags == flags else _capped(variant, flags, capability, same_code)
 
 
 def _capped(variant: Variant, flags: tuple[str, ...], capability: int, same_code: SameCode) -> Variant:
@@ -160,14 +204,18 @@ def same_code_by_nvcc(one: Variant, other: Variant, capability: int) -> bool:
     digests = []
     for variant in (one, other):
         how = variant.flags, variant.entries, variant.headers, "nvcc"
-        unit = Unit(variant.path, variant.source, variant.language, *how)
-        try:
-            compiled = COMPILERS["nvcc"](unit, read_flags(variant.flags, capability))
-        except (BuildFailed, Unsupported, Refused):
-            return False
-        symbols = [compiled.symbols[entry] for entry in unit.entries]
-        digests.append(Cubin(compiled.cubin).code_digest(symbols))
-    return digests[0] == digests[1]
+        digests.append(_code(Unit(variant.path, variant.source, variant.language, *how), capability))
+    return digests[0] is not None and digests[0] == digests[1]
+
+
+@lru_cache(maxsize=16)
+def _code(unit: Unit, capability: int) -> str | None:
+    """The digest of its machine code; None where nvcc does not take it, or is not here."""
+    try:
+        compiled = COMPILERS["nvcc"](unit, read_flags(unit.flags, capability))
+    except (BuildFailed, Unsupported, Refused):
+        return None
+    return Cubin(compiled.cubin).code_digest([compiled.symbols[entry] for entry in unit.entries])
 
 
 def macros_in(text: str) -> set[str]:
@@ -189,7 +237,7 @@ def sections(users: Set[str], units: Sequence[TunedUnit], namespace: str, hides:
         f"#ifndef {namespace.upper()}\n#define {namespace.upper()}\n#include <atomic>\n#include <cstdint>\n"
         "#include <cstring>\n#include <cuda_runtime.h>\n#include <mutex>\n",
     ]
-    for unit in units:
+    for unit in {unit.namespace: unit for unit in units}.values():
         words = set(re.findall(r"[^\W\d]\w*", unit.section.text + unit.section.includes))
         hidden = [*dict.fromkeys([*unit.section.macros, *sorted(users & words)])]
         parts += [f"{push(macro)}\n" for macro in hidden]
