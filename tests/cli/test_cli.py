@@ -40,6 +40,7 @@ COMMANDS = (
     "profile",
     "capture",
     "extract",
+    "apply",
     "devices",
     "doctor",
     "library",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -226,36 +226,21 @@ def test_the_gain_is_foretold_from_the_capture(repo: Path, run: Run, tmp_path: P
     assert done.foretold.gain == pytest.approx(1 / 0.8)
 
 
-KILLED = """\
-import sys
-sys.path[:0] = {path!r}
-from pathlib import Path
-from tests.session.apply.repositories import a_run, delivered, origin, python
-from tunesmith.session.apply import applying
-from tunesmith.session.listening import listener_of
-applying.find_nvcc = lambda: None
-repo, run = Path(sys.argv[1]), a_run(Path(sys.argv[2]))
-test = "[ ! -f csrc/scale_tuned.cuh ] || sleep 60"
-applying.apply_result(run, delivered(origin(repo)), listener_of(None), test=test)
-"""
+def _apply_for_long(repo: Path, folder: Path) -> None:
+    waits = "[ ! -f csrc/scale_tuned.cuh ] || sleep 3"
+    apply_result(a_run(folder), delivered(origin(repo)), listener_of(None), test=waits)
 
 
-@pytest.mark.slow
-def test_a_call_that_was_killed_is_made_good_by_the_next(repo: Path, run: Run, tmp_path: Path) -> None:
+def test_a_call_that_was_killed_is_made_good_by_the_next(repo: Path, run: Run) -> None:
     where = origin(repo)
-    root = str(Path(__file__).parents[3])
-    (tmp_path / "killed.py").write_text(KILLED.format(path=[root, *sys.path]))
-    process = subprocess.Popen(
-        [sys.executable, str(tmp_path / "killed.py"), str(repo), str(run.folder)], start_new_session=True
-    )
+    process = multiprocessing.get_context("fork").Process(target=_apply_for_long, args=(repo, run.folder))
+    process.start()
     end = time.monotonic() + 30
-    while not (repo / "csrc" / "scale_tuned.cuh").exists() and process.poll() is None:
-        assert time.monotonic() < end
-        time.sleep(0.05)
     while "scale_tuned" not in (repo / "csrc" / "scale.cu").read_text():
+        assert time.monotonic() < end
         time.sleep(0.02)
     process.kill()
-    process.wait(10)
+    process.join(10)
     assert not is_clean(repo)
     changes = RepositoryChanges.of(run.folder)
     assert changes is not None

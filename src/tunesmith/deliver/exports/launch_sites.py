@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from tunesmith.csource.lex import Token, directives, lex
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
+_SPLICE = re.compile(r"\\[ \t]*\r?\n")  # where a macro goes on in the next line
 _BEFORE_A_STATEMENT = (";", "{", "}", ")", "else", "do", ":")
 
 
@@ -117,7 +118,7 @@ def _site(text: str, tokens: list[Token], at: int, kernel: str) -> Iterator[Patc
         start=start,
         line=tokens[first].line,
         name=text[start:name_end],
-        template=text[name_end : tokens[at].offset].strip(),
+        template=_SPLICE.sub(" ", text[name_end : tokens[at].offset]).strip(),
         config=config,
         args=args,
         inside=(tokens[at].offset + 3, text.rindex(">>>", 0, tokens[after].offset)),
