@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.capture.watching import CapturedRun, WishedCapture
     from tunesmith.deliver.difference import RunDifference
     from tunesmith.profiles.facts import ProfilePage
-    from tunesmith.session.apply.applying import Applied, WishedApply
+    from tunesmith.session.apply.results import Applied, WishedApply
     from tunesmith.session.authoring import CheckedProblem, ExplainedKernel, FoundDevices, TemplateMade
     from tunesmith.session.benching import BenchResult
     from tunesmith.session.comparison import Compared
@@ -292,7 +292,7 @@ def extract(
 
 def apply(run: RunLike | None = None, *, listener: ListenerLike | None = None, **wish: Unpack[WishedApply]
 ) -> Applied:  # fmt: skip
-    """Patch the repository that a run's kernel was taken from; test and time it. docs/apply.md says how."""
+    """Patch the repository that a run's kernel was taken from, or swap launches. docs/apply.md says how."""
     from tunesmith.session.apply import applying
 
     with interrupted_once():

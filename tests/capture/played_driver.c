@@ -3,6 +3,7 @@
  *     scale(float *, int n, float factor)   multiplies
  *     count(int *)                          adds one, and a number that differs from launch to launch
  *     plan(struct { float *in; float *out; int n; })   copies
+ * An image is a text; it holds each kernel that it names, and "broken" cannot be loaded.
  * Anything else does nothing. A launch takes 1000 ns for each block. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -205,8 +206,11 @@ static void copied(uint32_t id, size_t size) {
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t size) { memcpy(to, (void *)(uintptr_t)from, size); copied(278, size); return 0; }
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t size) { memcpy((void *)(uintptr_t)to, from, size); copied(276, size); return 0; }
 
-static void run(const Function *function, void **params) {
+static char ran[1 << 16]; /* names of what was run, each with its blocks */
+static void run(const Function *function, void **params, unsigned blocks) {
+    size_t used = strlen(ran);
     runs++;
+    if (used + 200 < sizeof ran) snprintf(ran + used, 200, "%.150s/%u ", function->name, blocks);
     if (strstr(function->name, "scale") && params) {
         float *values = *(float **)params[0];
         for (int i = 0; i < *(int *)params[1]; i++) values[i] *= *(float *)params[2];
@@ -243,7 +247,7 @@ static int launched(uint32_t id, const void *given, Function *function, const un
         Resource resource = {NULL, NULL, &graph};
         tell(3, 13, &resource);
     } else if (!result) {
-        run(function, params);
+        run(function, params, grid[0]);
         timed(function, grid, block, shared, own, 0);
     }
     told.site = 1;
@@ -254,11 +258,49 @@ static int launched(uint32_t id, const void *given, Function *function, const un
 int cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **params, void **extra) {
     Plain given = {function, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, extra};
-    return launched(307, &given, function, given.grid, given.block, shared, params);
+    void *unpacked[64];
+    for (int i = 0; !params && extra && i < function->params; i++) unpacked[i] = (char *)extra[1] + function->offsets[i];
+    return launched(307, &given, function, given.grid, given.block, shared, params || !extra ? params : unpacked);
 }
 int cuLaunchKernelEx(const Config *config, Function *function, void **params, void **extra) {
     Ex given = {config, function, params, extra};
     return launched(652, &given, function, config->grid, config->block, config->shared, params);
+}
+int cuLaunchCooperativeKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                              unsigned bz, unsigned shared, void *stream, void **params) {
+    Plain given = {function, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, NULL};
+    return launched(477, &given, function, given.grid, given.block, shared, params);
+}
+int cuLibraryLoadData(void **library, const char *image, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
+    (void)a; (void)b; (void)c; (void)d; (void)e; (void)f;
+    if (!strncmp(image, "broken", 6)) return 200;
+    *library = (void *)image;
+    return 0;
+}
+Function *played_function(const char *name, int params, const size_t *offsets, const size_t *sizes);
+int cuLibraryGetKernel(Function **kernel, const char *image, const char *symbol) {
+    if (!strstr(image, symbol)) return 500;
+    *kernel = played_function(symbol, 0, NULL, NULL);
+    return 0;
+}
+int cuKernelSetAttribute(int attribute, int value, Function *kernel, int device) {
+    (void)attribute; (void)kernel; (void)device;
+    return value > 232448;
+}
+int cuThreadExchangeStreamCaptureMode(int *mode) { (void)mode; return 0; }
+int cuStreamIsCapturing(void *stream, int *status) { (void)stream; *status = capturing; return 0; }
+int cuModuleUnload(void *module) { (void)module; return 0; }
+int cuGraphAddKernelNode_v2(void **node, void *graph, const void *before, size_t count, const void *params) {
+    (void)node; (void)graph; (void)before; (void)count; (void)params;
+    return 0;
+}
+int cuGetProcAddress_v2(const char *symbol, void **into, int version, uint64_t flags, int *status) {
+    (void)version; (void)flags;
+    *into = !strcmp(symbol, "cuLaunchKernel") ? (void *)cuLaunchKernel
+            : !strcmp(symbol, "cuLaunchKernelEx") ? (void *)cuLaunchKernelEx
+            : !strcmp(symbol, "cuGetProcAddress") ? (void *)cuGetProcAddress_v2 : NULL;
+    if (status) *status = 0;
+    return *into ? 0 : 500;
 }
 
 /* -- for the program that is watched --------------------------------------------------------------------- */
@@ -332,4 +374,6 @@ void played_contention(Function *function, uint64_t address) {
     pthread_join(thread, NULL);
     takes_lock = 0;
 }
+const char *played_ran(void) { return ran; }
+const char *played_node(int node) { return nodes[node].function->name; }
 void played_refuse(void) { refuses = 1; }

@@ -9,16 +9,25 @@ from typing import TYPE_CHECKING
 import typer
 
 from tunesmith.cli import console
-from tunesmith.errors import KernelWrong
+from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.session.apply.measuring import spread_text
+from tunesmith.text import counted, one_line
 
 if TYPE_CHECKING:
-    from tunesmith.session.apply.applying import Applied
+    from tunesmith.session.apply.results import Applied
+
+
+def check_words(program: list[str] | None, swap: bool, kernel: str | None) -> None:
+    """A program, and a kernel's name in it, are for --swap."""
+    if swap or not (program or kernel):
+        return
+    what = f"a program, {shlex.join(program)[:200]}," if program else "--kernel"
+    raise BadInput(f"{what} is given without --swap", hint="tunesmith apply RUN --swap -- PROGRAM")
 
 
 def show(found: Applied, as_json: bool) -> None:
     console.say(as_json, found, list(_lines(found)))
-    if found.ending == "rolled back":
+    if found.ending in ("rolled back", "swap failed"):
         raise typer.Exit(KernelWrong.exit_code)
 
 
@@ -28,19 +37,17 @@ def _lines(found: Applied) -> Iterator[str]:
         return
     if found.ending == "dry run":
         yield found.diff.rstrip("\n")
-    yield f"repository       {found.repository}"
-    yield f"delivered        {found.delivered} of {found.winners} tuned kernels of {found.problem}"
-    changed = "would change" if found.ending == "dry run" else "changed"
-    yield f"{changed:<16} {', '.join(found.files)}"
-    yield f"launches         {', '.join(found.launches)}; the original serves where they are not as verified"
-    yield f"patch            {found.patch}"
+    yield from _swap_lines(found) if found.kernel else _patch_lines(found)
     yield from (f"note             {note}" for note in found.notes)
     if found.tested:
-        passed = "before and after" if len(found.tested) == 2 else "before"
+        both = "as it is and with swapped launches" if found.kernel else "before and after"
+        passed = both if len(found.tested) == 2 else "before"
         yield f"tests            passed {passed}, {' and '.join(f'{t:.1f} s' for t in found.tested)}"
     if (series := found.bench) is not None:
         before, after = (spread_text(side, series.unit) for side in (series.before, series.after))
-        yield f"benchmark        before {before}, after {after}, {len(series.before)} runs each"
+        names = ("program", "as it is", "swapped") if found.kernel else ("benchmark", "before", "after")
+        runs = f"{len(series.before)} runs each"
+        yield f"{names[0]:<16} {names[1]} {before}, {names[2]} {after}, {runs}"
         low, high = series.spread
         yield f"end to end       {series.gain:.3f}× ({low:.3f} to {high:.3f})"
     if (told := found.foretold) is not None:
@@ -54,3 +61,25 @@ def _lines(found: Applied) -> Iterator[str]:
     elif found.ending == "rolled back":
         yield f"rolled back      {found.fault}"
         yield "repository       as it was"
+    elif found.ending == "swap failed":
+        yield f"failed           {found.fault}"
+
+
+def _patch_lines(found: Applied) -> Iterator[str]:
+    yield f"repository       {found.repository}"
+    yield f"delivered        {found.delivered} of {found.winners} tuned kernels of {found.problem}"
+    changed = "would change" if found.ending == "dry run" else "changed"
+    yield f"{changed:<16} {', '.join(found.files)}"
+    yield f"launches         {', '.join(found.launches)}; the original serves where they are not as verified"
+    yield f"patch            {found.patch}"
+
+
+def _swap_lines(found: Applied) -> Iterator[str]:
+    yield f"kernel           {one_line(found.kernel, 300)}"
+    tuned = f"{found.delivered} of {found.winners} tuned kernels of {found.problem}"
+    yield f"swapped in       {tuned}, for measuring"
+    if (counts := found.counts) is not None:
+        yield (
+            f"launches         {counts.swapped} swapped, {counts.left} as they are; of all kernels "
+            f"{counts.launches}, in {counted(counts.processes, 'process', 'processes')}"
+        )

@@ -102,6 +102,10 @@ def extract(
 
 def apply(
     run: Annotated[Path | None, typer.Argument(metavar="RUN", help="The run; by default the newest.")] = None,
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[--] PROGRAM…", help="With --swap, what to run; RUN stands before it."),
+    ] = None,
     repo: Annotated[
         Path | None, typer.Option("--repo", metavar="DIR", help="Where the repository is, if it was moved.")
     ] = None,
@@ -129,11 +133,21 @@ def apply(
         bool, typer.Option("--force", help="Also where files have changes that are not committed.")
     ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take the run's patch back.")] = False,
+    swap: Annotated[
+        bool,
+        typer.Option(
+            "--swap", help="Touch no file: run PROGRAM by turns as it is and with swapped launches."
+        ),
+    ] = False,
+    kernel: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --swap, the original's name in the program.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Patch the repository that a kernel was taken from; test and time it before and after."""
     from tunesmith.cli import applying
 
+    applying.check_words(program, swap, kernel)
     with console.progress(as_json) as listener:
         found = tunesmith.apply(
             run,
@@ -149,6 +163,8 @@ def apply(
             dry_run=dry_run,
             force=force,
             undo=undo,
+            swap=tuple(program or ()) if swap else None,
+            kernel=kernel,
             listener=listener,
         )
     applying.show(found, as_json)

@@ -87,13 +87,13 @@ def tuned_units(
             if entry.file in refused:
                 continue
             own = f"v{len(units)}", result.dispatch.capability
-            if embeds and (twin := _twin(units, result, entry)) is not None:
+            if embeds and (twin := twin_of(units, result, entry)) is not None:
                 units.append(replace(twin, entry=entry))
                 continue
             try:
                 units.append(_unit(result, entry, *own, _as_users if embeds else _if_capped, same_code))
             except (CannotServe, Unfit) as error:
-                made = _embedded(result, entry, *own) if embeds else None
+                made = embedded_unit(result, entry, *own) if embeds else None
                 if made is not None:
                     units.append(made)
                     notes.append(f"as machine code: {entry.file}, {error}")
@@ -103,7 +103,7 @@ def tuned_units(
     return units, notes
 
 
-def _twin(units: Sequence[TunedUnit], result: DeviceResult, entry: DispatchEntry) -> TunedUnit | None:
+def twin_of(units: Sequence[TunedUnit], result: DeviceResult, entry: DispatchEntry) -> TunedUnit | None:
     """One of the same source, which need not be there twice."""
     names = [launch.entry for launch in entry.launches]
     for unit in units:
@@ -113,7 +113,7 @@ def _twin(units: Sequence[TunedUnit], result: DeviceResult, entry: DispatchEntry
     return None
 
 
-def _unserved(dispatch: Dispatch, entry: DispatchEntry) -> str:
+def unserved(dispatch: Dispatch, entry: DispatchEntry) -> str:
     """Why no launch of the original can be served by it; empty: one can."""
     if entry.workspace:
         return "it needs memory beside the kernel's own arguments"
@@ -122,11 +122,11 @@ def _unserved(dispatch: Dispatch, entry: DispatchEntry) -> str:
     return f"it takes {min(missing)}, which the original does not" if missing else ""
 
 
-def _embedded(
+def embedded_unit(
     result: DeviceResult, entry: DispatchEntry, namespace: str, capability: int
 ) -> TunedUnit | None:
     data, binary = result.binary(entry), entry.binary
-    if data is None or binary is None or _unserved(result.dispatch, entry):
+    if data is None or binary is None or unserved(result.dispatch, entry):
         return None
     if not all(launch.entry in binary.symbols for launch in entry.launches):
         return None
@@ -143,7 +143,7 @@ def _unit(
     same_code: SameCode,
 ) -> TunedUnit:
     dispatch = result.dispatch
-    if why := _unserved(dispatch, entry):
+    if why := unserved(dispatch, entry):
         raise CannotServe(why)
     variant = delivered_variant(dispatch, entry, result.files, {})
     variant = as_users(variant, dispatch.original.flags, capability, same_code)

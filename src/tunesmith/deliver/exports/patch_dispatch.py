@@ -184,8 +184,15 @@ def _found(unit: TunedUnit) -> list[str]:
 # -- launches in the user's file --------------------------------------------------------------------------
 
 
-def sites_code(artefact: Artefact) -> str:
-    """`launch`: a tuned kernel where it serves this grid, block and these arguments, else the user's own.
+def launch_widths(dispatch: Dispatch) -> tuple[int, ...]:
+    """Bytes of each argument that the original's one launch passes."""
+    arguments = {a.name: a for a in dispatch.arguments}
+    given = [arguments[name] for name in dispatch.original.launches[0].args]
+    return tuple(8 if a.is_array else element_type(a.type).bytes for a in given)
+
+
+def at_launch_code(artefact: Artefact) -> str:
+    """`at_launch`: whether a tuned kernel took a launch of this grid and block with these arguments.
 
     Raises CannotServe where they do not tell the sizes.
     """
@@ -215,7 +222,6 @@ def sites_code(artefact: Artefact) -> str:
     for tree, value in known:
         checks.append(f"{value} == {c_code(Expr(unparse(tree), tree), names)}")
     order = [launch.args.index(a.name) for a in dispatch.arguments]
-    widths = ", ".join(str(8 if a.is_array else element_type(a.type).bytes) for a in given)
     tests = "".join(f"    if (undefined || !({check}) || undefined) return false;\n" for check in checks)
     return f"""
 // What the launch passes tells the sizes; where anything else is not as it was tuned, it stays what it is.
@@ -224,7 +230,16 @@ inline bool at_launch(void* const* args, dim3 grid, dim3 block, cudaStream_t str
 {"".join(lines)}{tests}    void* const values[] = {{{", ".join(f"args[{k}]" for k in order)}}};
     return served(values, {_passed(dispatch)}stream);
 }}
+"""
 
+
+def sites_code(artefact: Artefact) -> str:
+    """`launch`: a tuned kernel where it serves this grid, block and these arguments, else the user's own.
+
+    Raises CannotServe as `at_launch_code` does.
+    """
+    widths = ", ".join(map(str, launch_widths(artefact.first.dispatch)))
+    return f"""{at_launch_code(artefact)}
 template <typename T> struct Same {{ typedef T type; }};
 template <typename... P>
 inline void launch(const void* tuned, void (*kernel)(P...), dim3 grid, dim3 block, size_t shared,

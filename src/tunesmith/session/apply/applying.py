@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import Unpack
 
 from tunesmith.backends.cuda.toolkit import find_nvcc
-from tunesmith.capture.folder import read_capture
 from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.deliver.exports.patch import TARGET
 from tunesmith.errors import BadInput, Interrupted
@@ -19,54 +18,16 @@ from tunesmith.run.files import explained, write_whole
 from tunesmith.run.ports import Listener
 from tunesmith.session.apply.changes import FOLDER, RepositoryChanges, Side
 from tunesmith.session.apply.commands import CommandEnd, run_command
-from tunesmith.session.apply.foretold import ForetoldGain, foretold_gain
+from tunesmith.session.apply.foretold import ForetoldGain
 from tunesmith.session.apply.measuring import BenchMetric, BenchSeries, sides
 from tunesmith.session.apply.preparing import PreparedPatch, prepared
+from tunesmith.session.apply.results import Applied, Ending, WishedApply, foretold_by
+from tunesmith.session.apply.swapping import swap_result
 from tunesmith.session.exporting import result_of
 from tunesmith.session.run_result import Run
 from tunesmith.text import counted
 
 _COMPILE_SECONDS = 180.0
-Ending = Literal["applied", "dry run", "rolled back", "undone"]
-
-
-class WishedApply(TypedDict, total=False):
-    """Options, as the command and the Python interface have them."""
-
-    repo: str | os.PathLike[str] | None
-    test: str | None
-    bench: str | None
-    build: str | None
-    metric: str | None
-    higher: bool
-    rounds: int
-    timeout: float
-    capture: str | os.PathLike[str] | None
-    force: bool
-    dry_run: bool
-    undo: bool
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What became of it. `fault`: why it was rolled back."""
-
-    run: str
-    problem: str
-    repository: str
-    ending: Ending
-    patch: str  # the file, which is kept
-    diff: str
-    files: tuple[str, ...]
-    launches: tuple[str, ...]  # that ask for the tuned kernel first
-    delivered: int
-    winners: int
-    notes: tuple[str, ...] = ()
-    tested: tuple[float, ...] = ()  # seconds that tests took, before and after
-    bench: BenchSeries | None = None
-    foretold: ForetoldGain | None = None
-    fault: str = ""
-    version: int = 1
 
 
 class _PatchFails(Exception):
@@ -187,6 +148,8 @@ def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Appl
     """The patch is written whatever happens; the repository is as it was unless it ends as `applied`."""
     if wish.get("undo", False):
         return undo_run(run)
+    if wish.get("swap") is not None:
+        return swap_result(run, result_of(run, TARGET), listener, **wish)
     return apply_result(run, result_of(run, TARGET), listener, **wish)
 
 
@@ -198,7 +161,8 @@ def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unp
     listener.note("making the patch")
     ready = prepared(run.folder, result, None if repo is None else Path(repo), wish.get("force", False))
     capture = wish.get("capture") or ready.origin.capture or None
-    foretold, notes = _foretold(run, ready, None if capture is None else Path(capture), metric)
+    kernel = ready.origin.kernel
+    foretold, notes = foretold_by(run, kernel, None if capture is None else Path(capture), metric)
     told = (foretold, (*ready.patch.notes, *notes))
     if wish.get("dry_run", False):
         return _ended(run, ready, "dry run", _written(run, ready), *told)
@@ -296,22 +260,6 @@ def _recovered(run: Run, listener: Listener) -> None:
     finally:
         os.close(descriptor)
     listener.say("an earlier call was killed: the repository is as it was before it")
-
-
-def _foretold(
-    run: Run, ready: PreparedPatch, capture: Path | None, metric: BenchMetric
-) -> tuple[ForetoldGain | None, list[str]]:
-    if capture is None:
-        return None, ["nothing is foretold: no capture is known, name one with --capture"]
-    try:
-        seen = read_capture(capture)
-    except BadInput as refused:
-        return None, [f"nothing is foretold: {refused}"]
-    workloads = [(workload.weight, workload.speedup) for workload in run.result.workloads]
-    found = foretold_gain(seen, ready.origin.kernel, workloads, whole=not metric.pattern)
-    if found is None:
-        return None, ["nothing is foretold: the capture has no times of this kernel"]
-    return found, []
 
 
 def _head(ready: PreparedPatch) -> str:
