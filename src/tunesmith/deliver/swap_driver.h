@@ -34,6 +34,7 @@ static struct {
     int (*cuDeviceGetAttribute)(int*, int, int);
     int (*cuLibraryLoadData)(void**, const void*, void*, void*, unsigned, void*, void*, unsigned);
     int (*cuLibraryGetKernel)(void**, void*, const char*);
+    int (*cuKernelGetFunction)(void**, void*);
     int (*cuKernelSetAttribute)(int, int, void*, int);
     int (*cuLaunchKernelEx)(const LaunchConfig*, void*, void**, void**);
     int (*cuThreadExchangeStreamCaptureMode)(int*);
@@ -146,6 +147,10 @@ inline Kernel* embedded_kernel(EmbeddedKernel& own, const void* image, const cha
             void* library = nullptr;
             int error = driver.cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
             if (error == 0) error = driver.cuLibraryGetKernel(&own.kernel.handle, library, symbol);
+            void* function = nullptr;  // whole, so that nothing is left to load while a stream is captured
+            if (error == 0 && driver.cuKernelGetFunction && driver.cuFuncLoad &&
+                driver.cuKernelGetFunction(&function, own.kernel.handle) == 0)
+                driver.cuFuncLoad(function);
             if (exchanged) driver.cuThreadExchangeStreamCaptureMode(&mode);
             own.state.store(state = error == 0 ? 1 : -1, std::memory_order_release);
         }

@@ -120,6 +120,7 @@ static bool has_driver() {
         FIND(cuDeviceGetAttribute);
         FIND(cuLibraryLoadData);
         FIND(cuLibraryGetKernel);
+        FIND(cuKernelGetFunction);
         FIND(cuKernelSetAttribute);
         FIND(cuLaunchKernelEx);
         FIND(cuThreadExchangeStreamCaptureMode);
