@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from tunesmith.space.expr import Expr
 from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
 from tunesmith.text import digest_of
+
+if TYPE_CHECKING:
+    from tunesmith.problem.recorded import RecordedCase
 
 Kind = Literal["float", "int", "uint"]
 
@@ -297,6 +300,7 @@ class Problem:
     inputs: PythonFunction | None = None
     traffic: Expr | None = None
     operations: tuple[tuple[str, Expr], ...] = ()  # what must be computed, by kind, where the user says so
+    recorded: tuple[RecordedCase, ...] = ()  # of a program's own launches
 
     @property
     def size_names(self) -> tuple[str, ...]:

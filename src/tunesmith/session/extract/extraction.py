@@ -26,7 +26,7 @@ from tunesmith.session.extract.finding import FoundKernel, Pairs, find_kernel
 from tunesmith.session.extract.host import HostLaunch, HostReading, host_launches
 from tunesmith.session.extract.host_sizes import HostFacts, host_facts
 from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
-from tunesmith.session.extract.seen import instance_of, seen_facts
+from tunesmith.session.extract.seen import SeenSizes, instance_of, seen_facts
 from tunesmith.session.extract.slicing import FRAMEWORK
 from tunesmith.session.extract.telling import compared_code, missing_in, report_of
 from tunesmith.session.extract.tree import SourceTree
@@ -63,6 +63,7 @@ class Extraction:
     attempt: BuildAttempt
     report: tuple[str, ...]  # what was found, in words
     missing: tuple[str, ...] = ()  # why it does not stand alone, where it does not
+    seen_sizes: SeenSizes = ()
 
     @property
     def stands_alone(self) -> bool:
@@ -216,6 +217,7 @@ def _drafted(
     known = _known(found, instance, facts, fitted, wish)
     reading = read_safely(bare)
     report = report_of(found, host, instance, facts, fitted, entry)
+    sizes: SeenSizes = ()
     if wish.seen is not None:
         shapes = reading.shapes if isinstance(reading, BareReading) else {}
         extents = {name: known.renamed(shape.extents) for name, shape in shapes.items()}
@@ -223,6 +225,7 @@ def _drafted(
         known, bare = seen.known, replace(bare, launch=seen.launch)
         known = replace(known, limits=_limits(known.workloads, known.multiples))
         report = (*report, *seen.notes, *compared_code(wish.seen, fitted.attempt))
+        sizes = seen.sizes
     draft = draft_of(bare, reading, (), replace(known, reference=None))
     files = ((KERNEL_FILE, text), *headers, *draft.files.items())
     if wish.reference is not None:
@@ -233,7 +236,8 @@ def _drafted(
         files = ((KERNEL_FILE, text), *headers, *draft.files.items(), (REFERENCE_FILE, own))
     missing = () if fitted.attempt.ok else missing_in(found, fitted)
     measured = (len(text.splitlines()), len(cut.items))
-    return Extraction(found.item.place, entry, files, draft.fills, *measured, fitted.attempt, report, missing)
+    place, attempt = found.item.place, fitted.attempt
+    return Extraction(place, entry, files, draft.fills, *measured, attempt, report, missing, sizes)
 
 
 def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:

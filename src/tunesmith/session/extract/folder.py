@@ -9,18 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from tunesmith.capture.folder import read_capture
+from tunesmith.capture.folder import read_array, read_capture
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
-from tunesmith.run.files import explained, write_new
+from tunesmith.run.files import explained, write_new, write_whole
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
+from tunesmith.session.extract.recording import recorded_files, with_recorded
 from tunesmith.session.extract.repository import Repository
 from tunesmith.session.extract.seen import captured_kernel
-from tunesmith.session.problems import load_problem
+from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.sources import given_defines
+from tunesmith.text import counted
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
+_UNFILLED = 'what says "FILL" must be filled in first'
 _PROVEN = {
     "same": "as captured",
     "within": "as captured",
@@ -78,21 +81,29 @@ def extract_folder(
     write_folder(folder, found.files)
     capture = wish.get("capture")
     proof: tuple[str, ...] = ()
-    if capture is not None and wished.seen is not None and found.stands_alone and not found.fills:
-        note("making captured launches again")
-        proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name))
+    files = tuple(file for file, _ in found.files)
+    faults = tuple(read_back(folder, found))
+    if capture is not None and wished.seen is not None and found.stands_alone:
+        if found.fills or faults:
+            proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
+        else:
+            note("making captured launches again")
+            proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name))
+            if wished.reference is None:
+                added, said = record(folder, Path(capture), wished.seen.name, found)
+                files, proof = (*files, *added), (*proof, *said)
     return ExtractedFolder(
         folder,
         found.entry,
         found.place,
-        tuple(file for file, _ in found.files),
+        files,
         found.stands_alone,
         found.attempt.compiler,
         found.lines,
         found.fills,
         found.report,
         found.missing,
-        tuple(read_back(folder, found)),
+        faults,
         proof,
     )
 
@@ -119,16 +130,33 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
 
 def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:
     """What was proven, in words; a kernel that does not do what was captured is refused, its files go."""
-    wrong = [one for one in reply.launches if one.verdict == "differs"]
-    if wrong:
+    wrong = [one.words for one in reply.launches if one.verdict == "differs"]
+    if wrong or reply.fault:
         for name, _ in found.files:
             (folder / name).unlink(missing_ok=True)
-        fault = f"{found.entry} does not do what was captured: {wrong[0].words}"
+        fault = f"{found.entry} does not do what was captured: {reply.fault or wrong[0]}"
         hint = "are these the sources that ran, and built so? --define, --flag and --entry say how"
         raise KernelWrong(fault, hint=hint, where=found.place)
     if reply.trouble:
         return (f"not proven on what was captured: {reply.trouble}",)
     return tuple(f"launch {one.launch}: {_PROVEN[one.verdict]} ({one.words})" for one in reply.launches)
+
+
+def record(folder: Path, capture: Path, kernel: str, found: Extraction) -> tuple[list[str], list[str]]:
+    """Launches whose memory was kept become cases of the problem, in files of their own; and what is said."""
+    problem = load_problem(folder)
+    sizes = {number: dict(own) for number, own in found.seen_sizes}
+    files, notes = recorded_files(
+        problem.definition, read_capture(capture), kernel, sizes, lambda digest: read_array(capture, digest)
+    )
+    said = list(notes)
+    if files:
+        write_folder(folder, tuple(files.items()))
+        with explained("write the problem", folder):
+            write_whole(folder / PROBLEM_FILE, with_recorded(problem.toml, list(files)).encode())
+        words = counted(len(files), "launch is kept as a case", "launches are kept as cases")
+        said.append(f"{words}: {', '.join(files)}, since there is no reference")
+    return list(files), said
 
 
 def write_folder(folder: Path, files: Sequence[tuple[str, str]]) -> None:

@@ -21,10 +21,12 @@ SECONDS = 300.0
 
 @dataclass(frozen=True)
 class ProofReply:
-    """`trouble`: why nothing was run; then there are no launches."""
+    """`trouble`: why nothing was run; then there are no launches. `fault`: how what was run ended, where that
+    was before a result."""
 
     launches: tuple[ProvenLaunch, ...] = ()
     trouble: str = ""
+    fault: str = ""
 
 
 def proof_of(folder: Path, capture: Path, kernel: str, seconds: float = SECONDS) -> ProofReply:
@@ -40,12 +42,12 @@ def proof_of(folder: Path, capture: Path, kernel: str, seconds: float = SECONDS)
     try:
         done = subprocess.run(command, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return ProofReply(trouble=f"the captured launches did not end within {seconds:.0f} s")
+        return ProofReply(fault=f"its launches did not end within {seconds:.0f} s")
     try:
         return decode(done.stdout, ProofReply, "proof")
     except Malformed:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
-        return ProofReply(trouble=f"the process that makes captured launches again ended: {last[0]}")
+        return ProofReply(fault=f"the process that makes captured launches again ended: {last[0]}")
 
 
 def proved_here(folder: Path, capture_folder: Path, kernel: str, spec: str) -> ProofReply:
