@@ -46,8 +46,10 @@ def export(
 
 
 def extract(
-    repository: Annotated[Path, typer.Argument(metavar="REPO", help="The folder of the sources.")],
     kernel: Annotated[str, typer.Option("--kernel", metavar="NAME", help="The kernel, also space::name.")],
+    repository: Annotated[
+        Path, typer.Argument(metavar="[REPO]", help="The folder of the sources; by default this one.")
+    ] = Path(),
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the problem; by default the kernel's name.")
     ] = None,
@@ -68,6 +70,10 @@ def extract(
     ] = None,
     capture: Annotated[
         Path | None, typer.Option("--capture", metavar="FOLDER", help="What a program launched: a capture.")
+    ] = None,
+    symbol: Annotated[
+        str | None,
+        typer.Option("--symbol", metavar="SYMBOL", help="Its name in the capture, where that is another."),
     ] = None,
     reference: Annotated[
         str | None,
@@ -91,6 +97,7 @@ def extract(
             flags=flag or (),
             workloads=workload or (),
             capture=capture,
+            symbol=symbol,
             reference=reference,
             trim=trim,
             listener=listener,

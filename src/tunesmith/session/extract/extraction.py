@@ -22,7 +22,7 @@ from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, dra
 from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
 from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, chosen_entry
-from tunesmith.session.extract.finding import FoundKernel, Pairs, find_kernel
+from tunesmith.session.extract.finding import FoundKernel, NoSuchKernel, Pairs, find_kernel
 from tunesmith.session.extract.host import HostLaunch, HostReading, host_launches
 from tunesmith.session.extract.host_sizes import HostFacts, host_facts
 from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
@@ -31,6 +31,7 @@ from tunesmith.session.extract.slicing import FRAMEWORK
 from tunesmith.session.extract.telling import compared_code, missing_in, report_of
 from tunesmith.session.extract.tree import SourceTree
 from tunesmith.session.extract.trimming import Build, BuildAttempt, FittedSlice, compiled_slice, trimmed
+from tunesmith.session.extract.wanted import without_source
 
 TRIM_SECONDS = 45.0
 
@@ -81,7 +82,7 @@ def extract(
 ) -> Extraction:
     """`compilers`: for an entry and macros, what compiles slices, the quickest first."""
     note(f"looking for {wish.kernel}")
-    found = find_kernel(tree, wish.kernel, wish.file, wish.folders, wish.defines)
+    found = _found(tree, wish)
     host = host_launches(tree, found, wish.folders, wish.defines)
     signature = _signature_of(found)
     asked = wish.kernel
@@ -92,6 +93,15 @@ def extract(
     note(f"compiling {entry}")
     fitted = _fitted(found, entry, words, wish, compilers)
     return _drafted(found, host, instance, entry, fitted, wish)
+
+
+def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
+    try:
+        return find_kernel(tree, wish.kernel, wish.file, wish.folders, wish.defines)
+    except NoSuchKernel as missing:
+        if wish.seen is None:
+            raise
+        raise without_source(wish.seen, missing) from missing
 
 
 # -- the instance ------------------------------------------------------------------------------------------
@@ -176,6 +186,7 @@ def _fitted(
     try:
         with compilers(entry, wish.defines) as builders:
             fitted, build = _with_any(found, words, wish, builders)
+            fitted, build = _as_it_ran(fitted, build, wish, builders)
             end = time.monotonic() + TRIM_SECONDS
             if wish.trim:
                 fitted = trimmed(found.slicer, fitted, words, build, lambda: time.monotonic() < end)
@@ -197,6 +208,20 @@ def _with_any(
         first = first or (fitted, build)
     assert first is not None
     return first
+
+
+def _as_it_ran(
+    fitted: FittedSlice, build: Build, wish: ExtractionWish, builders: Sequence[Build]
+) -> tuple[FittedSlice, Build]:
+    """By the compiler whose machine code is the code that ran, where there is one here."""
+    ran = wish.seen.code if wish.seen is not None else ""
+    if not ran or not fitted.attempt.ok or fitted.attempt.code == ran:
+        return fitted, build
+    for other in builders:
+        attempt = other(fitted.slice, fitted.flags) if other is not build else fitted.attempt
+        if attempt.ok and attempt.code == ran:
+            return replace(fitted, attempt=attempt), other
+    return fitted, build
 
 
 # -- the problem file ---------------------------------------------------------------------------------------

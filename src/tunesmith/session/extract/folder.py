@@ -17,7 +17,7 @@ from tunesmith.session.extract.extraction import Extraction, ExtractionWish, ext
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
 from tunesmith.session.extract.recording import recorded_files, with_recorded
 from tunesmith.session.extract.repository import Repository
-from tunesmith.session.extract.seen import captured_kernel
+from tunesmith.session.extract.wanted import captured_kernel
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.sources import given_defines
 from tunesmith.text import counted
@@ -45,6 +45,7 @@ class WishedExtraction(TypedDict, total=False):
     trim: bool
     reference: str | None
     capture: str | os.PathLike[str] | None
+    symbol: str | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,12 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         fault = f"--entry is an instance of --kernel {kernel}; got {entry!r}"
         raise BadInput(fault, hint=f"for example: --entry '{kernel}<float>'")
     instance = entry[entry.index("<") :] if entry is not None and "<" in entry else ""
-    capture = wish.get("capture")
+    capture, symbol = wish.get("capture"), wish.get("symbol")
+    if symbol is not None and capture is None:
+        raise BadInput("--symbol names a kernel of a capture", hint="add --capture FOLDER")
+    seen = None
+    if capture is not None:
+        seen = captured_kernel(read_capture(Path(capture)), kernel + instance, symbol)
     return ExtractionWish(
         kernel + instance,
         wish.get("file"),
@@ -124,7 +130,7 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         given_workloads(wish.get("workloads", ())),
         wish.get("reference"),
         wish.get("trim", True),
-        None if capture is None else captured_kernel(read_capture(Path(capture)), kernel + instance),
+        seen,
     )
 
 

@@ -8,8 +8,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.capture.records import Capture, CapturedKernel, CapturedLaunch
-from tunesmith.errors import BadInput
+from tunesmith.capture.records import CapturedKernel, CapturedLaunch
 from tunesmith.expert.reading.arguments import DraftArgument
 from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
 from tunesmith.expert.reading.launches import FILL, DraftLaunch
@@ -23,25 +22,6 @@ _FLAG = re.compile(r"\(bool\)\s*([01])")
 _GRAIN = 512  # bytes to which PyTorch's allocator rounds up
 _MOST_WORKLOADS = 8
 _AXIS_NAMES = ("rows", "count_y", "count_z")
-
-
-def captured_kernel(capture: Capture, name: str) -> CapturedKernel:
-    """The kernel that is meant; of several instances the one that took longest. Raises BadInput."""
-    plain = name.split("<")[0].strip()
-    found = [kernel for kernel in capture.kernels if function_name(kernel.shown).endswith(plain)]
-    exact = [
-        kernel for kernel in found if function_name(kernel.shown).split("::")[-1] == plain.split("::")[-1]
-    ]
-    if "<" in name:
-        wanted = name[name.index("<") :].replace(" ", "")
-        exact = [kernel for kernel in exact if wanted in kernel.shown.replace(" ", "")] or exact
-    if not exact:
-        names = dict.fromkeys(function_name(kernel.shown) for kernel in capture.kernels)
-        listed = ", ".join(list(names)[:6]) or "none"
-        stripped = all(kernel.shown == kernel.name for kernel in capture.kernels) and bool(capture.kernels)
-        hint = "its names are stripped: name the symbol as it is" if stripped else f"it launched {listed}"
-        raise BadInput(f"the capture has no kernel called {plain}", hint=hint)
-    return max(exact, key=lambda kernel: kernel.seconds)
 
 
 def function_name(demangled: str) -> str:
