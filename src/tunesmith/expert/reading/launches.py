@@ -1,7 +1,5 @@
-"""Where host code launches kernels, by `k<<<grid, block>>>(...)` or by `hipLaunchKernelGGL(k, ...)`.
-
-And a drafted problem's launch made of that: FILL where only the user knows.
-"""
+"""Where host code launches kernels, and a drafted problem's launch made of that: FILL where only the user
+knows."""
 
 from __future__ import annotations
 
@@ -15,6 +13,7 @@ from tunesmith.csource.parse import read_expression
 from tunesmith.csource.syntax import callee, declared_name, encoded, syntax_nodes, text_of
 from tunesmith.expert.model.translate import NoTranslation, size_node
 from tunesmith.expert.reading.headers import elements_of, unambiguous
+from tunesmith.expert.reading.launch_calls import is_listed_address, launch_parts
 from tunesmith.problem.problem import TYPES
 from tunesmith.space import grammar as size
 from tunesmith.space.expr import unparse
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from tunesmith.expert.reading.source import KernelSignature, SourceModel
 
 FILL = "FILL"
-_HIP_LAUNCHES = ("hipLaunchKernelGGL", "hipLaunchKernelGGLInternal")
 _CHECK = re.compile(r"(?:\w+_)?(?:CHECK|ASSERT|ASSERTM|INTERNAL_ASSERT)|assert")
 
 
@@ -77,21 +75,11 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
     for node in syntax_nodes(root):
         if node.type != "call_expression":
             continue
-        arguments = node.child_by_field_name("arguments")
-        function = node.child_by_field_name("function")
-        geometry = next((child for child in node.children if child.type == "kernel_call_syntax"), None)
-        if function is None or arguments is None:
-            continue
-        if geometry is not None:
-            kernel, shape, passed = function, geometry.named_children, arguments.named_children
-        elif callee(node) in _HIP_LAUNCHES and len(arguments.named_children) >= 5:
-            kernel, shape = arguments.named_children[0], arguments.named_children[1:5]
-            passed = arguments.named_children[5:]
-        else:
-            continue
-        if len(shape) < 2:
-            continue
         function_around = _enclosing(node)
+        parts = launch_parts(node, function_around)
+        if parts is None:
+            continue
+        kernel, shape, passed = parts.kernel, parts.shape, parts.passed
         if function_around.id not in known:
             known[function_around.id] = _read_function(function_around)
         host = known[function_around.id]
@@ -232,9 +220,14 @@ def _read_function(function: Node) -> _HostFunction:
                 changed.add(_leftmost(node.child_by_field_name("left")))
             case "update_expression":
                 changed.add(_leftmost(node.child_by_field_name("argument")))
-            case "pointer_expression" if text_of(node.child_by_field_name("operator")) == "&":
+            case "pointer_expression" if _may_change(node):
                 changed.add(_leftmost(node.child_by_field_name("argument")))
     return _HostFunction(tuple(declarations), frozenset(changed - {""}))
+
+
+def _may_change(node: Node) -> bool:
+    """Whether what is pointed to may be changed by somebody else."""
+    return text_of(node.child_by_field_name("operator")) == "&" and not is_listed_address(node)
 
 
 def _declaration(declarator: Node) -> _Declaration:

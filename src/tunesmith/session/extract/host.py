@@ -11,6 +11,7 @@ from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.syntax import syntax_tree
 from tunesmith.expert.reading.headers import blank_source, unambiguous
+from tunesmith.expert.reading.launch_calls import CALLS
 from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
 from tunesmith.session.extract.finding import SUFFIXES, FoundKernel
 from tunesmith.session.extract.reading import ReadSources, read_sources
@@ -80,7 +81,7 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
     named = []
     for path in others:
         text = tree.read(path)
-        if "<<<" in text and word.search(text):
+        if ("<<<" in text or "LaunchKernel" in text) and word.search(text):
             named.append(path)
     folder = found.item.path.rpartition("/")[0]
     return [
@@ -218,7 +219,9 @@ def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
 
 def _launching(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     """Macros that launch something, by themselves or by another one."""
-    found = {name for name, macro in macros.items() if any(t.text == "<<<" for t in macro.body)}
+    found = {
+        name for name, macro in macros.items() if any(t.text == "<<<" or t.text in CALLS for t in macro.body)
+    }
     grown = True
     while grown:
         more = {
