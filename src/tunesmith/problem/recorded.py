@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import math
 import zlib
 from collections.abc import Mapping, Sequence
@@ -24,6 +23,7 @@ from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import TYPES, Argument, Contract, Problem, PythonFunction
 from tunesmith.space.expr import Undefined
+from tunesmith.text import sha256
 
 FORMAT = 1
 MOST_BYTES = 64 << 20  # of one case's arrays
@@ -96,7 +96,7 @@ def recorded_of(problem: Problem, distribution: str) -> RecordedCase | None:
 def recorded_array(name: str, when: When, type_: str, values: NDArray[Any]) -> RecordedArray:
     data = np.ascontiguousarray(values).tobytes()
     text = base64.b64encode(zlib.compress(data, 6)).decode()
-    return RecordedArray(name, when, type_, values.shape, hashlib.sha256(data).hexdigest(), text)
+    return RecordedArray(name, when, type_, values.shape, sha256(data), text)
 
 
 def recorded_text(
@@ -130,7 +130,7 @@ def read_recorded(
     if fault := _arrays_fault(found.arrays, arguments, sizes):
         return fault
     ordered = tuple((size, sizes[size]) for size in names)
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = sha256(text.encode())
     return RecordedCase(name.rpartition("/")[2].removesuffix(".json"), ordered, digest, found.arrays)
 
 
@@ -173,7 +173,7 @@ def contents(array: RecordedArray) -> bytes | None:
         data = zlib.decompressobj().decompress(packed, array.nbytes + 1)
     except (binascii.Error, zlib.error, ValueError):
         return None
-    whole = len(data) == array.nbytes and hashlib.sha256(data).hexdigest() == array.sha256
+    whole = len(data) == array.nbytes and sha256(data) == array.sha256
     return data if whole else None
 
 
