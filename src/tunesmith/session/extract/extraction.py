@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
@@ -25,6 +25,7 @@ from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, cho
 from tunesmith.session.extract.finding import FoundKernel, NoSuchKernel, Pairs, find_kernel
 from tunesmith.session.extract.host import HostLaunch, HostReading, host_launches
 from tunesmith.session.extract.host_sizes import HostFacts, host_facts
+from tunesmith.session.extract.limits import with_limits
 from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
 from tunesmith.session.extract.seen import SeenSizes, instance_of, seen_facts
 from tunesmith.session.extract.slicing import FRAMEWORK
@@ -248,9 +249,9 @@ def _drafted(
         extents = {name: known.renamed(shape.extents) for name, shape in shapes.items()}
         seen = seen_facts(wish.seen, bare.arguments, known, bare.launch, extents)
         known, bare = seen.known, replace(bare, launch=seen.launch)
-        known = replace(known, limits=_limits(known.workloads, known.multiples))
         report = (*report, *seen.notes, *compared_code(wish.seen, fitted.attempt))
         sizes = seen.sizes
+    known = with_limits(known, "given" if wish.seen is None or wish.workloads else "seen")
     draft = draft_of(bare, reading, (), replace(known, reference=None))
     files = ((KERNEL_FILE, text), *headers, *draft.files.items())
     if wish.reference is not None:
@@ -352,13 +353,11 @@ def _known(
     if instance.launch is not None:
         notes[0] += f", launched in {instance.launch.place}"
     notes += [f"{name} may also be {', '.join(values)}" for name, values in instance.chosen.offered]
-    limits = _limits(wish.workloads, facts.multiples if facts else {})
     compiler = "nvcc" if fitted.attempt.compiler == "nvcc" and fitted.attempt.ok else ""
     plain = KnownFacts(
         head="Drafted by `tunesmith extract`.",
         notes=tuple(notes),
         workloads=wish.workloads,
-        limits=limits,
         flags=fitted.flags,
         compiler=compiler,
     )
@@ -375,14 +374,3 @@ def _known(
         multiples=facts.multiples,
         requires=facts.requires,
     )
-
-
-def _limits(workloads: Sequence[KnownWorkload], steps: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """As far as workloads go, rounded up to a power of two."""
-    found: dict[str, tuple[int, int]] = {}
-    for workload in workloads:
-        for name, value in workload.sizes:
-            step = int(steps.get(name, 1))
-            most = max(1 << (value - 1).bit_length() if value > 1 else 1, step)
-            found[name] = (step, max(most, found.get(name, (0, 0))[1]))
-    return found
