@@ -124,6 +124,16 @@ def _bared(node: Node) -> Node:
     return node
 
 
+def assigned_fields(function: Node, call: Node) -> Iterator[tuple[str, str]]:
+    """What fields of structs hold at a launch, by the last assignment before it."""
+    for node in syntax_nodes(function):
+        if node.type == "assignment_expression" and node.start_byte < call.start_byte:
+            left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+            whole = left is not None and text_of(node.child_by_field_name("operator")) == "="
+            if whole and left is not None and left.type in ("field_expression", "subscript_expression"):
+                yield text_of(left).replace("->", "."), text_of(right)
+
+
 def is_listed_address(node: Node) -> bool:
     """Whether `&x` stands in an array of addresses for a launch, which reads x and does not change it."""
     while (parent := node.parent) is not None and parent.type in (

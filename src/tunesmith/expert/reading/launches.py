@@ -13,7 +13,7 @@ from tunesmith.csource.parse import read_expression
 from tunesmith.csource.syntax import callee, declared_name, encoded, syntax_nodes, text_of
 from tunesmith.expert.model.translate import NoTranslation, size_node
 from tunesmith.expert.reading.headers import elements_of, unambiguous
-from tunesmith.expert.reading.launch_calls import is_listed_address, launch_parts
+from tunesmith.expert.reading.launch_calls import assigned_fields, is_listed_address, launch_parts
 from tunesmith.problem.problem import TYPES
 from tunesmith.space import grammar as size
 from tunesmith.space.expr import unparse
@@ -47,6 +47,7 @@ class LaunchSite:
     around: tuple[tuple[str, ...], ...] = ()  # calls that are handed the code around it: name and arguments
     aliases: tuple[tuple[str, str], ...] = ()  # `using T = float;` in the function around it
     function: str = ""  # around it
+    fields: tuple[tuple[str, str], ...] = ()  # `params.rows = n;` before it, as ("params.rows", "n")
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
             around=tuple(_handed_to(node)),
             aliases=tuple(_aliases(function_around, node.start_byte)),
             function=text_of(declared_name(function_around.child_by_field_name("declarator"))),
+            fields=tuple(assigned_fields(function_around, node)),
         )
 
 
@@ -348,12 +350,14 @@ def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping
     """What the host calls the sizes, from the arguments it passes; a text that means two sizes means none."""
     if len(site.arguments) != len(arguments):
         return {}
-    return unambiguous(
+    own = {a.name: a.name for a in arguments if a.role == "size" and a.name not in site.local}
+    said = unambiguous(
         (host, argument.name)
         for text, argument in zip(site.arguments, arguments, strict=True)
         for host in (_uncast(text) if argument.role == "size" else ())
         if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host))
     )
+    return {**own, **said}
 
 
 def _uncast(text: str) -> Iterator[str]:

@@ -4,72 +4,30 @@ from __future__ import annotations
 
 import re
 import time
-import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tunesmith.capture.records import CapturedKernel
 from tunesmith.csource.lex import split_at
-from tunesmith.errors import BadInput, DeviceMissing
-from tunesmith.expert.reading.arguments import draft_arguments, possible_name
-from tunesmith.expert.reading.bare import BareReading
-from tunesmith.expert.reading.bare_text import BareKernel
-from tunesmith.expert.reading.draft import draft_of, read_safely
+from tunesmith.errors import DeviceMissing
 from tunesmith.expert.reading.included import read_with_headers
-from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
-from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, draft_launch
-from tunesmith.expert.reading.source import KernelSignature, SourceModel
-from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
+from tunesmith.expert.reading.launches import FILL
+from tunesmith.expert.reading.source import KernelSignature
+from tunesmith.session.extract.building import slice_builders
 from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, chosen_entry
+from tunesmith.session.extract.drafting import drafted, named_kernel
 from tunesmith.session.extract.finding import FoundKernel, NoSuchKernel, Pairs, find_kernel
-from tunesmith.session.extract.host import HostLaunch, HostReading, host_launches
-from tunesmith.session.extract.host_sizes import HostFacts, host_facts
-from tunesmith.session.extract.limits import with_limits
-from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
-from tunesmith.session.extract.seen import SeenSizes, instance_of, seen_facts
-from tunesmith.session.extract.slicing import FRAMEWORK
-from tunesmith.session.extract.telling import compared_code, missing_in, report_of
+from tunesmith.session.extract.flattening import FlatKernel, flattened
+from tunesmith.session.extract.host import HostReading, host_launches
+from tunesmith.session.extract.records import NoFields
+from tunesmith.session.extract.seen import instance_of
 from tunesmith.session.extract.tree import SourceTree
 from tunesmith.session.extract.trimming import Build, BuildAttempt, FittedSlice, compiled_slice, trimmed
 from tunesmith.session.extract.wanted import without_source
+from tunesmith.session.extract.wishes import Extraction as Extraction
+from tunesmith.session.extract.wishes import ExtractionWish as ExtractionWish
 
 TRIM_SECONDS = 45.0
-
-
-@dataclass(frozen=True)
-class ExtractionWish:
-    """What is asked for. `kernel`: a name, with template arguments or without."""
-
-    kernel: str
-    file: str | None = None
-    folders: tuple[str, ...] = ()
-    defines: Pairs = ()
-    flags: tuple[str, ...] = ()
-    workloads: tuple[KnownWorkload, ...] = ()
-    reference: str | None = None
-    trim: bool = True
-    seen: CapturedKernel | None = None  # what a program launched
-
-
-@dataclass(frozen=True)
-class Extraction:
-    """What was made of it. `files`: name -> text, of the folder."""
-
-    place: str  # where the kernel is defined
-    entry: str
-    files: tuple[tuple[str, str], ...]
-    fills: int
-    lines: int  # of the kernel's file
-    items: int
-    attempt: BuildAttempt
-    report: tuple[str, ...]  # what was found, in words
-    missing: tuple[str, ...] = ()  # why it does not stand alone, where it does not
-    seen_sizes: SeenSizes = ()
-
-    @property
-    def stands_alone(self) -> bool:
-        return self.attempt.ok
 
 
 Compilers = Callable[[str, Pairs], AbstractContextManager[Sequence[Build]]]
@@ -93,7 +51,8 @@ def extract(
     entry, words = _entry(found, instance, signature)
     note(f"compiling {entry}")
     fitted = _fitted(found, entry, words, wish, compilers)
-    return _drafted(found, host, instance, entry, fitted, wish)
+    flat, said = _flat(instance, signature, fitted, wish, compilers)
+    return drafted(found, host, instance, entry, fitted, flat, wish, said)
 
 
 def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
@@ -111,14 +70,7 @@ def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
 def _signature_of(found: FoundKernel) -> KernelSignature:
     cut = found.slicer.slice(found.item)
     model = read_with_headers(cut.text(), "cuda", found.item.path, (), ())
-    return _named(model, found.item.name)
-
-
-def _named(model: SourceModel, name: str) -> KernelSignature:
-    found = [kernel for kernel in model.kernels if kernel.name == name]
-    if not found:
-        raise BadInput(f"the header of {name} could not be read", hint="write it without macros in its name")
-    return found[0]
+    return named_kernel(model, found.item.name)
 
 
 def _instance(found: FoundKernel, host: HostReading, asked: str, signature: KernelSignature) -> ChosenLaunch:
@@ -225,152 +177,27 @@ def _as_it_ran(
     return fitted, build
 
 
-# -- the problem file ---------------------------------------------------------------------------------------
-
-
-def _drafted(
-    found: FoundKernel,
-    host: HostReading,
+def _flat(
     instance: ChosenLaunch,
-    entry: str,
+    signature: KernelSignature,
     fitted: FittedSlice,
     wish: ExtractionWish,
-) -> Extraction:
-    cut = fitted.slice
-    text = cut.text(f"{found.item.name}, taken from {found.item.place}")
-    headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
-    bare, facts = _bare(found, instance, entry, text, headers, wish)
-    known = _known(found, instance, facts, fitted, wish)
-    reading = read_safely(bare)
-    report = report_of(found, host, instance, facts, fitted, entry)
-    sizes: SeenSizes = ()
-    if wish.seen is not None:
-        shapes = reading.shapes if isinstance(reading, BareReading) else {}
-        extents = {name: known.renamed(shape.extents) for name, shape in shapes.items()}
-        seen = seen_facts(wish.seen, bare.arguments, known, bare.launch, extents)
-        known, bare = seen.known, replace(bare, launch=seen.launch)
-        report = (*report, *seen.notes, *compared_code(wish.seen, fitted.attempt))
-        sizes = seen.sizes
-    known = with_limits(known, "given" if wish.seen is None or wish.workloads else "seen")
-    draft = draft_of(bare, reading, (), replace(known, reference=None))
-    files = ((KERNEL_FILE, text), *headers, *draft.files.items())
-    if wish.reference is not None:
-        name = possible_name(found.item.name)
-        own = _reference(wish.reference, name, bare, draft.files["problem.toml"])
-        known = replace(known, reference=f"{REFERENCE_FILE}:{name}")
-        draft = draft_of(bare, reading, (), known)
-        files = ((KERNEL_FILE, text), *headers, *draft.files.items(), (REFERENCE_FILE, own))
-    missing = () if fitted.attempt.ok else missing_in(found, fitted)
-    measured = (len(text.splitlines()), len(cut.items))
-    place, attempt = found.item.place, fitted.attempt
-    return Extraction(place, entry, files, draft.fills, *measured, attempt, report, missing, sizes)
-
-
-def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:
-    read = tomllib.loads(problem)
-    arrays = [a["name"] for a in read["argument"] if a.get("role") in ("input", "inout")]
-    scalars = [a.name for a in bare.arguments if not a.parameter.pointer and not a.is_integer]
-    return reference_text(
-        said, name, arrays, scalars, [size for size in read["contract"] if size != "require"]
-    )
-
-
-def _bare(
-    found: FoundKernel,
-    instance: ChosenLaunch,
-    entry: str,
-    text: str,
-    headers: Pairs,
-    wish: ExtractionWish,
-) -> tuple[BareKernel, HostFacts | None]:
-    model = read_with_headers(text, "cuda", KERNEL_FILE, wish.defines, headers)
-    kernel = _named(model, found.item.name)
-    bound = tuple(zip(kernel.template_params, instance.chosen.arguments, strict=False))
-    arguments = draft_arguments(kernel, "cuda", dict(bound))
-    facts: HostFacts | None = None
-    launch = draft_launch(kernel, arguments, model, "cuda")
-    if instance.launch is not None:
-        facts = host_facts(instance.launch, arguments, comments_of(found), dict(instance.chosen.decided))
-        site = _named_site(instance.launch.site, facts)
-        own = dict((*instance.launch.constants, *model.constants))
-        model = replace(model, launches=(site,), constants=tuple(own.items()))
-        launch = _placed(draft_launch(kernel, arguments, model, "cuda"), instance.launch)
-    said = (entry, kernel, arguments, model, launch, bound, wish.defines, headers)
-    return BareKernel(text, KERNEL_FILE, "cuda", *said), facts
-
-
-def _named_site(site: LaunchSite, facts: HostFacts) -> LaunchSite:
-    """With the sizes that the host asks its tensors for under their own names, and no values behind them."""
-    decided = dict(facts.decided)
-    kept = tuple((n, decided.get(n, value)) for n, value in site.settled if n not in facts.leaves)
-    grid, block = (tuple(_in_names(text, facts) for text in part) for part in (site.grid, site.block))
-    shared = None if site.shared is None else _in_names(site.shared, facts)
-    return replace(site, settled=kept, grid=grid, block=block, shared=shared)
-
-
-def _in_names(text: str, facts: HostFacts) -> str:
-    for words, name in sorted(facts.leaves.items(), key=lambda pair: -len(pair[0])):
-        if text == words:
-            return name
-        if not words.isidentifier():
-            text = text.replace(words, name)
-    return text
-
-
-def _placed(launch: DraftLaunch, host: HostLaunch) -> DraftLaunch:
-    """Lines are those of the host's file."""
-    where = f"as launched in {host.place}"
-    return replace(launch, about=where)
-
-
-def comments_of(found: FoundKernel) -> dict[str, str]:
-    """What stands behind each parameter of the kernel's header, at the end of its line."""
-    tokens = found.item.tokens
-    start = next((at for at, token in enumerate(tokens) if token.text == found.item.name), 0)
-    said: dict[str, str] = {}
-    last = ""
-    depth = 0
-    for token in tokens[start + 1 :]:
-        depth += (token.text == "(") - (token.text == ")")
-        if token.kind == "word":
-            last = token.text
-        for comment in token.comments:
-            if comment.behind and last:
-                said[last] = comment.text
-        if depth == 0:
-            break
-    return said
-
-
-def _known(
-    found: FoundKernel,
-    instance: ChosenLaunch,
-    facts: HostFacts | None,
-    fitted: FittedSlice,
-    wish: ExtractionWish,
-) -> KnownFacts:
-    notes = [f"{found.item.name} of {found.item.place}"]
-    if instance.launch is not None:
-        notes[0] += f", launched in {instance.launch.place}"
-    notes += [f"{name} may also be {', '.join(values)}" for name, values in instance.chosen.offered]
-    compiler = "nvcc" if fitted.attempt.compiler == "nvcc" and fitted.attempt.ok else ""
-    plain = KnownFacts(
-        head="Drafted by `tunesmith extract`.",
-        notes=tuple(notes),
-        workloads=wish.workloads,
-        flags=fitted.flags,
-        compiler=compiler,
-    )
-    if facts is None:
-        return plain
-    return replace(
-        plain,
-        notes=(*plain.notes, *(f"the host also asks for: {text}" for text in facts.unread[:6])),
-        values=facts.values,
-        shapes=facts.shapes,
-        shapes_from=facts.shapes_from,
-        nulls=facts.nulls,
-        passed=facts.passed,
-        multiples=facts.multiples,
-        requires=facts.requires,
-    )
+    compilers: Compilers,
+) -> tuple[FlatKernel | None, tuple[str, ...]]:
+    """Where it takes structs by value: with their fields as parameters, compiled by the same compiler; else
+    why not."""
+    if not fitted.attempt.ok:
+        return None, ()
+    try:
+        flat = flattened(fitted.slice, signature.template_params, instance.chosen.arguments)
+    except NoFields as why:
+        return None, (f"a parameter is passed by value that problem files do not have: {why}",)
+    if flat is None:
+        return None, ()
+    with compilers(flat.entry, wish.defines) as builders:
+        attempts = [build(flat.slice, fitted.flags) for build in builders]
+    same = [one for one in attempts if one.ok and one.compiler == fitted.attempt.compiler]
+    if not same:
+        log = attempts[0].log.strip().splitlines()[:1]
+        return None, (f"with the fields of what it takes by value as parameters it does not compile: {log}",)
+    return flat, (flat.said,)

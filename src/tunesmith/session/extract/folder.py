@@ -13,11 +13,13 @@ from tunesmith.capture.folder import read_array, read_capture
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.run.files import explained, write_new, write_whole
-from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
+from tunesmith.session.extract.extraction import extract
+from tunesmith.session.extract.flattening import in_parts
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
 from tunesmith.session.extract.recording import recorded_files, with_recorded
 from tunesmith.session.extract.repository import Repository
 from tunesmith.session.extract.wanted import captured_kernel
+from tunesmith.session.extract.wishes import Extraction, ExtractionWish
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.sources import given_defines
 from tunesmith.text import counted
@@ -89,7 +91,7 @@ def extract_folder(
             proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
         else:
             note("making captured launches again")
-            proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name))
+            proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name, found.parts))
             if wished.reference is None:
                 added, said = record(folder, Path(capture), wished.seen.name, found)
                 files, proof = (*files, *added), (*proof, *said)
@@ -152,8 +154,9 @@ def record(folder: Path, capture: Path, kernel: str, found: Extraction) -> tuple
     """Launches whose memory was kept become cases of the problem, in files of their own; and what is said."""
     problem = load_problem(folder)
     sizes = {number: dict(own) for number, own in found.seen_sizes}
+    seen = in_parts(read_capture(capture), kernel, found.parts)
     files, notes = recorded_files(
-        problem.definition, read_capture(capture), kernel, sizes, lambda digest: read_array(capture, digest)
+        problem.definition, seen, kernel, sizes, lambda digest: read_array(capture, digest)
     )
     said = list(notes)
     if files:

@@ -120,7 +120,10 @@ class _SeenReader:
         self._sizes: dict[str, list[int]] = {
             name: [int(v) for v in self._scalars[name]]
             for name in sizes
-            if name in self._scalars and name in integers and all(v >= 1 for v in self._scalars[name])
+            if name in self._scalars
+            and name in integers
+            and known.values.get(name, name) == name
+            and all(v >= 1 for v in self._scalars[name])
         }
 
     def facts(self) -> SeenFacts:

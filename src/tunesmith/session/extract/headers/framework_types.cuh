@@ -657,6 +657,78 @@ struct OpMathType<c10::Float8_e5m2> {
 template <typename T>
 using opmath_type = typename OpMathType<T>::type;
 
+// Views of tensors that kernels take by value: where the elements lie, how many there are along each axis, and
+// how far apart.
+template <typename T>
+struct DefaultPtrTraits {
+  using PtrType = T*;
+};
+
+template <typename T>
+struct RestrictPtrTraits {
+  using PtrType = T* __restrict__;
+};
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits,
+          typename index_t = long>
+struct TensorAccessor {
+  typename PtrTraits<T>::PtrType data_;
+  const index_t* sizes_;
+  const index_t* strides_;
+  __device__ TensorAccessor(typename PtrTraits<T>::PtrType data, const index_t* sizes, const index_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ TensorAccessor<T, N - 1, PtrTraits, index_t> operator[](index_t i) const {
+    return TensorAccessor<T, N - 1, PtrTraits, index_t>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
+  }
+};
+
+template <typename T, template <typename U> class PtrTraits, typename index_t>
+struct TensorAccessor<T, 1, PtrTraits, index_t> {
+  typename PtrTraits<T>::PtrType data_;
+  const index_t* sizes_;
+  const index_t* strides_;
+  __device__ TensorAccessor(typename PtrTraits<T>::PtrType data, const index_t* sizes, const index_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ T& operator[](index_t i) const { return data_[strides_[0] * i]; }
+};
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits,
+          typename index_t = long>
+struct GenericPackedTensorAccessor {
+  typename PtrTraits<T>::PtrType data_;
+  index_t sizes_[N];
+  index_t strides_[N];
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ TensorAccessor<T, N - 1, PtrTraits, index_t> operator[](index_t i) const {
+    return TensorAccessor<T, N - 1, PtrTraits, index_t>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
+  }
+};
+
+template <typename T, template <typename U> class PtrTraits, typename index_t>
+struct GenericPackedTensorAccessor<T, 1, PtrTraits, index_t> {
+  typename PtrTraits<T>::PtrType data_;
+  index_t sizes_[1];
+  index_t strides_[1];
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ T& operator[](index_t i) const { return data_[strides_[0] * i]; }
+};
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, PtrTraits, int>;
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, PtrTraits, long>;
+
 }  // namespace at
 
 namespace torch {
@@ -667,6 +739,12 @@ using c10::Float8_e4m3fnuz;
 using c10::Float8_e5m2;
 using c10::Float8_e5m2fnuz;
 using c10::Half;
+
+using at::DefaultPtrTraits;
+using at::PackedTensorAccessor32;
+using at::PackedTensorAccessor64;
+using at::RestrictPtrTraits;
+using at::TensorAccessor;
 
 namespace headeronly {
 
