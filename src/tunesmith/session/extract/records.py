@@ -38,7 +38,7 @@ class NoFields(Exception):
 
 
 @dataclass(frozen=True)
-class _Layout:
+class _StructLayout:
     fields: tuple[StructField, ...]
     size: int
     alignment: int
@@ -81,14 +81,14 @@ def _accessor_fields(element: str, axes: int, index: str) -> Iterator[StructFiel
             yield StructField(f".{name}[{axis}]", index, offset, width)
 
 
-def _layout(type_: str, find: Find, depth: int) -> _Layout:
+def _layout(type_: str, find: Find, depth: int) -> _StructLayout:
     if type_.rstrip().endswith("*"):
-        return _Layout((StructField("", type_, 0, _POINTER),), _POINTER, _POINTER)
+        return _StructLayout((StructField("", type_, 0, _POINTER),), _POINTER, _POINTER)
     plain = re.sub(r"\bconst\b", "", type_).strip()
     element, vector = elements_of(plain, "cuda")
     if element is not None and vector == 1:
         size = TYPES[element].bytes
-        return _Layout((StructField("", plain, 0, size),), size, size)
+        return _StructLayout((StructField("", plain, 0, size),), size, size)
     name, arguments = plain.partition("<")[0].strip(), plain.partition("<")[2].rpartition(">")[0]
     item = find(name.split("::")[-1])
     if item is None or depth == 0:
@@ -108,7 +108,7 @@ def _meaning(item: FileItem) -> str:
     raise NoFields(f"{item.name} is defined in a way that is not read")
 
 
-def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) -> _Layout:
+def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) -> _StructLayout:
     tokens = list(item.tokens)
     texts = [token.text for token in tokens]
     start = after_template(tokens, 0)
@@ -139,7 +139,7 @@ def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) ->
             at += one.size
             if len(fields) > MOST_FIELDS:
                 raise NoFields(f"{item.name} has more than {MOST_FIELDS} fields")
-    return _Layout(tuple(fields), max(-(-at // widest) * widest, 1), widest)
+    return _StructLayout(tuple(fields), max(-(-at // widest) * widest, 1), widest)
 
 
 def _parameters(head: Sequence[str]) -> list[str]:
