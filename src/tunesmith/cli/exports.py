@@ -79,6 +79,11 @@ def extract(
         str | None,
         typer.Option("--reference", metavar="CALL", help="What gives the same: 'torch.softmax(x, -1)'."),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="SPEC", help="A model to fill in what is left, as `tune` takes it."),
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Wait for a reply in a mailbox.")] = True,
     trim: Annotated[
         bool, typer.Option(help="Leave out overloads that the machine code does not need.")
     ] = True,
@@ -99,6 +104,8 @@ def extract(
             capture=capture,
             symbol=symbol,
             reference=reference,
+            model=model,
+            wait=wait,
             trim=trim,
             listener=listener,
         )

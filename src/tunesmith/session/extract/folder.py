@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tunesmith.capture.folder import read_array, read_capture
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
+from tunesmith.run.dialogue import LanguageModel
 from tunesmith.run.files import explained, write_new, write_whole
 from tunesmith.session.extract.extraction import extract
+from tunesmith.session.extract.filling import fill
 from tunesmith.session.extract.flattening import in_parts
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
 from tunesmith.session.extract.recording import recorded_files, with_recorded
@@ -22,6 +24,7 @@ from tunesmith.session.extract.wanted import captured_kernel
 from tunesmith.session.extract.wishes import Extraction, ExtractionWish
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.sources import given_defines
+from tunesmith.session.strategies.casting import one_model
 from tunesmith.text import counted
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
@@ -48,6 +51,8 @@ class WishedExtraction(TypedDict, total=False):
     reference: str | None
     capture: str | os.PathLike[str] | None
     symbol: str | None
+    model: str | None
+    wait: bool
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,8 @@ def extract_folder(
     found = extract(Repository(Path(repository)), wished, note)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
+    if (model := wish.get("model")) is not None and found.fills and found.stands_alone:
+        found = _filled(found, one_model(model, folder, wish.get("wait", True), note), note)
     write_folder(folder, found.files)
     capture = wish.get("capture")
     proof: tuple[str, ...] = ()
@@ -109,6 +116,11 @@ def extract_folder(
         faults,
         proof,
     )
+
+
+def _filled(found: Extraction, model: LanguageModel, note: Callable[[str], None]) -> Extraction:
+    done = fill(found, model, note)
+    return replace(done.found, report=(*done.found.report, *done.said))
 
 
 def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
