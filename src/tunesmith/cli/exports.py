@@ -79,6 +79,9 @@ def extract(
         str | None,
         typer.Option("--reference", metavar="CALL", help="What gives the same: 'torch.softmax(x, -1)'."),
     ] = None,
+    call: Annotated[
+        bool, typer.Option("--call", help="All kernels that its host function launches, as one problem.")
+    ] = False,
     model: Annotated[
         str | None,
         typer.Option("--model", metavar="SPEC", help="A model to fill in what is left, as `tune` takes it."),
@@ -104,6 +107,7 @@ def extract(
             capture=capture,
             symbol=symbol,
             reference=reference,
+            call=call,
             model=model,
             wait=wait,
             trim=trim,

@@ -78,7 +78,11 @@ def drafted(
     place, attempt = found.item.place, fitted.attempt
     parts = flat.parts if flat else ()
     entry = flat.entry if flat else entry
-    return Extraction(place, entry, files, draft.fills, *measured, attempt, report, missing, sizes, parts)
+    passed = tuple(facts.passed.items()) if facts is not None else ()
+    return Extraction(
+        place, entry, files, draft.fills, *measured, attempt, report, missing, sizes, parts, passed,
+        instance.launch, cut,
+    )  # fmt: skip
 
 
 def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:

@@ -43,6 +43,9 @@ def extract(
     note(f"looking for {wish.kernel}")
     found = _found(tree, wish)
     host = host_launches(tree, found, wish.folders, wish.defines)
+    if wish.inside is not None:
+        own = [one for one in host.launches if (one.path, one.site.function) == wish.inside]
+        host = replace(host, launches=tuple(own))
     signature = _signature_of(found)
     asked = wish.kernel
     if wish.seen is not None and "<" not in asked and (ran := instance_of(wish.seen.shown)):

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
 from tunesmith.capture.folder import read_array, read_capture
+from tunesmith.capture.records import Capture, CapturedKernel
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.run.dialogue import LanguageModel
 from tunesmith.run.files import explained, write_new, write_whole
+from tunesmith.session.extract.calls import extract_call, followed_by
 from tunesmith.session.extract.extraction import extract
 from tunesmith.session.extract.filling import fill
 from tunesmith.session.extract.flattening import in_parts
@@ -53,6 +56,7 @@ class WishedExtraction(TypedDict, total=False):
     symbol: str | None
     model: str | None
     wait: bool
+    call: bool
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ def extract_folder(
 ) -> ExtractedFolder:
     """Write the folder; never over anything that is there."""
     wished = wish_of(kernel, **wish)
-    found = extract(Repository(Path(repository)), wished, note)
+    found = _taken(Repository(Path(repository)), wished, note, **wish)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
     if (model := wish.get("model")) is not None and found.fills and found.stands_alone:
@@ -98,8 +102,8 @@ def extract_folder(
             proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
         else:
             note("making captured launches again")
-            proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name, found.parts))
-            if wished.reference is None:
+            proof = tuple(_proof(folder, found, Path(capture), wished.seen.name))
+            if wished.reference is None and not found.members:
                 added, said = record(folder, Path(capture), wished.seen.name, found)
                 files, proof = (*files, *added), (*proof, *said)
     return ExtractedFolder(
@@ -116,6 +120,47 @@ def extract_folder(
         faults,
         proof,
     )
+
+
+def _taken(
+    tree: Repository, wished: ExtractionWish, note: Callable[[str], None], **wish: Unpack[WishedExtraction]
+) -> Extraction:
+    given = wish.get("capture")
+    if given is None:
+        return extract_call(tree, wished, note) if wish.get("call") else extract(tree, wished, note)
+    capture = read_capture(Path(given))
+    if wish.get("call"):
+        return extract_call(tree, wished, note, seen_of=lambda name: _seen(capture, name))
+    found = extract(tree, wished, note)
+    after = followed_by(capture, wished.seen) if wished.seen is not None else []
+    words = f"where it was launched, {', '.join(after)} came next each time: --call takes them together"
+    return replace(found, report=(*found.report, words)) if after else found
+
+
+def _seen(capture: Capture, name: str) -> CapturedKernel | None:
+    try:
+        return captured_kernel(capture, name)
+    except BadInput:
+        return None
+
+
+def _proof(folder: Path, found: Extraction, capture: Path, kernel: str) -> Iterator[str]:
+    """Of the kernel; where a call launches several, of each by itself, in a folder that goes again."""
+    if not found.members:
+        yield from proven(folder, found, proof_of(folder, capture, kernel, found.parts))
+        return
+    known = read_capture(capture)
+    for part in found.members:
+        seen = _seen(known, part.entry)
+        if seen is None or part.fills:
+            yield f"{part.entry}: not proven on what was captured"
+            continue
+        with tempfile.TemporaryDirectory(prefix="tunesmith-extract-") as scratch:
+            write_folder(Path(scratch), part.files)
+            reply = proof_of(Path(scratch), capture, seen.name, part.parts)
+        yield from (
+            f"{part.entry}: {line}" for line in proven(folder, replace(part, files=found.files), reply)
+        )
 
 
 def _filled(found: Extraction, model: LanguageModel, note: Callable[[str], None]) -> Extraction:

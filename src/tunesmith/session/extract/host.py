@@ -75,6 +75,19 @@ def host_launches(
     return HostReading(tuple(launches), tuple(troubles))
 
 
+def launches_in(
+    tree: SourceTree,
+    path: str,
+    found: FoundKernel,
+    folders: Sequence[str] = (),
+    defines: tuple[tuple[str, str], ...] = (),
+) -> list[HostLaunch]:
+    """Of all kernels, in one file; `found`: a kernel whose file may be that one."""
+    own = path == found.item.path
+    sources = found.sources if own else read_sources(tree, (path,), Includes(tree, folders), defines)
+    return list(_in_file(path, sources, None))
+
+
 def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
     word = re.compile(rf"\b{re.escape(found.item.name)}\b")
     others = (path for path in tree.paths if path.endswith(SUFFIXES) and path != found.item.path)
@@ -90,7 +103,8 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
     ]
 
 
-def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunch]:
+def _in_file(path: str, sources: ReadSources, kernel: str | None) -> Iterator[HostLaunch]:
+    """`kernel`: None: of every one."""
     file = next(file for file in sources.files if file.path == path)
     macros = dict(sources.macros)  # with those that the file has undone again
     tokens = list(_written_out(file.tokens, macros))
@@ -100,7 +114,7 @@ def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunc
     root = syntax_tree(text, "cuda")
     constants = {**_plain(sources.macros), **unambiguous(read_constants(root))}
     for site in map(_by_its_own_name, read_launches(root, text)):
-        if site.kernel == kernel and not _NEVER.intersection(site.conditions):
+        if kernel in (None, site.kernel) and not _NEVER.intersection(site.conditions):
             around = _host_function(text, site.function, file.tokens, replace(sources, macros=macros))
             yield HostLaunch(path, site, tuple(constants.items()), macros, around)
 

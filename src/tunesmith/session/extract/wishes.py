@@ -8,7 +8,9 @@ from tunesmith.capture.records import CapturedKernel
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.session.extract.finding import Pairs
 from tunesmith.session.extract.flattening import Parts
+from tunesmith.session.extract.host import HostLaunch
 from tunesmith.session.extract.seen import SeenSizes
+from tunesmith.session.extract.slicing import KernelSlice
 from tunesmith.session.extract.trimming import BuildAttempt
 
 
@@ -25,6 +27,7 @@ class ExtractionWish:
     reference: str | None = None
     trim: bool = True
     seen: CapturedKernel | None = None  # what a program launched
+    inside: tuple[str, str] | None = None  # file and host function whose launch is meant
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,10 @@ class Extraction:
     missing: tuple[str, ...] = ()  # why it does not stand alone, where it does not
     seen_sizes: SeenSizes = ()
     parts: Parts = ()  # of captured arguments that are structs
+    passed: Pairs = ()  # the host's words for arguments, by their names
+    launch: HostLaunch | None = None
+    cut: KernelSlice | None = None
+    members: tuple[Extraction, ...] = ()  # kernels that one call launches, each by itself
 
     @property
     def stands_alone(self) -> bool:
