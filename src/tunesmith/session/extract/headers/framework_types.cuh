@@ -657,6 +657,82 @@ struct OpMathType<c10::Float8_e5m2> {
 template <typename T>
 using opmath_type = typename OpMathType<T>::type;
 
+// The ends of types; of floats the bounds are infinities.
+template <typename T>
+struct numeric_limits {};
+
+template <>
+struct numeric_limits<float> {
+  static __device__ float lowest() { return -3.402823466e+38f; }
+  static __device__ float max() { return 3.402823466e+38f; }
+  static __device__ float lower_bound() { return -__int_as_float(0x7f800000); }
+  static __device__ float upper_bound() { return __int_as_float(0x7f800000); }
+};
+
+template <>
+struct numeric_limits<double> {
+  static __device__ double lowest() { return -1.7976931348623157e+308; }
+  static __device__ double max() { return 1.7976931348623157e+308; }
+  static __device__ double lower_bound() { return -__longlong_as_double(0x7ff0000000000000ll); }
+  static __device__ double upper_bound() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+
+template <>
+struct numeric_limits<c10::Half> {
+  static __device__ c10::Half lowest() { return c10::Half(0xfbff, c10::Half::from_bits()); }
+  static __device__ c10::Half max() { return c10::Half(0x7bff, c10::Half::from_bits()); }
+  static __device__ c10::Half lower_bound() { return c10::Half(0xfc00, c10::Half::from_bits()); }
+  static __device__ c10::Half upper_bound() { return c10::Half(0x7c00, c10::Half::from_bits()); }
+};
+
+template <>
+struct numeric_limits<c10::BFloat16> {
+  static __device__ c10::BFloat16 lowest() { return c10::BFloat16(0xff7f, c10::BFloat16::from_bits()); }
+  static __device__ c10::BFloat16 max() { return c10::BFloat16(0x7f7f, c10::BFloat16::from_bits()); }
+  static __device__ c10::BFloat16 lower_bound() { return c10::BFloat16(0xff80, c10::BFloat16::from_bits()); }
+  static __device__ c10::BFloat16 upper_bound() { return c10::BFloat16(0x7f80, c10::BFloat16::from_bits()); }
+};
+
+template <>
+struct numeric_limits<unsigned char> {
+  static __device__ unsigned char lowest() { return 0; }
+  static __device__ unsigned char max() { return 255; }
+  static __device__ unsigned char lower_bound() { return 0; }
+  static __device__ unsigned char upper_bound() { return 255; }
+};
+
+template <>
+struct numeric_limits<signed char> {
+  static __device__ signed char lowest() { return -128; }
+  static __device__ signed char max() { return 127; }
+  static __device__ signed char lower_bound() { return -128; }
+  static __device__ signed char upper_bound() { return 127; }
+};
+
+template <>
+struct numeric_limits<short> {
+  static __device__ short lowest() { return -32768; }
+  static __device__ short max() { return 32767; }
+  static __device__ short lower_bound() { return -32768; }
+  static __device__ short upper_bound() { return 32767; }
+};
+
+template <>
+struct numeric_limits<int> {
+  static __device__ int lowest() { return -2147483647 - 1; }
+  static __device__ int max() { return 2147483647; }
+  static __device__ int lower_bound() { return -2147483647 - 1; }
+  static __device__ int upper_bound() { return 2147483647; }
+};
+
+template <>
+struct numeric_limits<long> {
+  static __device__ long lowest() { return -9223372036854775807l - 1; }
+  static __device__ long max() { return 9223372036854775807l; }
+  static __device__ long lower_bound() { return -9223372036854775807l - 1; }
+  static __device__ long upper_bound() { return 9223372036854775807l; }
+};
+
 // Views of tensors that kernels take by value: where the elements lie, how many there are along each axis, and
 // how far apart.
 template <typename T>
