@@ -93,7 +93,9 @@ def test_templates_of_templates_have_their_parameters() -> None:
         "template <template <typename, typename> class E, int N>\n"
         "std::vector<Tensor> launch(float* o, float* x, int n) {\n"
         "  scaled<N, float, float><<<n, 32>>>(o, x, 1.0f, n);\n}\n"
+        "template <typename A, typename B> struct Epilogue {};\n"
         "void run(float* o, float* x, int n) { launch<Epilogue, 4>(o, x, n); }\n"
+        "void again(float* o, float* x, int n) { launch<scalar_t, 4>(o, x, n); }\n"
     )
     tree = TextTree((("a.cu", text),))
     (launch,) = host_launches(tree, find_kernel(tree, "scaled")).launches
@@ -123,3 +125,18 @@ def test_a_frameworks_types_are_for_devices_alone() -> None:
     found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
     assert found.stands_alone, found.missing
     assert "__host__ __device__" not in dict(found.files)[FRAMEWORK]
+
+
+@needs_nvrtc
+def test_the_standards_limits_of_a_frameworks_types() -> None:
+    text = """
+    template <typename T>
+    C10_HOST_DEVICE static constexpr T most = std::numeric_limits<T>::max();
+    template <typename T>
+    __global__ void scaled(T* out, int n) {
+      if (threadIdx.x < n) out[threadIdx.x] = most<T>;
+    }
+    """
+    wish = ExtractionWish("scaled<c10::Float8_e4m3fn>", trim=False)
+    found = extract(TextTree((("a.cu", text),)), wish, compilers=here)
+    assert found.stands_alone, found.missing

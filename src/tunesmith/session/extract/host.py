@@ -10,7 +10,7 @@ from tunesmith.csource.lex import Token, first_word, layout, lex, obstacle
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.syntax import syntax_tree
-from tunesmith.expert.reading.headers import blank_source, unambiguous
+from tunesmith.expert.reading.headers import blank_source, elements_of, unambiguous
 from tunesmith.expert.reading.launch_calls import CALLS
 from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
 from tunesmith.session.extract.finding import SUFFIXES, FoundKernel
@@ -240,13 +240,13 @@ def _instances(
     """Types that a template that launches is instantiated for, `template void invoke<half>(half* out);`, also
     by a macro."""
     own = re.escape(function)
-    pattern_names = frozenset(params)
+    own_names = frozenset(params)
     pattern = rf"\btemplate\s+void\s+{own}\s*(?:<([^<>;]*)>|\(\s*(?:const\s+)?([\w:]+)\s*\*)"
     for listed, first in re.findall(pattern, text):
         yield tuple(part.strip() for part in (listed or first).split(","))
     for called in re.findall(rf"(?<![\w:]){own}\s*<([^<>;(){{}}]*)>\s*\(", text):
         parts = tuple(part.strip() for part in called.split(","))
-        if not pattern_names.intersection(parts):
+        if not own_names.intersection(parts) and all(_is_concrete(part, text) for part in parts):
             yield parts
     for name, macro in sources.macros.items():
         body = " ".join(map(str, macro.body))
@@ -259,6 +259,16 @@ def _instances(
                     yield tuple(meant[word] for word in words)
                 elif given and f"template void {function}" in body:
                     yield given
+
+
+def _is_concrete(part: str, text: str) -> bool:
+    """A number, or a type or a class that is one wherever it is named; not what a dispatch makes of a name."""
+    if part.isdecimal() or part in ("true", "false") or "::" in part:
+        return True
+    if elements_of(part, "cuda")[0] is not None:
+        return True
+    defined = rf"\b(?:struct|class|enum)\b[^;{{}}()]*\b{part}\b"
+    return part.isidentifier() and re.search(defined, text) is not None
 
 
 def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:

@@ -4,6 +4,7 @@
 
 #if !defined(__CUDACC__)
 #include <cstring>
+#include <limits>
 #endif
 
 namespace c10 { namespace detail {
@@ -575,6 +576,45 @@ struct alignas(1) Float8_e5m2fnuz {
 
 }  // namespace c10
 
+namespace std {
+
+template <>
+class numeric_limits<c10::Half> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::Half max() { return c10::Half(0x7bff, c10::Half::from_bits()); }
+  static constexpr __device__ c10::Half lowest() { return c10::Half(0xfbff, c10::Half::from_bits()); }
+  static constexpr __device__ c10::Half infinity() { return c10::Half(0x7c00, c10::Half::from_bits()); }
+};
+
+template <>
+class numeric_limits<c10::BFloat16> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::BFloat16 max() { return c10::BFloat16(0x7f7f, c10::BFloat16::from_bits()); }
+  static constexpr __device__ c10::BFloat16 lowest() { return c10::BFloat16(0xff7f, c10::BFloat16::from_bits()); }
+  static constexpr __device__ c10::BFloat16 infinity() { return c10::BFloat16(0x7f80, c10::BFloat16::from_bits()); }
+};
+
+template <>
+class numeric_limits<c10::Float8_e4m3fn> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::Float8_e4m3fn max() { return c10::Float8_e4m3fn(0x7e, c10::Float8_e4m3fn::from_bits()); }
+  static constexpr __device__ c10::Float8_e4m3fn lowest() { return c10::Float8_e4m3fn(0xfe, c10::Float8_e4m3fn::from_bits()); }
+};
+
+template <>
+class numeric_limits<c10::Float8_e5m2> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::Float8_e5m2 max() { return c10::Float8_e5m2(0x7b, c10::Float8_e5m2::from_bits()); }
+  static constexpr __device__ c10::Float8_e5m2 lowest() { return c10::Float8_e5m2(0xfb, c10::Float8_e5m2::from_bits()); }
+  static constexpr __device__ c10::Float8_e5m2 infinity() { return c10::Float8_e5m2(0x7c, c10::Float8_e5m2::from_bits()); }
+};
+
+}  // namespace std
+
 namespace at {
 
 using c10::BFloat16;
@@ -892,7 +932,7 @@ __device__ inline T gpuAtomicAdd(T* address, T value) {
 
 #define C10_DEVICE __device__
 #define C10_HOST __host__
-#define C10_HOST_DEVICE __host__ __device__
+#define C10_HOST_DEVICE __device__
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))
 #define C10_UNUSED __attribute__((__unused__))
 #define C10_RESTRICT __restrict__
