@@ -262,7 +262,7 @@ def _instances(
 
 
 def _is_concrete(part: str, text: str) -> bool:
-    """A number, or a type or a class that is one wherever it is named; not what a dispatch makes of a name."""
+    """A number, or a type or a class that is one wherever it is named; not what dispatch makes of a name."""
     if part.isdecimal() or part in ("true", "false") or "::" in part:
         return True
     if elements_of(part, "cuda")[0] is not None:
