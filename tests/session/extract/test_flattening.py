@@ -36,6 +36,9 @@ struct Params : public Shape {
  private:
   char last;
 };
+enum class Mode : unsigned char { slow, fast };
+enum Other { none };
+struct Modes { Mode mode; Other other; };
 struct Odd { int& reference; };
 struct alignas(32) Aligned { int a; };
 """
@@ -65,6 +68,7 @@ def test_fields_lie_as_in_memory() -> None:
         (".inner[1].cols", "int", 68, 4),
         (".last", "char", 72, 1),
     ]
+    assert fields("Modes") == [(".mode", "unsigned char", 0, 1), (".other", "int", 4, 4)]
     assert fields("float") == []
     assert fields("at::PackedTensorAccessor32<const float, 2, at::RestrictPtrTraits>") == [
         (".data_", "const float*", 0, 8),
@@ -84,17 +88,21 @@ def test_what_cannot_be_taken_apart_is_said(type_: str) -> None:
 
 BY_VALUE = """
 namespace own {
+enum class Sign { plus, minus };
 struct Params {
   const float* in;
   float* out;
   int rows, cols;
   float factor;
+  Sign sign;
 };
 template <int WIDTH>
 __global__ void __launch_bounds__(256) scaled(Params params, int shift) {
   int row = blockIdx.x;
   for (int i = threadIdx.x; i < params.cols; i += blockDim.x)
-    params.out[row * params.cols + i] = params.factor * params.in[row * params.cols + i] + shift + WIDTH;
+    params.out[row * params.cols + i] =
+        (params.sign == Sign::plus ? params.factor : -params.factor) * params.in[row * params.cols + i]
+        + shift + WIDTH;
 }
 void run(torch::Tensor x, torch::Tensor out, float factor) {
   Params params;
@@ -103,6 +111,7 @@ void run(torch::Tensor x, torch::Tensor out, float factor) {
   params.rows = x.size(0);
   params.cols = x.size(1);
   params.factor = factor;
+  params.sign = Sign::plus;
   scaled<4><<<params.rows, 256>>>(params, 3);
 }
 }
@@ -145,13 +154,14 @@ def test_a_struct_becomes_its_fields() -> None:
     found = taken(BY_VALUE, "scaled")
     assert found.stands_alone
     assert found.entry == "own::scaled_of_fields"
-    assert found.parts == (((0, 8), (8, 8), (16, 4), (20, 4), (24, 4)), ())
+    assert found.parts == (((0, 8), (8, 8), (16, 4), (20, 4), (24, 4), (28, 4)), ())
     text = dict(found.files)["kernel.cu"]
     assert "__device__ __forceinline__ void  scaled(Params params, int shift)" in text.replace("\n", " ")
     assert "__global__ void __launch_bounds__(256) scaled_of_fields(" in text
     assert "  scaled<4>(params_whole, shift);" in text
     own = arguments(found)
-    assert list(own) == ["in_", "out", "rows", "cols", "factor", "shift"]
+    assert list(own) == ["in_", "out", "rows", "cols", "factor", "sign", "shift"]
+    assert "params_whole.sign = static_cast<Sign>(sign);" in text
     assert (own["in_"]["role"], own["out"]["role"]) == ("input", "output")
     assert (own["rows"]["value"], own["cols"]["value"], own["shift"]["value"]) == ("rows", "cols", 3)
     assert any("passed by value" in line for line in found.report)
@@ -183,7 +193,7 @@ def test_captured_structs_are_taken_apart_alike() -> None:
     def call(number: int, rows: int, cols: int) -> Any:
         nbytes = 4 * rows * cols
         addresses = [pointed(nbytes).pointers[0].memory for _ in range(2)]
-        data = struct.pack("<QQiif", 0x7F0000000000, 0x7F0000000000, rows, cols, 0.5) + bytes(4)
+        data = struct.pack("<QQiif", 0x7F0000000000, 0x7F0000000000, rows, cols, 0.5) + struct.pack("<i", 1)
         pointers = tuple(ArgumentPointer(8 * at, memory) for at, memory in enumerate(addresses))
         params = CapturedArgument(0, 32, data.hex(), pointers)
         shift = CapturedArgument(32, 4, struct.pack("<i", 3).hex())
@@ -193,10 +203,10 @@ def test_captured_structs_are_taken_apart_alike() -> None:
     found = taken(BY_VALUE, "scaled", seen=seen)
     assert found.fills == 0, dict(found.files)["problem.toml"]
     own = arguments(found)
-    assert own["factor"]["value"] == 0.5
+    assert (own["factor"]["value"], own["sign"]["value"]) == (0.5, 1)
     assert own["in_"]["shape"] == own["out"]["shape"] == ["rows", "cols"]
     divided = kernel_in_parts(seen, found.parts).launches[0].arguments
-    assert [one.size for one in divided] == [8, 8, 4, 4, 4, 4]
+    assert [one.size for one in divided] == [8, 8, 4, 4, 4, 4, 4]
     assert divided[1].memory is not None
 
 

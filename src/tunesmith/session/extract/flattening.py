@@ -171,7 +171,7 @@ def _wrapper(kernel: FileItem, called: str, parameters: Sequence[FlatParameter])
         listed += [f"{field.type} {own}" for field, own in one.fields] or [f"{one.type} {one.name}"]
         if one.fields:
             made += [f"  {one.type} {one.local};"]
-            made += [f"  {one.local}{field.path} = {own};" for field, own in one.fields]
+            made += [f"  {one.local}{field.path} = {_given(field, own)};" for field, own in one.fields]
     text = "\n".join([
         "// The kernel above, with the fields of what it takes by value as parameters.",
         f"__global__ void {bounds[0] + ' ' if bounds else ''}{name}(",
@@ -184,6 +184,10 @@ def _wrapper(kernel: FileItem, called: str, parameters: Sequence[FlatParameter])
     return FileItem(
         path, line, kernel.order + 1_000_000, "function", (name,), kernel.scope, text, tuple(lex(text))
     )
+
+
+def _given(field: StructField, own: str) -> str:
+    return f"static_cast<{field.enum}>({own})" if field.enum else own
 
 
 def _as_function(item: FileItem, kernel: FileItem) -> FileItem:

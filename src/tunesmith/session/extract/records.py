@@ -27,6 +27,7 @@ class StructField:
     type: str  # of a parameter that holds it: "const float*", "int"
     offset: int
     size: int
+    enum: str = ""  # the enumeration that it is, whose number is passed
 
     @property
     def is_pointer(self) -> bool:
@@ -93,10 +94,23 @@ def _layout(type_: str, find: Find, depth: int) -> _StructLayout:
     item = find(name.split("::")[-1])
     if item is None or depth == 0:
         raise NoFields(f"{plain} is not known")
+    if item.kind == "record" and item.tokens[0].text == "enum":
+        return _enumeration(item, plain)
     if item.kind == "alias":
         meaning = _meaning(item)
         return _layout(meaning, find, depth - 1)
     return _record(item, split_arguments(arguments), find, depth - 1)
+
+
+def _enumeration(item: FileItem, name: str) -> _StructLayout:
+    texts = [token.text for token in item.tokens]
+    head = texts[: texts.index("{")] if "{" in texts else texts
+    type_ = " ".join(head[head.index(":") + 1 :]) if ":" in head else "int"
+    element = elements_of(type_, "cuda")[0]
+    if element is None:
+        raise NoFields(f"{name} is an enumeration of {type_}")
+    size = TYPES[element].bytes
+    return _StructLayout((StructField("", type_, 0, size, name),), size, size)
 
 
 def _meaning(item: FileItem) -> str:
@@ -133,7 +147,9 @@ def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) ->
         at = -(-at // one.alignment) * one.alignment
         for index in _indices(counts):
             fields += [
-                StructField(f".{name}{index}{inner.path}", inner.type, at + inner.offset, inner.size)
+                StructField(
+                    f".{name}{index}{inner.path}", inner.type, at + inner.offset, inner.size, inner.enum
+                )
                 for inner in one.fields
             ]
             at += one.size
