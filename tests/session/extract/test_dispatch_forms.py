@@ -88,6 +88,32 @@ def test_macros_give_template_arguments_in_an_order_of_their_own() -> None:
     assert set(launch.around.instances) == {("2", "float"), ("8", "half"), ("1", "double")}
 
 
+@needs_nvrtc
+def test_a_switch_names_its_constant_by_an_argument() -> None:
+    text = """
+    #define SWITCH(CONDITION, NAME, ...)        \\
+      [&] {                                     \\
+        if (CONDITION) {                        \\
+          constexpr bool NAME = true;           \\
+          return __VA_ARGS__();                 \\
+        } else {                                \\
+          constexpr bool NAME = false;          \\
+          return __VA_ARGS__();                 \\
+        }                                       \\
+      }()
+    template <bool EVEN, int N, typename T>
+    __global__ void summed(T* out, int n) { if (EVEN || n % 2 == 0) out[0] = N; }
+    template <int N, typename T>
+    void launch(T* out, int n) {
+      SWITCH(n % 2 == 0, kEven, [&] { summed<kEven, N, T><<<1, 1>>>(out, n); });
+    }
+    void run(float* out, int n) { if (n) { launch<32, input_t>(out, n); } }
+    """
+    found = extract(TextTree((("a.cu", text),)), ExtractionWish("summed", trim=False), compilers=here)
+    assert found.entry == "summed<true, 32, __half>"
+    assert found.stands_alone, found.missing
+
+
 def test_templates_of_templates_have_their_parameters() -> None:
     text = KERNEL + (
         "template <template <typename, typename> class E, int N>\n"
@@ -100,7 +126,7 @@ def test_templates_of_templates_have_their_parameters() -> None:
     tree = TextTree((("a.cu", text),))
     (launch,) = host_launches(tree, find_kernel(tree, "scaled")).launches
     assert launch.around.params == ("E", "N")
-    assert launch.around.instances == (("Epilogue", "4"),)
+    assert launch.around.instances == (("Epilogue", "4"), ("", "4"))
 
 
 @needs_nvrtc

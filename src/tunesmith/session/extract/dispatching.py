@@ -43,11 +43,13 @@ def choices(launch: HostLaunch) -> dict[str, tuple[str, ...]]:
             types.append("c10::Half")
         if types:
             found.setdefault(_type_name(text), {}).update(dict.fromkeys(types))
+        macro = launch.macros.get(name)
+        own = dict(zip(macro.parameters or (), arguments, strict=False)) if macro is not None else {}
         for pattern in (_USING, _CONSTANT):
             for word, value in pattern.findall(text):
-                found.setdefault(word, {})[value] = None
+                found.setdefault(own.get(word, word), {})[value] = None
     for at, name in enumerate(launch.around.params):
-        said = dict.fromkeys(one[at] for one in launch.around.instances if at < len(one))
+        said = dict.fromkeys(one[at] for one in launch.around.instances if at < len(one) and one[at])
         if said and name not in found:
             found[name] = said
     return {name: tuple(values) for name, values in found.items()}

@@ -246,8 +246,10 @@ def _instances(
         yield tuple(part.strip() for part in (listed or first).split(","))
     for called in re.findall(rf"(?<![\w:]){own}\s*<([^<>;(){{}}]*)>\s*\(", text):
         parts = tuple(part.strip() for part in called.split(","))
-        if not own_names.intersection(parts) and all(_is_concrete(part, text) for part in parts):
-            yield parts
+        # What a dispatch makes of a name is known there: here such a place stays open.
+        concrete = tuple(part if _is_concrete(part, text) else "" for part in parts)
+        if any(concrete) and not own_names.intersection(concrete):
+            yield concrete
     for name, macro in sources.macros.items():
         body = " ".join(map(str, macro.body))
         if macro.parameters and re.search(rf"template void {own}\b|\b{own} <", body):
