@@ -97,7 +97,7 @@ struct Params {
   Sign sign;
 };
 template <int WIDTH>
-__global__ void __launch_bounds__(256) scaled(Params params, int shift) {
+__global__ void __launch_bounds__(64 * WIDTH) scaled(Params params, int shift) {
   int row = blockIdx.x;
   for (int i = threadIdx.x; i < params.cols; i += blockDim.x)
     params.out[row * params.cols + i] =
@@ -157,7 +157,7 @@ def test_a_struct_becomes_its_fields() -> None:
     assert found.parts == (((0, 8), (8, 8), (16, 4), (20, 4), (24, 4), (28, 4)), ())
     text = dict(found.files)["kernel.cu"]
     assert "__device__ __forceinline__ void  scaled(Params params, int shift)" in text.replace("\n", " ")
-    assert "__global__ void __launch_bounds__(256) scaled_of_fields(" in text
+    assert "__global__ void __launch_bounds__(64 * 4) scaled_of_fields(" in text
     assert "  scaled<4>(params_whole, shift);" in text
     own = arguments(found)
     assert list(own) == ["in_", "out", "rows", "cols", "factor", "sign", "shift"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
+from tunesmith.backends.cuda.compile import NO_HOST
 from tunesmith.csource.lex import split_at
 from tunesmith.errors import DeviceMissing
 from tunesmith.expert.reading.included import read_with_headers
@@ -26,6 +27,7 @@ from tunesmith.session.extract.trimming import Build, BuildAttempt, FittedSlice,
 from tunesmith.session.extract.wanted import without_source
 from tunesmith.session.extract.wishes import Extraction as Extraction
 from tunesmith.session.extract.wishes import ExtractionWish as ExtractionWish
+from tunesmith.text import one_line
 
 TRIM_SECONDS = 45.0
 
@@ -155,13 +157,14 @@ def _fitted(
 def _with_any(
     found: FoundKernel, words: Sequence[str], wish: ExtractionWish, builders: Sequence[Build]
 ) -> tuple[FittedSlice, Build]:
-    """By the first compiler that takes it."""
+    """By the first compiler that takes it; where none does, what the first says that could have."""
     first: tuple[FittedSlice, Build] | None = None
     for build in builders:
         fitted = compiled_slice(found.slicer, found.item, words, wish.flags, build)
         if fitted.attempt.ok:
             return fitted, build
-        first = first or (fitted, build)
+        if first is None or NO_HOST in first[0].attempt.log:
+            first = (fitted, build)
     assert first is not None
     return first
 
@@ -199,8 +202,8 @@ def _flat(
         return None, ()
     with compilers(flat.entry, wish.defines) as builders:
         attempts = [build(flat.slice, fitted.flags) for build in builders]
-    same = [one for one in attempts if one.ok and one.compiler == fitted.attempt.compiler]
-    if not same:
-        log = attempts[0].log.strip().splitlines()[:1]
+    same = next(one for one in attempts if one.compiler == fitted.attempt.compiler)
+    if not same.ok:
+        log = one_line(same.log)
         return None, (f"with the fields of what it takes by value as parameters it does not compile: {log}",)
     return flat, (flat.said,)

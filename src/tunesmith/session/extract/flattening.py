@@ -108,7 +108,7 @@ def flattened(
         parameters.append(FlatParameter(plain if fields else type_, name, tuple(named)))
     kernel = cut.kernel
     plain_entry = f"{kernel.name}<{', '.join(arguments)}>" if arguments else kernel.name
-    wrapper = _wrapper(kernel, plain_entry, parameters)
+    wrapper = _wrapper(kernel, plain_entry, parameters, bound)
     items = tuple(_as_function(item, kernel) for item in cut.items)
     scope = "::".join(part for part in kernel.scope if part)
     name = f"{scope}::{wrapper.name}" if scope else wrapper.name
@@ -162,9 +162,12 @@ def _named(type_: str, parameter: str, field: StructField, several: bool, taken:
     return name
 
 
-def _wrapper(kernel: FileItem, called: str, parameters: Sequence[FlatParameter]) -> FileItem:
+def _wrapper(
+    kernel: FileItem, called: str, parameters: Sequence[FlatParameter], bound: Mapping[str, str]
+) -> FileItem:
     name = f"{kernel.name}_of_fields"
-    bounds = _BOUNDS.search(kernel.text[: kernel.text.index("{")])
+    said = _BOUNDS.search(kernel.text[: kernel.text.index("{")])
+    bounds = re.sub(r"\b\w+\b", lambda word: bound.get(word[0], word[0]), said[0]) + " " if said else ""
     listed: list[str] = []
     made: list[str] = []
     for one in parameters:
@@ -174,7 +177,7 @@ def _wrapper(kernel: FileItem, called: str, parameters: Sequence[FlatParameter])
             made += [f"  {one.local}{field.path} = {_given(field, own)};" for field, own in one.fields]
     text = "\n".join([
         "// The kernel above, with the fields of what it takes by value as parameters.",
-        f"__global__ void {bounds[0] + ' ' if bounds else ''}{name}(",
+        f"__global__ void {bounds}{name}(",
         "    " + ",\n    ".join(listed) + ") {",
         *made,
         f"  {called}({', '.join(one.local for one in parameters)});",
