@@ -281,8 +281,8 @@ def load_capture(folder: PathName | None = None) -> CapturedRun:
 
 
 def extract(
-    repository: PathName, *, kernel: str, out: PathName | None = None, listener: ListenerLike | None = None,
-    **wish: Unpack[WishedExtraction],
+    repository: PathName = ".", *, kernel: str, out: PathName | None = None,
+    listener: ListenerLike | None = None, **wish: Unpack[WishedExtraction],
 ) -> ExtractedFolder:  # fmt: skip
     """Take a kernel out of a repository: a problem folder that stands alone; docs/extract.md says how."""
     from tunesmith.session.extract import folder

@@ -85,6 +85,11 @@ def digest_of(*parts: str | bytes) -> str:
     return state.hexdigest()
 
 
+def sha256(data: bytes) -> str:
+    """As `sha256sum` prints it."""
+    return hashlib.sha256(data).hexdigest()
+
+
 def seed_of(*parts: object) -> int:
     """A 60-bit seed derived from the parts: randomness is a function of (run seed, event), nothing else."""
     return int(digest_of(*(repr(part) for part in parts))[:15], 16)
@@ -106,6 +111,13 @@ def table(head: str, rows: Iterable[Sequence[object]]) -> list[str]:
     rules = ("---:" if name.endswith(":") else "---" for name in names)
     lines = [f"| {' | '.join(name.rstrip(':') for name in names)} |", f"|{'|'.join(rules)}|"]
     return [*lines, *(f"| {' | '.join(map(str, row))} |" for row in rows)]
+
+
+def seconds_text(seconds: float) -> str:
+    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= 10 * factor:
+            return f"{seconds / factor:.1f} {unit}"
+    return f"{seconds * 1e6:.3g} µs" if seconds < 1e-4 else f"{seconds * 1e6:.1f} µs"
 
 
 def ratio_text(value: float | None) -> str:

@@ -16,7 +16,6 @@ from tunesmith.deliver.profile_page import (
     ceilings_text,
     page_lines,
     scaled,
-    seconds_text,
     work_text,
 )
 from tunesmith.problem.device import Resources
@@ -41,6 +40,7 @@ from tunesmith.profiles.facts import (
     WorkNeeded,
 )
 from tunesmith.profiles.roofline import Ceiling
+from tunesmith.text import seconds_text
 
 CEILINGS = Ceilings(
     copy=tuple(Point(4**k << 16, 1e-6 + (4**k << 16) / 4e12) for k in range(8)),

@@ -25,7 +25,7 @@ from tunesmith.deliver.display import event_line
 from tunesmith.deliver.report import plot_files
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed
-from tunesmith.run.chain import FIRST, sha256
+from tunesmith.run.chain import FIRST
 from tunesmith.run.events import Event, Recorded
 from tunesmith.run.journal_lines import decode_record
 from tunesmith.run.library import entries_of
@@ -36,6 +36,7 @@ from tunesmith.run.store import JOURNAL, OBJECTS, RunFolder
 from tunesmith.search import searcher
 from tunesmith.session import profiling
 from tunesmith.session.problems import problem_texts, state_and_templates, texts_of
+from tunesmith.text import sha256
 
 MOST_BYTES = 300_000  # of a journal to begin from: larger ones say the same more often
 

@@ -113,8 +113,9 @@ def scale_problem(
     reference: str | None = REFERENCE,
     inputs: str | None = None,
     checks: str = "",
+    more: Mapping[str, str] | None = None,
 ) -> Problem:
-    """The problem above with pieces of its text replaced."""
+    """The problem above with pieces of its text replaced; `more`: further files beside it."""
     text = SCALE
     if reference is None:
         text = text.replace('reference = "reference.py:scale"\n', "")
@@ -128,6 +129,7 @@ def scale_problem(
         "reference.py": reference or "",
         "inputs.py": inputs or "",
         "checks.py": checks,
+        **(more or {}),
     }
     return read_problem(text, files)
 

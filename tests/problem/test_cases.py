@@ -14,10 +14,8 @@ from tunesmith.problem.cases import (
     LARGE_BYTES,
     SMOKE_BYTES,
     Case,
-    chance_to_find,
     full_cases,
     reach,
-    share_found,
     smoke_cases,
     verify_cases,
 )
@@ -35,6 +33,7 @@ from tunesmith.problem.problem import (
     Workload,
 )
 from tunesmith.problem.template import Variant, original
+from tunesmith.problem.thresholds import chance_to_find, share_found
 from tunesmith.space.expr import parse
 from tunesmith.space.space import Constraint
 

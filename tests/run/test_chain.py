@@ -14,11 +14,12 @@ from tests.thoroughness import examples
 from tests.wording import says
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import encode
-from tunesmith.run.chain import FIRST, UNCHAINED, ChainHead, fault_of, head_of, is_broken, sha256
+from tunesmith.run.chain import FIRST, UNCHAINED, ChainHead, fault_of, head_of, is_broken
 from tunesmith.run.events import Decided, Event, Recorded, Stopped
 from tunesmith.run.journal_lines import decode_line, encode_record
 from tunesmith.run.state import fold
 from tunesmith.run.store import CERTIFICATE, FileJournal
+from tunesmith.text import sha256
 
 
 def chained(events: list[Event]) -> list[bytes]:

@@ -21,7 +21,7 @@ from tests.samples import baseline, built, config, finalist, started, verified
 from tests.thoroughness import examples
 from tunesmith.errors import BadInput
 from tunesmith.problem.plan import Status
-from tunesmith.run.chain import FIRST, sha256
+from tunesmith.run.chain import FIRST
 from tunesmith.run.dialogue import Message, Reply, Request, Usage
 from tunesmith.run.events import (
     Admitted,
@@ -38,7 +38,7 @@ from tunesmith.run.events import (
 )
 from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.store import PLAN, FileJournal, RunFolder, newest_run, resume_command
-from tunesmith.text import digest_of
+from tunesmith.text import digest_of, sha256
 
 LONG = finalist(0, config(64), {"small": 2.0, "wide": 1.5})
 EVENTS: list[Event] = [

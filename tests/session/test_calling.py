@@ -20,11 +20,12 @@ from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.problem.codec import encode
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.problem import SizeRule
-from tunesmith.run.chain import ChainHead, sha256
+from tunesmith.run.chain import ChainHead
 from tunesmith.session import benching
 from tunesmith.session.benching import BenchedWay, notes_of
 from tunesmith.session.listening import listener_of
 from tunesmith.session.run_result import Run
+from tunesmith.text import sha256
 
 
 def folder_with(files: dict[str, bytes], folder: Path) -> Path:

@@ -25,12 +25,13 @@ from tunesmith.deliver.certificate import Certificate, Claim
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import decode
 from tunesmith.problem.plan import OutputErrors, Status
-from tunesmith.run.chain import UNCHAINED, head_of, sha256
+from tunesmith.run.chain import UNCHAINED, head_of
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import median, median_interval
 from tunesmith.run.store import CERTIFICATE, JOURNAL
 from tunesmith.session import certificates, signing
 from tunesmith.session.comparison import journal_facts
+from tunesmith.text import sha256
 
 
 def tuned(folder: Path, **changed: object) -> tunesmith.Run:

@@ -61,6 +61,8 @@ class Machine:
         self.sanitizer: str | None = "/cuda/bin/compute-sanitizer"
         watching = replace(cuda.sanitizer.SANITIZER, find=lambda: self.sanitizer)
         monkeypatch.setattr(cuda.sanitizer, "SANITIZER", watching)
+        self.capture = DoctorFinding("capturing programs", True, "a program was watched")
+        monkeypatch.setattr(doctor, "examine_capture", lambda: self.capture)
 
     def _load(self, name: str) -> Any:
         assert name == "libcuda.so.1"
@@ -95,6 +97,7 @@ def test_everything_is_there(machine: Machine) -> None:
     assert findings["NVRTC"].detail == "13.4"
     assert findings["CUDA headers"].detail == "/cuda/include"
     assert findings["nvcc"].detail == "13.0.88, /cuda/bin/nvcc"
+    assert findings["capturing programs"].detail == "a program was watched"
     assert not any(f.fix for f in findings.values())
 
 

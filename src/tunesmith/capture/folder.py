@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from tunesmith.capture.records import ARRAYS, CAPTURE, FORMAT, RAW, Capture, Mod
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.files import explained, read_plain, write_whole
+from tunesmith.text import sha256
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 AGAIN = "capture the program again: tunesmith capture -- PROGRAM"
@@ -64,6 +64,6 @@ def _checked(path: Path, digest: str) -> bytes:
         raise BadInput(f"not a digest: {digest!r}", where=str(path), hint=AGAIN)
     with explained("read it", path):
         data = read_sized(path)
-    if hashlib.sha256(data).hexdigest() != digest:
+    if sha256(data) != digest:
         raise BadInput("its contents are not those that were captured", where=str(path), hint=AGAIN)
     return data

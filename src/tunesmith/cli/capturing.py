@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tunesmith.capture.ranking import ranking
 from tunesmith.cli import console
 from tunesmith.errors import BadInput
-from tunesmith.text import counted, cut, flat
+from tunesmith.text import counted, cut, flat, seconds_text
 
 if TYPE_CHECKING:
     from tunesmith.capture.ranking import RankedKernel
@@ -66,7 +66,7 @@ def _launch_row(launch: CapturedLaunch) -> tuple[str, ...]:
     shapes = ["×".join(map(str, triple)) for triple in (launch.grid, launch.block)]
     cluster = "×".join(map(str, launch.cluster)) if any(launch.cluster) else ""
     streams = ", ".join(map(str, launch.streams)) or ("graph" if launch.in_graph else "")
-    mean = time_text(launch.mean) if launch.mean is not None else "?"
+    mean = seconds_text(launch.mean) if launch.mean is not None else "?"
     arguments = ", ".join(map(_argument_text, launch.arguments)) if launch.complete else "not known"
     counts = (str(launch.count), mean)
     return (str(launch.number), *shapes, str(launch.shared), cluster, streams, *counts, arguments)
@@ -87,7 +87,7 @@ def _row(number: int, one: RankedKernel) -> tuple[str, ...]:
     saving = f"{'' if one.distance else '≤ '}{100 * one.score:.1f} %" if one.tunable else "–"
     gain = f"{one.end_to_end:.2f}×" if one.tunable and one.end_to_end is not None else "–"
     name = cut(flat(one.demangled or one.name), LONGEST) or "(no name)"
-    times = (str(one.count), time_text(one.seconds), f"{100 * one.share:.1f} %")
+    times = (str(one.count), seconds_text(one.seconds), f"{100 * one.share:.1f} %")
     return (str(number), name, one.kind, *times, by_floor, saving, gain)
 
 
@@ -99,8 +99,9 @@ def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: in
         "                 what its pointers' allocations hold, so the floor may be lower",
         "could save       share of the device's time, down to that floor; end to end: what that would give",
         f"device           {devices}",
-        f"device's time    {time_text(capture.seconds)}, of it copies and fills {time_text(copies.seconds)} "
-        f"({counted(copies.count, 'copy', 'copies')}); from first to last {time_text(capture.span)}",
+        f"device's time    {seconds_text(capture.seconds)}, of it copies and fills "
+        f"{seconds_text(copies.seconds)} ({counted(copies.count, 'copy', 'copies')}); from first to last "
+        f"{seconds_text(capture.span)}",
     ]
     if capture.span > 0 and (idle := 1 - capture.seconds / capture.span) >= IDLE:
         lines.append(
@@ -127,10 +128,3 @@ def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: in
 
 def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
-
-
-def time_text(seconds: float) -> str:
-    for unit, factor in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds * 1e9:.0f} ns" if seconds > 0 else "0 s"

@@ -46,8 +46,10 @@ def export(
 
 
 def extract(
-    repository: Annotated[Path, typer.Argument(metavar="REPO", help="The folder of the sources.")],
     kernel: Annotated[str, typer.Option("--kernel", metavar="NAME", help="The kernel, also space::name.")],
+    repository: Annotated[
+        Path, typer.Argument(metavar="[REPO]", help="The folder of the sources; by default this one.")
+    ] = Path(),
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder for the problem; by default the kernel's name.")
     ] = None,
@@ -69,10 +71,22 @@ def extract(
     capture: Annotated[
         Path | None, typer.Option("--capture", metavar="FOLDER", help="What a program launched: a capture.")
     ] = None,
+    symbol: Annotated[
+        str | None,
+        typer.Option("--symbol", metavar="SYMBOL", help="Its name in the capture, where that is another."),
+    ] = None,
     reference: Annotated[
         str | None,
         typer.Option("--reference", metavar="CALL", help="What gives the same: 'torch.softmax(x, -1)'."),
     ] = None,
+    call: Annotated[
+        bool, typer.Option("--call", help="All kernels that its host function launches, as one problem.")
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="SPEC", help="A model to fill in what is left, as `tune` takes it."),
+    ] = None,
+    wait: Annotated[bool, typer.Option(help="Wait for a reply in a mailbox.")] = True,
     trim: Annotated[
         bool, typer.Option(help="Leave out overloads that the machine code does not need.")
     ] = True,
@@ -91,7 +105,11 @@ def extract(
             flags=flag or (),
             workloads=workload or (),
             capture=capture,
+            symbol=symbol,
             reference=reference,
+            call=call,
+            model=model,
+            wait=wait,
             trim=trim,
             listener=listener,
         )

@@ -22,7 +22,7 @@ from tunesmith.profiles.facts import (
     WorkNeeded,
 )
 from tunesmith.profiles.roofline import OF_OPERATIONS, roofline
-from tunesmith.text import counted, named_values, plain
+from tunesmith.text import counted, named_values, plain, seconds_text
 
 WIDTH = 110
 LABEL = 18  # columns of what stands at the left
@@ -310,13 +310,6 @@ def _counters(own: Counters | None) -> str:
 
 
 # -- quantities -------------------------------------------------------------------------------------------
-
-
-def seconds_text(seconds: float) -> str:
-    for factor, unit in ((1.0, "s"), (1e-3, "ms")):
-        if seconds >= 10 * factor:
-            return f"{seconds / factor:.1f} {unit}"
-    return f"{seconds * 1e6:.3g} µs" if seconds < 1e-4 else f"{seconds * 1e6:.1f} µs"
 
 
 def bytes_text(count: float) -> str:

@@ -368,7 +368,7 @@ class DeviceOracle(CaseOracle):
         request = StoreCase(_name(case), *launch, *expected, *rules, referred.answer.inputs, functions)
         # The user's function and the copies from our memory are as slow as anywhere.
         deadline = measuring.original_deadline(plan)
-        deadline += measuring.INPUT_SECONDS if self._problem.inputs is not None else 0.0
+        deadline += measuring.INPUT_SECONDS if launch[2].inputs is not None else 0.0
         judged = self._of_original(lambda: self._runner.store(code, request, referred.blobs, deadline))
         if isinstance(judged, Judged):
             wanted = dict(referred.answer.input_digests)

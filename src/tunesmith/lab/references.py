@@ -34,6 +34,7 @@ from tunesmith.problem.formulas import NoElement, formula_values
 from tunesmith.problem.freedom import key_arrays
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
 from tunesmith.problem.problem import Problem, PythonFunction, element_type
+from tunesmith.problem.recorded import recorded_of
 from tunesmith.problem.slots import slot_items
 from tunesmith.text import seed_of
 
@@ -64,6 +65,8 @@ class Referred:
 
 
 def draw_of(problem: Problem, case: Case) -> Draw:
+    if (recorded := recorded_of(problem, case.distribution)) is not None:
+        return Draw("normal", case.seed, recorded.inputs)
     return Draw(case.distribution, case.seed, problem.inputs, case.place)
 
 
@@ -145,7 +148,8 @@ class References:
 
     def _refer(self, question: _CaseToRefer, plan: Plan) -> Referred:
         case, accuracy = question.case, self._problem.accuracy
-        rows = None if case.is_odd else self._rows(plan, case.seed)
+        recorded = recorded_of(self._problem, case.distribution)
+        rows = None if case.is_odd or recorded else self._rows(plan, case.seed)
         if rows is not None and question.contested:
             rows = np.union1d(rows, np.asarray(sorted(question.contested), dtype=np.intp))
         arrays = [a for a in self._problem.arguments if a.is_array and a.shape and rows is not None]
@@ -153,12 +157,13 @@ class References:
         asked = tuple(rows.tolist()) if rows is not None else ()
         # Too large to be computed whole: there candidates are held to the original alone.
         huge = rows is None and max(b.count for b in plan.buffers) > UNREFERRED_ABOVE
-        own = (None if huge else accuracy.reference, plan, draw_of(self._problem, case), asked)
+        reference = None if huge else recorded.expected_of(plan) if recorded else accuracy.reference
+        own = (reference, plan, draw_of(self._problem, case), asked)
         # Winners share them. In a search both processes make their own: who makes others each time is caught.
         sends = case.level == "verify" and not question.digests
         keys = key_arrays(plan) if question.keys else ()
         request = Refer(*own, accuracy.independent, tuple(sorted(sampled)), question.digests, sends, keys)
-        reply, blobs = self._request(request, case, accuracy.reference)
+        reply, blobs = self._request(request, case, reference)
         assert isinstance(reply, Expected)
         end = len(blobs) - len(keys)
         return Referred(reply, blobs[:end], rows, sampled, blobs[end:])

@@ -125,7 +125,7 @@ def full_cases(problem: Problem, variant: Variant, device: Device, seed: int) ->
         *((sizes, name) for name in at_workloads for sizes in domain.workloads()),
         *((sizes, "normal") for sizes in _thresholds(domain, variant, seed, "full", 4 * SMOKE_BYTES)),
     ]
-    return _cases(domain, pairs, seed, "full")
+    return (*_cases(domain, pairs, seed, "full"), *_recorded(domain, "full"))
 
 
 def verify_cases(
@@ -158,7 +158,13 @@ def verify_cases(
         *zip(around, there, strict=True),
         *((sizes, varied[i % len(varied)]) for i, sizes in enumerate((*reaching, *domain.workloads()))),
     ]
-    return _cases(domain, pairs, seed, "verify")
+    return (*_cases(domain, pairs, seed, "verify"), *_recorded(domain, "verify"))
+
+
+def _recorded(domain: Domain, level: Level) -> tuple[Case, ...]:
+    """A program's own launches, whose results the original gave: no error is compared with none."""
+    legal = [one for one in domain.problem.recorded if len(domain.allowed(_point(one.sizes)))]
+    return tuple(Case(one.sizes, one.distribution, 0, level, compares_errors=False) for one in legal)
 
 
 def _fresh_sizes(
@@ -261,16 +267,6 @@ def reach(problem: Problem, cases: Iterable[Case]) -> tuple[tuple[str, int], ...
             text = product_text(e.text for e in argument.shape)
             found[text] = max(parse(text).evaluate(sizes) for sizes in seen)
     return tuple(found.items())
-
-
-def chance_to_find(share: float, cases: int) -> float:
-    """How probable it is that one of so many random cases meets a fault that has this share of them."""
-    return 1.0 - float((1.0 - share) ** cases)
-
-
-def share_found(chance: float, cases: int) -> float:
-    """The smallest share of the sizes, as they are drawn, in which a fault is met with this probability."""
-    return 1.0 - float((1.0 - chance) ** (1.0 / cases))
 
 
 def _more_items(problem: Problem, item: str) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,7 +27,13 @@ class Malformed(TunesmithError):
 
 
 def encode(value: object) -> bytes:
-    return msgspec.json.encode(value)
+    return msgspec.json.encode(value, enc_hook=_path_text)
+
+
+def _path_text(value: object) -> str:
+    if isinstance(value, PurePath):
+        return str(value)
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
 
 
 def decode(data: bytes, kind: type[T], called: str = "") -> T:

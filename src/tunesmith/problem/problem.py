@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from tunesmith.space.expr import Expr
 from tunesmith.space.real import RealExpr
 from tunesmith.space.space import Constraint
 from tunesmith.text import digest_of
+
+if TYPE_CHECKING:
+    from tunesmith.problem.recorded import RecordedCase
 
 Kind = Literal["float", "int", "uint"]
 
@@ -322,6 +325,7 @@ class Problem:
     inputs: PythonFunction | None = None
     traffic: Expr | None = None
     operations: tuple[tuple[str, Expr], ...] = ()  # what must be computed, by kind, where the user says so
+    recorded: tuple[RecordedCase, ...] = ()  # of a program's own launches
     # Where it was taken from. It says nothing of the problem: neither its digest nor equality has it.
     origin: Origin | None = field(default=None, repr=False, compare=False)
 

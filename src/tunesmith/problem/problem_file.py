@@ -10,12 +10,13 @@ from tunesmith.errors import BadInput
 from tunesmith.problem import argument_tables, languages, order_tables, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Origin, Problem, is_inside
+from tunesmith.problem.recorded import MOST_CASES, RecordedCase, read_recorded
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
 from tunesmith.problem.toml_table import Table, finite, load_toml, show, texts
 from tunesmith.space.expr import Expr
 
 _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
-_ROOT = ("name", "inputs", "traffic", "operations", *_TABLES, "origin")
+_ROOT = ("name", "inputs", "traffic", "operations", "recorded", *_TABLES, "origin")
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
 _PLACEHOLDER = "FILL"
 _ORIGIN = ("repository", "file", "lines", "launches", "digests", "capture", "kernel")
@@ -67,6 +68,8 @@ def parse_problem(
         operations=_read_operations(root, sizes),
         origin=_read_origin(root),
     )
+    if not root.faults:
+        problem = replace(problem, recorded=_read_recorded(root, problem, read))
     if not root.faults:  # only a problem that reads well can be tried out
         size_tables.try_problem(problem, root)
     root.faults.raise_any()
@@ -146,6 +149,26 @@ def _read_operations(root: Table, sizes: Collection[str] | None) -> tuple[tuple[
         table.fault(None, "operations is empty", 'say what is computed: operations = { fp32 = "2 * n" }')
     read = [(kind, table.expr(kind, sizes)) for kind in OPERATIONS]
     return tuple((kind, expr) for kind, expr in read if expr is not None)
+
+
+def _read_recorded(root: Table, problem: Problem, read: argument_tables.Read) -> tuple[RecordedCase, ...]:
+    """Where everything else is read: cases are of its arrays, at sizes that it allows."""
+    found: list[RecordedCase] = []
+    listed = root.texts("recorded")
+    if len(listed) > MOST_CASES:
+        rule = f"at most {MOST_CASES} cases are recorded, got {len(listed)}"
+        root.fault("recorded", rule, "leave some out")
+        return ()
+    for name in listed:
+        text = argument_tables.read_file(root, "recorded", name, read)
+        case = read_recorded(name, text, problem.arguments, problem.contract) if text is not None else None
+        if isinstance(case, str):
+            root.fault("recorded", f"{name}: {case}", "extract it again, or leave it out")
+        elif case is not None and case.name in [one.name for one in found]:
+            root.fault("recorded", f"{name}: there is a case of this name already", "rename one of the two")
+        elif case is not None:
+            found.append(case)
+    return tuple(found)
 
 
 def _read_compiler(table: Table, language: str) -> str:

@@ -6,7 +6,6 @@ the certificate, which names the head, no longer belongs to it; a signature of t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +13,7 @@ from itertools import pairwise
 import msgspec
 
 from tunesmith.problem.codec import Malformed, decode
+from tunesmith.text import sha256
 
 UNCHAINED = "recorded before journals were chained: nothing here is proven"
 
@@ -21,11 +21,6 @@ UNCHAINED = "recorded before journals were chained: nothing here is proven"
 def is_broken(unproven: str) -> bool:
     """Whether that is why nothing of a run counts: its journal was changed. An old one was never chained."""
     return unproven not in ("", UNCHAINED)
-
-
-def sha256(data: bytes) -> str:
-    """As `sha256sum` prints it."""
-    return hashlib.sha256(data).hexdigest()
 
 
 FIRST = sha256(b"tunesmith journal 1")  # what the first line carries

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from tunesmith.text import digest_of
 
-Role = Literal["planner", "author", "tester", "analyst", "single"]
+Role = Literal["planner", "author", "tester", "analyst", "single", "extractor"]
 ROLES: tuple[Role, ...] = ("planner", "author", "tester", "analyst")
 SINGLE: Role = "single"  # plays all of them, in one conversation
 Speaker = Literal["system", "user", "assistant"]

@@ -33,7 +33,7 @@ from tunesmith.run.files import (
 )
 from tunesmith.run.journal_lines import decode_line, encode_record, with_long_texts, without_long_texts
 from tunesmith.run.outcome import Timing
-from tunesmith.text import digest_of
+from tunesmith.text import digest_of, sha256
 
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
 CERTIFICATE = "certificate.json"
@@ -287,7 +287,7 @@ class FileJournal:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
         self._number += 1
-        self._head = chain.sha256(line)
+        self._head = sha256(line)
         return record
 
     def close(self) -> None:

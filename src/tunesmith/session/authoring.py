@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.port import DoctorFinding, module_finding
+from tunesmith.capture.examining import examine_capture
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem import languages
@@ -34,6 +35,7 @@ def examine() -> list[DoctorFinding]:
     findings += _protection()
     for kind in backends.kinds():
         findings += kind.check(partial(_devices, kind.name))
+    findings.append(examine_capture())
     unrun = (language for language in languages.known() if backends.kind_for(language.name) is None)
     return [*findings, *(DoctorFinding(one.title, False, "no backend in this version") for one in unrun)]
 

@@ -15,7 +15,6 @@ from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.device import Device
 from tunesmith.run.candidates import Templates
-from tunesmith.run.chain import sha256
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Trial, median_interval
@@ -27,6 +26,7 @@ from tunesmith.run.store import CERTIFICATE, DAMAGED, RunFolder
 from tunesmith.session import machine, problems, signing
 from tunesmith.session.certified import DISPATCH, NotCertified, certified_file, read_certificate
 from tunesmith.space.params import Config
+from tunesmith.text import sha256
 
 WORSE = (
     0.9  # a speed-up measured again whose interval lies below the claimed one by this factor is another one

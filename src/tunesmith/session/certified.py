@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 from tunesmith.deliver.certificate import CERTIFICATE_VERSION, Certificate
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode
-from tunesmith.run.chain import sha256
 from tunesmith.run.files import read_plain
+from tunesmith.text import sha256
 
 DISPATCH = "tuned/dispatch.json"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tunesmith.backends.cuda import entries
 from tunesmith.backends.cuda.compile import build
+from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed
@@ -27,6 +29,8 @@ def here(entry: str, defines: Pairs) -> Iterator[tuple[Build]]:
             built = build(Unit("kernel.cu", text, "cuda", flags, (entry,), headers, "nvrtc"), device)
         except BuildFailed as refused:
             return BuildAttempt("", str(refused), "nvrtc")
-        return BuildAttempt(built.code_digest, "", "nvrtc")
+        symbols, cubin = entries.unpack(built.data)
+        own = Cubin(cubin).kernel_digest(symbols[entry])
+        return BuildAttempt(built.code_digest, "", "nvrtc", own, device.limits.capability)
 
     yield (compiled,)

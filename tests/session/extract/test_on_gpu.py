@@ -10,6 +10,7 @@ import pytest
 import tunesmith
 from tests.capture.test_on_gpu import PROGRAM
 from tunesmith.errors import KernelWrong
+from tunesmith.session.problems import load_problem
 
 pytestmark = pytest.mark.gpu
 
@@ -29,7 +30,10 @@ def test_what_ran_is_extracted_and_proven(tmp_path: Path) -> None:
     found = tunesmith.extract(sources, kernel="triple", capture=seen.folder, out=tmp_path / "problem")
     assert found.fills == 0
     assert found.proof
-    assert all("as captured" in line for line in found.proof), found.proof
+    launches = [line for line in found.proof if line.startswith("launch")]
+    assert all("as captured" in line for line in launches), found.proof
+    assert any(file.startswith("recorded_") for file in found.files), found.proof
+    assert load_problem(tmp_path / "problem").definition.recorded
     (sources / "triple.cu").write_text(SOURCE.replace("FACTOR", "2.0f"))
     with pytest.raises(KernelWrong, match="x differs from what was captured"):
         tunesmith.extract(sources, kernel="triple", capture=seen.folder, out=tmp_path / "wrong")

@@ -29,7 +29,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
 from tunesmith.session.extract.extraction import Extraction
 from tunesmith.session.extract.folder import proven
-from tunesmith.session.extract.proof_worker import ProofReply, proved_here
+from tunesmith.session.extract.proof_worker import ProofReply, proof_of, proved_here
 from tunesmith.session.extract.proving import ProvenLaunch, prove
 from tunesmith.session.extract.trimming import BuildAttempt
 from tunesmith.session.problems import load_problem
@@ -157,6 +157,31 @@ def test_a_kernel_that_varies_may_vary_as_much(problem: Problem) -> None:
 
 
 @needs_opencl
+def test_no_more_than_two_captures_differ(problem: Problem) -> None:
+    """From the nearer of the two."""
+    stored = Stored()
+    assert run(problem, captured(stored, shift=0.25, noise=0.125), stored).verdict == "differs"
+    assert run(problem, captured(stored, shift=-0.25, noise=0.375), stored).verdict == "within"
+    found = run(problem, captured(stored, shift=0.5, noise=0.25), stored)
+    assert found.words == "out differs from what was captured, by up to 0.5; two captures differ by 0.25"
+
+
+@needs_opencl
+def test_other_bits_of_equal_numbers_differ(problem: Problem) -> None:
+    stored = Stored()
+    capture = captured(stored)
+    (whole,) = capture.kept[0].ranges
+    after = np.frombuffer(stored.texts[whole.after], np.float32).copy()
+    assert after[0] == 0.0
+    after[0] = -0.0
+    one = stored.put(after)
+    ranges = (KeptRange(whole.base, whole.start, whole.size, whole.before, one, one),)
+    kept = (KeptLaunch("scaled", 5, capture.kept[0].arguments, ranges),)
+    found = run(problem, Capture(**{**vars(capture), "kept": kept}), stored)
+    assert (found.verdict, found.words) == ("differs", "out differs from what was captured, by up to 0")
+
+
+@needs_opencl
 def test_memory_that_was_not_kept_proves_nothing(problem: Problem) -> None:
     stored = Stored()
     capture = captured(stored)
@@ -178,6 +203,15 @@ def test_what_does_something_else_is_refused_and_its_folder_goes(tmp_path: Path)
     with pytest.raises(KernelWrong, match="does not do what was captured: out differs"):
         proven(tmp_path, found, wrong)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_hangs_or_ends_its_process_is_refused(tmp_path: Path) -> None:
+    found = Extraction("a.cu:1", "k", (), 0, 1, 1, BuildAttempt("digest"), ())
+    reply = proof_of(tmp_path, tmp_path, "k", seconds=0.01)
+    assert reply.fault == "its launches did not end within 0 s"
+    with pytest.raises(KernelWrong, match="k does not do what was captured: its launches did not end"):
+        proven(tmp_path, found, reply)
+    assert "ended: " in proof_of(tmp_path, tmp_path, "k").fault  # there is no capture
 
 
 def test_a_capture_without_memory_says_how_to_get_it(tmp_path: Path, problem: Problem) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import struct
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +26,13 @@ from tunesmith.capture.records import (
     CapturedProgram,
     PointedMemory,
 )
-from tunesmith.errors import BadInput
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
+from tunesmith.session.extract.finding import Pairs
 from tunesmith.session.extract.repository import Repository
-from tunesmith.session.extract.seen import captured_kernel, function_name, instance_of
+from tunesmith.session.extract.seen import function_name, instance_of
 from tunesmith.session.extract.tree import TextTree
+from tunesmith.session.extract.trimming import Build
+from tunesmith.session.extract.wanted import captured_kernel
 
 ROOT = Path(__file__).parent / "repository"
 NAME = "void own::scale_rows_kernel<c10::BFloat16, (int)8>(c10::BFloat16*, c10::BFloat16 const*, float, int)"
@@ -136,10 +141,35 @@ def test_without_host_code_all_is_fitted() -> None:
     assert by_name["stride"]["value"] == "stride"  # nothing gives it: a size of its own
 
 
+def said_of_code(found: Extraction) -> str:
+    (line,) = [line for line in found.report if "machine code" in line and "left out" not in line]
+    return line
+
+
 @needs_nvrtc
 def test_other_machine_code_is_said() -> None:
-    found = taken(rows_kernel())
-    assert any("the machine code that ran was not to be had" in line for line in found.report)
+    unknown = taken(rows_kernel())
+    assert "the machine code that ran was not to be had" in said_of_code(unknown)
+    built = unknown.attempt.code
+    same = taken(replace(rows_kernel(), code=built, binary_version=90))
+    assert said_of_code(same) == "its machine code is that of the kernel that ran"
+    other = taken(replace(rows_kernel(), code="0" * 64, binary_version=70))
+    words = f"the kernel that ran: sm_{unknown.attempt.capability} instead of sm_70, another compiler"
+    assert f"its machine code differs from that of {words}" in said_of_code(other)
+
+
+@needs_nvrtc
+def test_the_compiler_that_gives_what_ran_is_taken() -> None:
+    @contextmanager
+    def two(entry: str, defines: Pairs) -> Iterator[tuple[Build, Build]]:
+        with here(entry, defines) as (first,):
+            yield first, lambda cut, flags: replace(first(cut, flags), compiler="nvcc", code="c0de")
+
+    seen = replace(rows_kernel(), code="c0de")
+    wish = ExtractionWish("scale_rows_kernel", trim=False, seen=seen)
+    found = extract(Repository(ROOT), wish, compilers=two)
+    assert said_of_code(found) == "its machine code is that of the kernel that ran"
+    assert problem(found)["kernel"]["compiler"] == "nvcc"
 
 
 @needs_nvrtc
@@ -164,6 +194,8 @@ def test_a_capture_that_was_recorded_leaves_nothing_to_fill_in() -> None:
     }
     sizes = {(one["rows"], one["d"]) for one in read["workloads"].values()}
     assert sizes == {(4096, 4096), (2048, 4096)}
+    assert seen.code
+    assert "differs from that of the kernel that ran" in said_of_code(found)  # these are other sources
 
 
 def test_names_that_the_driver_says_are_taken_apart() -> None:
@@ -172,11 +204,3 @@ def test_names_that_the_driver_says_are_taken_apart() -> None:
     assert instance_of("void k<(bool)1, a::b<float, 2> >(float*)") == ("true", "a::b<float, 2>")
     assert instance_of("k(float*)") == ()
     assert function_name("void (anonymous namespace)::k<4>(int)") == "k"
-
-
-def test_a_kernel_that_was_not_launched_is_said() -> None:
-    seen = capture(rows_kernel(), kernel("void other<int>(int*)"))
-    assert captured_kernel(seen, "scale_rows_kernel").shown == NAME
-    with pytest.raises(BadInput, match="no kernel called missing") as error:
-        captured_kernel(seen, "missing")
-    assert error.value.hint == "it launched own::scale_rows_kernel, other"

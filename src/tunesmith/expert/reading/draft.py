@@ -423,7 +423,8 @@ def _size_tables(
         if name in of_entry:
             about += "; where they are few, one_of = [64, 128] in place of min and max: each is a build"
         if most is not None:
-            yield f"{name} = {{ min = {least}, max = {most}{whole} }}" + comment("as far as was seen")
+            who = known.limits_from.get(name, "")
+            yield f"{name} = {{ min = {least}, max = {most}{whole} }}" + comment(who)
         else:
             yield f'{name} = {{ min = {step}, max = "{FILL}"{whole} }}' + comment(about)
     if known.requires:

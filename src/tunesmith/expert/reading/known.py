@@ -33,6 +33,7 @@ class KnownFacts:
     passed: Mapping[str, str] = field(default_factory=dict)  # in the caller's words
     multiples: Mapping[str, int] = field(default_factory=dict)
     limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of sizes
+    limits_from: Mapping[str, str] = field(default_factory=dict)  # who says so
     requires: tuple[str, ...] = ()
     workloads: tuple[KnownWorkload, ...] = ()
     flags: tuple[str, ...] = ()

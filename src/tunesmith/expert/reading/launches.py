@@ -1,7 +1,5 @@
-"""Where host code launches kernels, by `k<<<grid, block>>>(...)` or by `hipLaunchKernelGGL(k, ...)`.
-
-And a drafted problem's launch made of that: FILL where only the user knows.
-"""
+"""Where host code launches kernels, and a drafted problem's launch made of that: FILL where only the user
+knows."""
 
 from __future__ import annotations
 
@@ -15,6 +13,7 @@ from tunesmith.csource.parse import read_expression
 from tunesmith.csource.syntax import callee, declared_name, encoded, syntax_nodes, text_of
 from tunesmith.expert.model.translate import NoTranslation, size_node
 from tunesmith.expert.reading.headers import elements_of, unambiguous
+from tunesmith.expert.reading.launch_calls import assigned_fields, is_listed_address, launch_parts
 from tunesmith.problem.problem import TYPES
 from tunesmith.space import grammar as size
 from tunesmith.space.expr import unparse
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from tunesmith.expert.reading.source import KernelSignature, SourceModel
 
 FILL = "FILL"
-_HIP_LAUNCHES = ("hipLaunchKernelGGL", "hipLaunchKernelGGLInternal")
 _CHECK = re.compile(r"(?:\w+_)?(?:CHECK|ASSERT|ASSERTM|INTERNAL_ASSERT)|assert")
 
 
@@ -49,6 +47,7 @@ class LaunchSite:
     around: tuple[tuple[str, ...], ...] = ()  # calls that are handed the code around it: name and arguments
     aliases: tuple[tuple[str, str], ...] = ()  # `using T = float;` in the function around it
     function: str = ""  # around it
+    fields: tuple[tuple[str, str], ...] = ()  # `params.rows = n;` before it, as ("params.rows", "n")
 
 
 @dataclass(frozen=True)
@@ -77,21 +76,11 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
     for node in syntax_nodes(root):
         if node.type != "call_expression":
             continue
-        arguments = node.child_by_field_name("arguments")
-        function = node.child_by_field_name("function")
-        geometry = next((child for child in node.children if child.type == "kernel_call_syntax"), None)
-        if function is None or arguments is None:
-            continue
-        if geometry is not None:
-            kernel, shape, passed = function, geometry.named_children, arguments.named_children
-        elif callee(node) in _HIP_LAUNCHES and len(arguments.named_children) >= 5:
-            kernel, shape = arguments.named_children[0], arguments.named_children[1:5]
-            passed = arguments.named_children[5:]
-        else:
-            continue
-        if len(shape) < 2:
-            continue
         function_around = _enclosing(node)
+        parts = launch_parts(node, function_around)
+        if parts is None:
+            continue
+        kernel, shape, passed = parts.kernel, parts.shape, parts.passed
         if function_around.id not in known:
             known[function_around.id] = _read_function(function_around)
         host = known[function_around.id]
@@ -115,6 +104,7 @@ def read_launches(root: Node, code: str) -> Iterator[LaunchSite]:
             around=tuple(_handed_to(node)),
             aliases=tuple(_aliases(function_around, node.start_byte)),
             function=text_of(declared_name(function_around.child_by_field_name("declarator"))),
+            fields=tuple(assigned_fields(function_around, node)),
         )
 
 
@@ -232,9 +222,14 @@ def _read_function(function: Node) -> _HostFunction:
                 changed.add(_leftmost(node.child_by_field_name("left")))
             case "update_expression":
                 changed.add(_leftmost(node.child_by_field_name("argument")))
-            case "pointer_expression" if text_of(node.child_by_field_name("operator")) == "&":
+            case "pointer_expression" if _may_change(node):
                 changed.add(_leftmost(node.child_by_field_name("argument")))
     return _HostFunction(tuple(declarations), frozenset(changed - {""}))
+
+
+def _may_change(node: Node) -> bool:
+    """Whether what is pointed to may be changed by somebody else."""
+    return text_of(node.child_by_field_name("operator")) == "&" and not is_listed_address(node)
 
 
 def _declaration(declarator: Node) -> _Declaration:
@@ -355,12 +350,14 @@ def _host_sizes(site: LaunchSite, arguments: Sequence[DraftArgument]) -> Mapping
     """What the host calls the sizes, from the arguments it passes; a text that means two sizes means none."""
     if len(site.arguments) != len(arguments):
         return {}
-    return unambiguous(
+    own = {a.name: a.name for a in arguments if a.role == "size" and a.name not in site.local}
+    said = unambiguous(
         (host, argument.name)
         for text, argument in zip(site.arguments, arguments, strict=True)
         for host in (_uncast(text) if argument.role == "size" else ())
         if _WORD.search(host) and not site.changed.intersection(_WORD.findall(host))
     )
+    return {**own, **said}
 
 
 def _uncast(text: str) -> Iterator[str]:

@@ -31,6 +31,7 @@ class SliceBuilder:
     compiler: str
     entry: str
     defines: tuple[tuple[str, str], ...]
+    capability: int = 0
 
     def __call__(self, found: KernelSlice, flags: tuple[str, ...]) -> BuildAttempt:
         text = "".join(f"#define {name} {value}\n" for name, value in self.defines) + found.text()
@@ -42,7 +43,7 @@ class SliceBuilder:
             return BuildAttempt("", code.detail, self.compiler)
         symbols, cubin = entries.unpack(code.binary)
         own = Cubin(cubin).kernel_digest(symbols[self.entry])
-        return BuildAttempt(code.code_digest, "", self.compiler, own)
+        return BuildAttempt(code.code_digest, "", self.compiler, own, self.capability)
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def slice_builders(entry: str, defines: tuple[tuple[str, str], ...]) -> Iterator
             for name, _ in known:
                 builders = machine.make_builders("cuda", scratch, device, 1, name)
                 opened.append(builders)
-                made.append(SliceBuilder(builders, name, entry, defines))
+                made.append(SliceBuilder(builders, name, entry, defines, device.limits.capability))
             yield tuple(made)
         finally:
             for builders in opened:

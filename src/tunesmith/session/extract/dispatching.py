@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from tunesmith.csource.lex import Token, lex
 from tunesmith.csource.macros import Macro
 from tunesmith.expert.reading.headers import elements_of
+from tunesmith.expert.reading.launches import translate
 from tunesmith.problem.problem import TYPES
 from tunesmith.session.extract.host import HostLaunch
+from tunesmith.space.expr import Undefined, parse
 
 _MOST_MACROS = 200
 _SCALARS = {
@@ -41,11 +43,13 @@ def choices(launch: HostLaunch) -> dict[str, tuple[str, ...]]:
             types.append("c10::Half")
         if types:
             found.setdefault(_type_name(text), {}).update(dict.fromkeys(types))
+        macro = launch.macros.get(name)
+        own = dict(zip(macro.parameters or (), arguments, strict=False)) if macro is not None else {}
         for pattern in (_USING, _CONSTANT):
             for word, value in pattern.findall(text):
-                found.setdefault(word, {})[value] = None
+                found.setdefault(own.get(word, word), {})[value] = None
     for at, name in enumerate(launch.around.params):
-        said = dict.fromkeys(one[at] for one in launch.around.instances if at < len(one))
+        said = dict.fromkeys(one[at] for one in launch.around.instances if at < len(one) and one[at])
         if said and name not in found:
             found[name] = said
     return {name: tuple(values) for name, values in found.items()}
@@ -222,12 +226,31 @@ def _spelled_out(
             if meaning is None and token.text not in options:
                 value = constants.get(token.text, "")
                 meaning = value if _NUMBER.fullmatch(value) or value in ("true", "false") else None
+                meaning = meaning or _measured(value, aliases, options)
             changed = changed or meaning is not None
             done += lex(meaning) if meaning is not None else [token]
         tokens = done
         if not changed:
             break
     return tokens
+
+
+def _measured(value: str, aliases: Mapping[str, str], options: Mapping[str, tuple[str, ...]]) -> str | None:
+    """A number by sizes of types: `sizeof(float4) / sizeof(scalar_t)`."""
+    if "sizeof" not in value:
+        return None
+    for _ in range(4):
+        words = [aliases.get(t.text) or _only(options.get(t.text, ())) or t.text for t in lex(value)]
+        value = " ".join(words)
+    said = translate(value.replace(" :: ", "::"), {}, {})
+    try:
+        return str(parse(said).evaluate({})) if said is not None and not parse(said).names else None
+    except Undefined:
+        return None
+
+
+def _only(values: Sequence[str]) -> str:
+    return preferred("", values) if values else ""
 
 
 def _unknown(tokens: Sequence[Token], known: frozenset[str]) -> Iterator[str]:

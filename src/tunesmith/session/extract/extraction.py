@@ -4,72 +4,33 @@ from __future__ import annotations
 
 import re
 import time
-import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tunesmith.capture.records import CapturedKernel
+from tunesmith.backends.cuda.compile import NO_HOST
 from tunesmith.csource.lex import split_at
-from tunesmith.errors import BadInput, DeviceMissing
-from tunesmith.expert.reading.arguments import draft_arguments, possible_name
-from tunesmith.expert.reading.bare import BareReading
-from tunesmith.expert.reading.bare_text import BareKernel
-from tunesmith.expert.reading.draft import draft_of, read_safely
+from tunesmith.errors import DeviceMissing
 from tunesmith.expert.reading.included import read_with_headers
-from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
-from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, draft_launch
-from tunesmith.expert.reading.source import KernelSignature, SourceModel
-from tunesmith.problem.problem import Origin
-from tunesmith.session.extract.building import KERNEL_FILE, slice_builders
+from tunesmith.expert.reading.launches import FILL
+from tunesmith.expert.reading.source import KernelSignature
+from tunesmith.session.extract.building import slice_builders
 from tunesmith.session.extract.dispatching import ChosenEntry, ChosenLaunch, chosen_entry
-from tunesmith.session.extract.finding import FoundKernel, Pairs, find_kernel
-from tunesmith.session.extract.host import HostLaunch, HostReading, host_launches
-from tunesmith.session.extract.host_sizes import HostFacts, host_facts
+from tunesmith.session.extract.drafting import drafted, named_kernel
+from tunesmith.session.extract.finding import FoundKernel, NoSuchKernel, Pairs, find_kernel
+from tunesmith.session.extract.flattening import FlatKernel, flattened
+from tunesmith.session.extract.host import HostReading, host_launches
 from tunesmith.session.extract.provenance import origin_of
-from tunesmith.session.extract.references import REFERENCE_FILE, reference_text
-from tunesmith.session.extract.seen import instance_of, seen_facts
-from tunesmith.session.extract.slicing import FRAMEWORK
-from tunesmith.session.extract.telling import compared_code, missing_in, report_of
+from tunesmith.session.extract.records import NoFields
+from tunesmith.session.extract.seen import instance_of
 from tunesmith.session.extract.tree import SourceTree
 from tunesmith.session.extract.trimming import Build, BuildAttempt, FittedSlice, compiled_slice, trimmed
+from tunesmith.session.extract.wanted import without_source
+from tunesmith.session.extract.wishes import Extraction as Extraction
+from tunesmith.session.extract.wishes import ExtractionWish as ExtractionWish
+from tunesmith.text import one_line
 
 TRIM_SECONDS = 45.0
-
-
-@dataclass(frozen=True)
-class ExtractionWish:
-    """What is asked for. `kernel`: a name, with template arguments or without."""
-
-    kernel: str
-    file: str | None = None
-    folders: tuple[str, ...] = ()
-    defines: Pairs = ()
-    flags: tuple[str, ...] = ()
-    workloads: tuple[KnownWorkload, ...] = ()
-    reference: str | None = None
-    trim: bool = True
-    seen: CapturedKernel | None = None  # what a program launched
-
-
-@dataclass(frozen=True)
-class Extraction:
-    """What was made of it. `files`: name -> text, of the folder."""
-
-    place: str  # where the kernel is defined
-    entry: str
-    files: tuple[tuple[str, str], ...]
-    fills: int
-    lines: int  # of the kernel's file
-    items: int
-    attempt: BuildAttempt
-    report: tuple[str, ...]  # what was found, in words
-    missing: tuple[str, ...] = ()  # why it does not stand alone, where it does not
-    origin: Origin | None = None
-
-    @property
-    def stands_alone(self) -> bool:
-        return self.attempt.ok
 
 
 Compilers = Callable[[str, Pairs], AbstractContextManager[Sequence[Build]]]
@@ -83,8 +44,11 @@ def extract(
 ) -> Extraction:
     """`compilers`: for an entry and macros, what compiles slices, the quickest first."""
     note(f"looking for {wish.kernel}")
-    found = find_kernel(tree, wish.kernel, wish.file, wish.folders, wish.defines)
+    found = _found(tree, wish)
     host = host_launches(tree, found, wish.folders, wish.defines)
+    if wish.inside is not None:
+        own = [one for one in host.launches if (one.path, one.site.function) == wish.inside]
+        host = replace(host, launches=tuple(own))
     signature = _signature_of(found)
     asked = wish.kernel
     if wish.seen is not None and "<" not in asked and (ran := instance_of(wish.seen.shown)):
@@ -93,9 +57,21 @@ def extract(
     entry, words = _entry(found, instance, signature)
     note(f"compiling {entry}")
     fitted = _fitted(found, entry, words, wish, compilers)
-    made = _drafted(found, host, instance, entry, fitted, wish)
+    flat, said = _flat(instance, signature, fitted, wish, compilers)
+    made = drafted(found, host, instance, entry, fitted, flat, wish, said)
+    if flat is not None:  # what is tuned is a kernel of ours, that no launch of the repository calls
+        return made
     captured = "" if wish.seen is None else wish.seen.name
     return replace(made, origin=origin_of(tree, found, host, fitted.slice, captured))
+
+
+def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
+    try:
+        return find_kernel(tree, wish.kernel, wish.file, wish.folders, wish.defines)
+    except NoSuchKernel as missing:
+        if wish.seen is None:
+            raise
+        raise without_source(wish.seen, missing) from missing
 
 
 # -- the instance ------------------------------------------------------------------------------------------
@@ -104,14 +80,7 @@ def extract(
 def _signature_of(found: FoundKernel) -> KernelSignature:
     cut = found.slicer.slice(found.item)
     model = read_with_headers(cut.text(), "cuda", found.item.path, (), ())
-    return _named(model, found.item.name)
-
-
-def _named(model: SourceModel, name: str) -> KernelSignature:
-    found = [kernel for kernel in model.kernels if kernel.name == name]
-    if not found:
-        raise BadInput(f"the header of {name} could not be read", hint="write it without macros in its name")
-    return found[0]
+    return named_kernel(model, found.item.name)
 
 
 def _instance(found: FoundKernel, host: HostReading, asked: str, signature: KernelSignature) -> ChosenLaunch:
@@ -180,6 +149,7 @@ def _fitted(
     try:
         with compilers(entry, wish.defines) as builders:
             fitted, build = _with_any(found, words, wish, builders)
+            fitted, build = _as_it_ran(fitted, build, wish, builders)
             end = time.monotonic() + TRIM_SECONDS
             if wish.trim:
                 fitted = trimmed(found.slicer, fitted, words, build, lambda: time.monotonic() < end)
@@ -192,173 +162,53 @@ def _fitted(
 def _with_any(
     found: FoundKernel, words: Sequence[str], wish: ExtractionWish, builders: Sequence[Build]
 ) -> tuple[FittedSlice, Build]:
-    """By the first compiler that takes it."""
+    """By the first compiler that takes it; where none does, what the first says that could have."""
     first: tuple[FittedSlice, Build] | None = None
     for build in builders:
         fitted = compiled_slice(found.slicer, found.item, words, wish.flags, build)
         if fitted.attempt.ok:
             return fitted, build
-        first = first or (fitted, build)
+        if first is None or NO_HOST in first[0].attempt.log:
+            first = (fitted, build)
     assert first is not None
     return first
 
 
-# -- the problem file ---------------------------------------------------------------------------------------
+def _as_it_ran(
+    fitted: FittedSlice, build: Build, wish: ExtractionWish, builders: Sequence[Build]
+) -> tuple[FittedSlice, Build]:
+    """By the compiler whose machine code is the code that ran, where there is one here."""
+    ran = wish.seen.code if wish.seen is not None else ""
+    if not ran or not fitted.attempt.ok or fitted.attempt.code == ran:
+        return fitted, build
+    for other in builders:
+        attempt = other(fitted.slice, fitted.flags) if other is not build else fitted.attempt
+        if attempt.ok and attempt.code == ran:
+            return replace(fitted, attempt=attempt), other
+    return fitted, build
 
 
-def _drafted(
-    found: FoundKernel,
-    host: HostReading,
+def _flat(
     instance: ChosenLaunch,
-    entry: str,
+    signature: KernelSignature,
     fitted: FittedSlice,
     wish: ExtractionWish,
-) -> Extraction:
-    cut = fitted.slice
-    text = cut.text(f"{found.item.name}, taken from {found.item.place}")
-    headers = ((FRAMEWORK, cut.framework_text()),) if cut.uses_framework else ()
-    bare, facts = _bare(found, instance, entry, text, headers, wish)
-    known = _known(found, instance, facts, fitted, wish)
-    reading = read_safely(bare)
-    report = report_of(found, host, instance, facts, fitted, entry)
-    if wish.seen is not None:
-        shapes = reading.shapes if isinstance(reading, BareReading) else {}
-        extents = {name: known.renamed(shape.extents) for name, shape in shapes.items()}
-        seen = seen_facts(wish.seen, bare.arguments, known, bare.launch, extents)
-        known, bare = seen.known, replace(bare, launch=seen.launch)
-        known = replace(known, limits=_limits(known.workloads, known.multiples))
-        report = (*report, *seen.notes, *compared_code(wish.seen, fitted.attempt))
-    draft = draft_of(bare, reading, (), replace(known, reference=None))
-    files = ((KERNEL_FILE, text), *headers, *draft.files.items())
-    if wish.reference is not None:
-        name = possible_name(found.item.name)
-        own = _reference(wish.reference, name, bare, draft.files["problem.toml"])
-        known = replace(known, reference=f"{REFERENCE_FILE}:{name}")
-        draft = draft_of(bare, reading, (), known)
-        files = ((KERNEL_FILE, text), *headers, *draft.files.items(), (REFERENCE_FILE, own))
-    missing = () if fitted.attempt.ok else missing_in(found, fitted)
-    measured = (len(text.splitlines()), len(cut.items))
-    return Extraction(found.item.place, entry, files, draft.fills, *measured, fitted.attempt, report, missing)
-
-
-def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:
-    read = tomllib.loads(problem)
-    arrays = [a["name"] for a in read["argument"] if a.get("role") in ("input", "inout")]
-    scalars = [a.name for a in bare.arguments if not a.parameter.pointer and not a.is_integer]
-    return reference_text(
-        said, name, arrays, scalars, [size for size in read["contract"] if size != "require"]
-    )
-
-
-def _bare(
-    found: FoundKernel,
-    instance: ChosenLaunch,
-    entry: str,
-    text: str,
-    headers: Pairs,
-    wish: ExtractionWish,
-) -> tuple[BareKernel, HostFacts | None]:
-    model = read_with_headers(text, "cuda", KERNEL_FILE, wish.defines, headers)
-    kernel = _named(model, found.item.name)
-    bound = tuple(zip(kernel.template_params, instance.chosen.arguments, strict=False))
-    arguments = draft_arguments(kernel, "cuda", dict(bound))
-    facts: HostFacts | None = None
-    launch = draft_launch(kernel, arguments, model, "cuda")
-    if instance.launch is not None:
-        facts = host_facts(instance.launch, arguments, comments_of(found), dict(instance.chosen.decided))
-        site = _named_site(instance.launch.site, facts)
-        own = dict((*instance.launch.constants, *model.constants))
-        model = replace(model, launches=(site,), constants=tuple(own.items()))
-        launch = _placed(draft_launch(kernel, arguments, model, "cuda"), instance.launch)
-    said = (entry, kernel, arguments, model, launch, bound, wish.defines, headers)
-    return BareKernel(text, KERNEL_FILE, "cuda", *said), facts
-
-
-def _named_site(site: LaunchSite, facts: HostFacts) -> LaunchSite:
-    """With the sizes that the host asks its tensors for under their own names, and no values behind them."""
-    decided = dict(facts.decided)
-    kept = tuple((n, decided.get(n, value)) for n, value in site.settled if n not in facts.leaves)
-    grid, block = (tuple(_in_names(text, facts) for text in part) for part in (site.grid, site.block))
-    shared = None if site.shared is None else _in_names(site.shared, facts)
-    return replace(site, settled=kept, grid=grid, block=block, shared=shared)
-
-
-def _in_names(text: str, facts: HostFacts) -> str:
-    for words, name in sorted(facts.leaves.items(), key=lambda pair: -len(pair[0])):
-        if text == words:
-            return name
-        if not words.isidentifier():
-            text = text.replace(words, name)
-    return text
-
-
-def _placed(launch: DraftLaunch, host: HostLaunch) -> DraftLaunch:
-    """Lines are those of the host's file."""
-    where = f"as launched in {host.place}"
-    return replace(launch, about=where)
-
-
-def comments_of(found: FoundKernel) -> dict[str, str]:
-    """What stands behind each parameter of the kernel's header, at the end of its line."""
-    tokens = found.item.tokens
-    start = next((at for at, token in enumerate(tokens) if token.text == found.item.name), 0)
-    said: dict[str, str] = {}
-    last = ""
-    depth = 0
-    for token in tokens[start + 1 :]:
-        depth += (token.text == "(") - (token.text == ")")
-        if token.kind == "word":
-            last = token.text
-        for comment in token.comments:
-            if comment.behind and last:
-                said[last] = comment.text
-        if depth == 0:
-            break
-    return said
-
-
-def _known(
-    found: FoundKernel,
-    instance: ChosenLaunch,
-    facts: HostFacts | None,
-    fitted: FittedSlice,
-    wish: ExtractionWish,
-) -> KnownFacts:
-    notes = [f"{found.item.name} of {found.item.place}"]
-    if instance.launch is not None:
-        notes[0] += f", launched in {instance.launch.place}"
-    notes += [f"{name} may also be {', '.join(values)}" for name, values in instance.chosen.offered]
-    limits = _limits(wish.workloads, facts.multiples if facts else {})
-    compiler = "nvcc" if fitted.attempt.compiler == "nvcc" and fitted.attempt.ok else ""
-    plain = KnownFacts(
-        head="Drafted by `tunesmith extract`.",
-        notes=tuple(notes),
-        workloads=wish.workloads,
-        limits=limits,
-        flags=fitted.flags,
-        compiler=compiler,
-    )
-    if facts is None:
-        return plain
-    return replace(
-        plain,
-        notes=(*plain.notes, *(f"the host also asks for: {text}" for text in facts.unread[:6])),
-        values=facts.values,
-        shapes=facts.shapes,
-        shapes_from=facts.shapes_from,
-        nulls=facts.nulls,
-        passed=facts.passed,
-        multiples=facts.multiples,
-        requires=facts.requires,
-    )
-
-
-def _limits(workloads: Sequence[KnownWorkload], steps: Mapping[str, int]) -> dict[str, tuple[int, int]]:
-    """As far as workloads go, rounded up to a power of two."""
-    found: dict[str, tuple[int, int]] = {}
-    for workload in workloads:
-        for name, value in workload.sizes:
-            step = int(steps.get(name, 1))
-            most = max(1 << (value - 1).bit_length() if value > 1 else 1, step)
-            found[name] = (step, max(most, found.get(name, (0, 0))[1]))
-    return found
+    compilers: Compilers,
+) -> tuple[FlatKernel | None, tuple[str, ...]]:
+    """Where it takes structs by value: with their fields as parameters, compiled by the same compiler; else
+    why not."""
+    if not fitted.attempt.ok:
+        return None, ()
+    try:
+        flat = flattened(fitted.slice, signature.template_params, instance.chosen.arguments)
+    except NoFields as why:
+        return None, (f"a parameter is passed by value that problem files do not have: {why}",)
+    if flat is None:
+        return None, ()
+    with compilers(flat.entry, wish.defines) as builders:
+        attempts = [build(flat.slice, fitted.flags) for build in builders]
+    same = next(one for one in attempts if one.compiler == fitted.attempt.compiler)
+    if not same.ok:
+        log = one_line(same.log)
+        return None, (f"with the fields of what it takes by value as parameters it does not compile: {log}",)
+    return flat, (flat.said,)

@@ -21,6 +21,10 @@ _DEFINITION = re.compile(r"__global__[^;{}()]*?(?:\([^;{}]*?\)[^;{}()]*?)*?\b([^
 Pairs = tuple[tuple[str, str], ...]
 
 
+class NoSuchKernel(BadInput):
+    """The sources define none of that name."""
+
+
 @dataclass(frozen=True)
 class FoundKernel:
     """A kernel's definition, with all that its file sees."""
@@ -97,9 +101,9 @@ def _files_with(tree: SourceTree, name: str, file: str | None) -> list[str]:
     return found
 
 
-def _none(tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]) -> BadInput:
+def _none(tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]) -> NoSuchKernel:
     if troubles:
-        return BadInput(
+        return NoSuchKernel(
             f"no kernel {name} could be read: {troubles[0]}", hint="--file names the file to read"
         )
     known = set()
@@ -114,7 +118,7 @@ def _none(tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]
     else:
         hint = "no file of it has a function marked __global__; kernels that a macro names are not seen"
     where = f"{file} defines" if file else "the repository defines"
-    return BadInput(f"{where} no kernel called {name}", hint=hint)
+    return NoSuchKernel(f"{where} no kernel called {name}", hint=hint)
 
 
 def _qualified(item: FileItem) -> str:

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
 
-from tunesmith.capture.folder import read_capture
+from tunesmith.capture.folder import read_array, read_capture
+from tunesmith.capture.records import Capture, CapturedKernel
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
-from tunesmith.run.files import explained, write_new
-from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
+from tunesmith.run.dialogue import LanguageModel
+from tunesmith.run.files import explained, write_new, write_whole
+from tunesmith.session.extract.calls import extract_call, followed_by
+from tunesmith.session.extract.extraction import extract
+from tunesmith.session.extract.filling import fill
+from tunesmith.session.extract.flattening import in_parts
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
 from tunesmith.session.extract.provenance import origin_text
+from tunesmith.session.extract.recording import recorded_files, with_recorded
 from tunesmith.session.extract.repository import Repository
-from tunesmith.session.extract.seen import captured_kernel
+from tunesmith.session.extract.wanted import captured_kernel
+from tunesmith.session.extract.wishes import Extraction, ExtractionWish
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.sources import given_defines
+from tunesmith.session.strategies.casting import one_model
+from tunesmith.text import counted
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
+_UNFILLED = 'what says "FILL" must be filled in first'
 _PROVEN = {
     "same": "as captured",
     "within": "as captured",
@@ -43,6 +54,10 @@ class WishedExtraction(TypedDict, total=False):
     trim: bool
     reference: str | None
     capture: str | os.PathLike[str] | None
+    symbol: str | None
+    model: str | None
+    wait: bool
+    call: bool
 
 
 @dataclass(frozen=True)
@@ -73,30 +88,86 @@ def extract_folder(
 ) -> ExtractedFolder:
     """Write the folder; never over anything that is there."""
     wished = wish_of(kernel, **wish)
-    found = extract(Repository(Path(repository)), wished, note)
+    found = _taken(Repository(Path(repository)), wished, note, **wish)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
+    if (model := wish.get("model")) is not None and found.fills and found.stands_alone:
+        found = _filled(found, one_model(model, folder, wish.get("wait", True), note), note)
     capture = wish.get("capture")
     found = with_origin(found, Path(repository), None if capture is None else Path(capture))
     write_folder(folder, found.files)
     proof: tuple[str, ...] = ()
-    if capture is not None and wished.seen is not None and found.stands_alone and not found.fills:
-        note("making captured launches again")
-        proof = proven(folder, found, proof_of(folder, Path(capture), wished.seen.name))
+    files = tuple(file for file, _ in found.files)
+    faults = tuple(read_back(folder, found))
+    if capture is not None and wished.seen is not None and found.stands_alone:
+        if found.fills or faults:
+            proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
+        else:
+            note("making captured launches again")
+            proof = tuple(_proof(folder, found, Path(capture), wished.seen.name))
+            if wished.reference is None and not found.members:
+                added, said = record(folder, Path(capture), wished.seen.name, found)
+                files, proof = (*files, *added), (*proof, *said)
     return ExtractedFolder(
         folder,
         found.entry,
         found.place,
-        tuple(file for file, _ in found.files),
+        files,
         found.stands_alone,
         found.attempt.compiler,
         found.lines,
         found.fills,
         found.report,
         found.missing,
-        tuple(read_back(folder, found)),
+        faults,
         proof,
     )
+
+
+def _taken(
+    tree: Repository, wished: ExtractionWish, note: Callable[[str], None], **wish: Unpack[WishedExtraction]
+) -> Extraction:
+    given = wish.get("capture")
+    if given is None:
+        return extract_call(tree, wished, note) if wish.get("call") else extract(tree, wished, note)
+    capture = read_capture(Path(given))
+    if wish.get("call"):
+        return extract_call(tree, wished, note, seen_of=lambda name: _seen(capture, name))
+    found = extract(tree, wished, note)
+    after = followed_by(capture, wished.seen) if wished.seen is not None else []
+    words = f"where it was launched, {', '.join(after)} came next each time: --call takes them together"
+    return replace(found, report=(*found.report, words)) if after else found
+
+
+def _seen(capture: Capture, name: str) -> CapturedKernel | None:
+    try:
+        return captured_kernel(capture, name)
+    except BadInput:
+        return None
+
+
+def _proof(folder: Path, found: Extraction, capture: Path, kernel: str) -> Iterator[str]:
+    """Of the kernel; where a call launches several, of each by itself, in a folder that goes again."""
+    if not found.members:
+        yield from proven(folder, found, proof_of(folder, capture, kernel, found.parts))
+        return
+    known = read_capture(capture)
+    for part in found.members:
+        seen = _seen(known, part.entry)
+        if seen is None or part.fills:
+            yield f"{part.entry}: not proven on what was captured"
+            continue
+        with tempfile.TemporaryDirectory(prefix="tunesmith-extract-") as scratch:
+            write_folder(Path(scratch), part.files)
+            reply = proof_of(Path(scratch), capture, seen.name, part.parts)
+        yield from (
+            f"{part.entry}: {line}" for line in proven(folder, replace(part, files=found.files), reply)
+        )
+
+
+def _filled(found: Extraction, model: LanguageModel, note: Callable[[str], None]) -> Extraction:
+    done = fill(found, model, note)
+    return replace(done.found, report=(*done.found.report, *done.said))
 
 
 def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
@@ -105,7 +176,12 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         fault = f"--entry is an instance of --kernel {kernel}; got {entry!r}"
         raise BadInput(fault, hint=f"for example: --entry '{kernel}<float>'")
     instance = entry[entry.index("<") :] if entry is not None and "<" in entry else ""
-    capture = wish.get("capture")
+    capture, symbol = wish.get("capture"), wish.get("symbol")
+    if symbol is not None and capture is None:
+        raise BadInput("--symbol names a kernel of a capture", hint="add --capture FOLDER")
+    seen = None
+    if capture is not None:
+        seen = captured_kernel(read_capture(Path(capture)), kernel + instance, symbol)
     return ExtractionWish(
         kernel + instance,
         wish.get("file"),
@@ -115,7 +191,7 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         given_workloads(wish.get("workloads", ())),
         wish.get("reference"),
         wish.get("trim", True),
-        None if capture is None else captured_kernel(read_capture(Path(capture)), kernel + instance),
+        seen,
     )
 
 
@@ -132,16 +208,34 @@ def with_origin(found: Extraction, repository: Path, capture: Path | None) -> Ex
 
 def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:
     """What was proven, in words; a kernel that does not do what was captured is refused, its files go."""
-    wrong = [one for one in reply.launches if one.verdict == "differs"]
-    if wrong:
+    wrong = [one.words for one in reply.launches if one.verdict == "differs"]
+    if wrong or reply.fault:
         for name, _ in found.files:
             (folder / name).unlink(missing_ok=True)
-        fault = f"{found.entry} does not do what was captured: {wrong[0].words}"
+        fault = f"{found.entry} does not do what was captured: {reply.fault or wrong[0]}"
         hint = "are these the sources that ran, and built so? --define, --flag and --entry say how"
         raise KernelWrong(fault, hint=hint, where=found.place)
     if reply.trouble:
         return (f"not proven on what was captured: {reply.trouble}",)
     return tuple(f"launch {one.launch}: {_PROVEN[one.verdict]} ({one.words})" for one in reply.launches)
+
+
+def record(folder: Path, capture: Path, kernel: str, found: Extraction) -> tuple[list[str], list[str]]:
+    """Launches whose memory was kept become cases of the problem, in files of their own; and what is said."""
+    problem = load_problem(folder)
+    sizes = {number: dict(own) for number, own in found.seen_sizes}
+    seen = in_parts(read_capture(capture), kernel, found.parts)
+    files, notes = recorded_files(
+        problem.definition, seen, kernel, sizes, lambda digest: read_array(capture, digest)
+    )
+    said = list(notes)
+    if files:
+        write_folder(folder, tuple(files.items()))
+        with explained("write the problem", folder):
+            write_whole(folder / PROBLEM_FILE, with_recorded(problem.toml, list(files)).encode())
+        words = counted(len(files), "launch is kept as a case", "launches are kept as cases")
+        said.append(f"{words}: {', '.join(files)}, since there is no reference")
+    return list(files), said
 
 
 def write_folder(folder: Path, files: Sequence[tuple[str, str]]) -> None:

@@ -10,7 +10,8 @@ from tunesmith.csource.lex import Token, first_word, layout, lex, obstacle
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.syntax import syntax_tree
-from tunesmith.expert.reading.headers import blank_source, unambiguous
+from tunesmith.expert.reading.headers import blank_source, elements_of, unambiguous
+from tunesmith.expert.reading.launch_calls import CALLS
 from tunesmith.expert.reading.launches import LaunchSite, read_constants, read_launches
 from tunesmith.session.extract.finding import SUFFIXES, FoundKernel
 from tunesmith.session.extract.reading import ReadSources, read_sources
@@ -18,7 +19,10 @@ from tunesmith.session.extract.tree import Includes, SourceTree, is_frameworks
 
 _MOST_FILES = 12
 _FUNCTION = re.compile(r"&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)\s*(?:<(.*)>)?")
+_ALIAS = re.compile(r"^using\s+(\w+)\s*=\s*([\w:]+)\s*;", re.MULTILINE)
+_TYPEDEF = re.compile(r"^typedef\s+([\w:]+)\s+(\w+)\s*;", re.MULTILINE)
 _MOST_MACROS = 200
+_LONGEST_CALL = 400  # tokens of what a macro is handed
 _NEVER = frozenset({"false", "!(true)", "0", "!(1)"})  # a macro's own argument has decided
 
 
@@ -74,13 +78,26 @@ def host_launches(
     return HostReading(tuple(launches), tuple(troubles))
 
 
+def launches_in(
+    tree: SourceTree,
+    path: str,
+    found: FoundKernel,
+    folders: Sequence[str] = (),
+    defines: tuple[tuple[str, str], ...] = (),
+) -> list[HostLaunch]:
+    """Of all kernels, in one file; `found`: a kernel whose file may be that one."""
+    own = path == found.item.path
+    sources = found.sources if own else read_sources(tree, (path,), Includes(tree, folders), defines)
+    return list(_in_file(path, sources, None))
+
+
 def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
     word = re.compile(rf"\b{re.escape(found.item.name)}\b")
     others = (path for path in tree.paths if path.endswith(SUFFIXES) and path != found.item.path)
     named = []
     for path in others:
         text = tree.read(path)
-        if "<<<" in text and word.search(text):
+        if ("<<<" in text or "LaunchKernel" in text) and word.search(text):
             named.append(path)
     folder = found.item.path.rpartition("/")[0]
     return [
@@ -89,7 +106,8 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
     ]
 
 
-def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunch]:
+def _in_file(path: str, sources: ReadSources, kernel: str | None) -> Iterator[HostLaunch]:
+    """`kernel`: None: of every one."""
     file = next(file for file in sources.files if file.path == path)
     macros = dict(sources.macros)  # with those that the file has undone again
     tokens = list(_written_out(file.tokens, macros))
@@ -99,9 +117,15 @@ def _in_file(path: str, sources: ReadSources, kernel: str) -> Iterator[HostLaunc
     root = syntax_tree(text, "cuda")
     constants = {**_plain(sources.macros), **unambiguous(read_constants(root))}
     for site in map(_by_its_own_name, read_launches(root, text)):
-        if site.kernel == kernel and not _NEVER.intersection(site.conditions):
+        if kernel in (None, site.kernel) and not _NEVER.intersection(site.conditions):
             around = _host_function(text, site.function, file.tokens, replace(sources, macros=macros))
+            site = replace(site, aliases=(*_file_aliases(text), *site.aliases))
             yield HostLaunch(path, site, tuple(constants.items()), macros, around)
+
+
+def _file_aliases(text: str) -> list[tuple[str, str]]:
+    found = [(name, meaning) for name, meaning in _ALIAS.findall(text)]
+    return found + [(name, meaning) for meaning, name in _TYPEDEF.findall(text)]
 
 
 def _written_out(tokens: Sequence[Token], macros: dict[str, Macro]) -> Iterator[Token]:
@@ -144,12 +168,16 @@ def _handed(
         macro = macros.get(token.text) if token.kind == "word" else None
         if macro is None or not macro.parameters or token.text in launching:
             continue
-        depth = 0
-        for inner in tokens[at + 1 : at + 200]:
+        depth, last, is_lambda = 0, "", False
+        for inner in tokens[at + 1 : at + _LONGEST_CALL]:
             depth += (inner.text == "(") - (inner.text == ")")
+            is_lambda = is_lambda or (last == "[" and inner.text in ("&", "=", "]"))
+            last = inner.text
             if depth <= 0:
                 break
-            if inner.text in launching and token.text not in found:
+            # The code itself, where it is no lambda's: `DISPATCH(type, using T = ...; k<T><<<...>>>(...));`
+            bare = not is_lambda and (inner.text == "<<<" or inner.text in CALLS)
+            if (inner.text in launching or bare) and token.text not in found:
                 found.update(_called(token.text, macros))
                 break
     return found
@@ -172,10 +200,8 @@ def _host_function(text: str, name: str, tokens: Sequence[Token], sources: ReadS
     head = re.search(rf"\b{own}\s*\(([^{{}};]*?)\)\s*(?:const\s*)?\{{", text) if name else None
     if head is None:
         return LaunchingFunction()
-    before = re.search(
-        r"\btemplate\s*<([^{};]*)>\s*[\w\s:&*]*$", text[max(0, head.start() - 400) : head.start()]
-    )
-    listed = [part.split("=")[0].split() for part in before[1].split(",")] if before else []
+    before = _template_header(text[max(0, head.start() - 400) : head.start()])
+    listed = [part.split("=")[0].split() for part in before]
     params = [words[-1] for words in listed if words]
     kinds = frozenset(words[-1] for words in listed if words and words[0] in ("typename", "class"))
     types = {}
@@ -184,24 +210,67 @@ def _host_function(text: str, name: str, tokens: Sequence[Token], sources: ReadS
         plain = [word for word in words if word not in ("const", "__restrict__", "struct", "unsigned")]
         if len(plain) > 1:
             types[plain[-1]] = plain[0]
-    made = tuple(dict.fromkeys(_instances(text, name, tokens, sources)))
+    made = tuple(dict.fromkeys(_instances(text, name, tokens, sources, params)))
     framework = any(is_frameworks(one.name) for one in sources.outside)
     return LaunchingFunction(tuple(params), tuple(types.items()), made, framework, kinds)
 
 
+def _template_header(text: str) -> list[str]:
+    """Parameters of the last `template <...>` that nothing but a return type follows."""
+    begun = text.rfind("template")
+    while begun > 0 and text[:begun].rstrip().endswith("<"):  # one of a template's own parameters
+        begun = text.rfind("template", 0, begun)
+    if begun < 0 or not re.match(r"template\s*<", text[begun:]):
+        return []
+    start = text.index("<", begun)
+    parts, depth, last = [], 0, start + 1
+    for at in range(start, len(text)):
+        depth += (text[at] == "<") - (text[at] == ">")
+        if (text[at] == "," and depth == 1) or depth == 0:
+            parts.append(text[last:at])
+            last = at + 1
+        if depth == 0:
+            return parts if re.fullmatch(r"[\w\s:&*<>,]*", text[at + 1 :]) else []
+    return []
+
+
 def _instances(
-    text: str, function: str, tokens: Sequence[Token], sources: ReadSources
+    text: str, function: str, tokens: Sequence[Token], sources: ReadSources, params: Sequence[str]
 ) -> Iterator[tuple[str, ...]]:
     """Types that a template that launches is instantiated for, `template void invoke<half>(half* out);`, also
     by a macro."""
     own = re.escape(function)
+    own_names = frozenset(params)
     pattern = rf"\btemplate\s+void\s+{own}\s*(?:<([^<>;]*)>|\(\s*(?:const\s+)?([\w:]+)\s*\*)"
     for listed, first in re.findall(pattern, text):
         yield tuple(part.strip() for part in (listed or first).split(","))
+    for called in re.findall(rf"(?<![\w:]){own}\s*<([^<>;(){{}}]*)>\s*\(", text):
+        parts = tuple(part.strip() for part in called.split(","))
+        # What a dispatch makes of a name is known there: here such a place stays open.
+        concrete = tuple(part if _is_concrete(part, text) else "" for part in parts)
+        if any(concrete) and not own_names.intersection(concrete):
+            yield concrete
     for name, macro in sources.macros.items():
         body = " ".join(map(str, macro.body))
-        if macro.parameters and f"template void {function}" in body:
-            yield from (given for given in _calls(tokens, name) if given)
+        if macro.parameters and re.search(rf"template void {own}\b|\b{own} <", body):
+            listed = re.search(rf"\b{own} < ([^<>]*) > \(", body)
+            for given in _calls(tokens, name):
+                meant = dict(zip(macro.parameters, given, strict=False))
+                words = [part.strip() for part in listed[1].split(",")] if listed else []
+                if words and all(word in meant for word in words):
+                    yield tuple(meant[word] for word in words)
+                elif given and f"template void {function}" in body:
+                    yield given
+
+
+def _is_concrete(part: str, text: str) -> bool:
+    """A number, or a type or a class that is one wherever it is named; not what dispatch makes of a name."""
+    if part.isdecimal() or part in ("true", "false") or "::" in part:
+        return True
+    if elements_of(part, "cuda")[0] is not None:
+        return True
+    defined = rf"\b(?:struct|class|enum)\b[^;{{}}()]*\b{part}\b"
+    return part.isidentifier() and re.search(defined, text) is not None
 
 
 def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
@@ -218,7 +287,9 @@ def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
 
 def _launching(macros: Mapping[str, Macro]) -> dict[str, Macro]:
     """Macros that launch something, by themselves or by another one."""
-    found = {name for name, macro in macros.items() if any(t.text == "<<<" for t in macro.body)}
+    found = {
+        name for name, macro in macros.items() if any(t.text == "<<<" or t.text in CALLS for t in macro.body)
+    }
     grown = True
     while grown:
         more = {

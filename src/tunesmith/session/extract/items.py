@@ -147,6 +147,9 @@ class _Splitter:
             names = (*names, *enumerators(own))
         if kind == "alias" and body:  # typedef struct { ... } name;
             names = (*typedef_names(own), *names)
+        if kind == "record" and body and any(t.text == "typedef" for t in own[-4:]):
+            # struct { ... } typedef name;
+            names = (*(name for name in typedef_names(own) if name != "typedef"), *names)
         last = own[-1]
         text = self._with_comment(own[0].offset, last.offset + len(last.text))
         made = self._made(kind, tuple(name for name in names if name), text, own, own[0])

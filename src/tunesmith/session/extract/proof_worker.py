@@ -13,6 +13,7 @@ from tunesmith.backends.messages import Unit
 from tunesmith.capture.folder import read_array, read_capture
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.template import original
+from tunesmith.session.extract.flattening import Parts, in_parts
 from tunesmith.session.extract.proving import ProvenLaunch, prove
 from tunesmith.session.problems import load_problem
 
@@ -21,14 +22,23 @@ SECONDS = 300.0
 
 @dataclass(frozen=True)
 class ProofReply:
-    """`trouble`: why nothing was run; then there are no launches."""
+    """`trouble`: why nothing was run; then there are no launches. `fault`: how what was run ended, where that
+    was before a result."""
 
     launches: tuple[ProvenLaunch, ...] = ()
     trouble: str = ""
+    fault: str = ""
 
 
-def proof_of(folder: Path, capture: Path, kernel: str, seconds: float = SECONDS) -> ProofReply:
-    """By another process; `kernel` is the mangled name that was captured."""
+@dataclass(frozen=True)
+class ProofParts:
+    parts: Parts
+
+
+def proof_of(
+    folder: Path, capture: Path, kernel: str, parts: Parts = (), seconds: float = SECONDS
+) -> ProofReply:
+    """By another process; `kernel` is the mangled name that was captured, `parts` its structs' fields."""
     command = [
         sys.executable,
         "-m",
@@ -36,21 +46,22 @@ def proof_of(folder: Path, capture: Path, kernel: str, seconds: float = SECONDS)
         str(folder),
         str(capture),
         kernel,
+        encode(ProofParts(parts)).decode(),
     ]
     try:
         done = subprocess.run(command, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return ProofReply(trouble=f"the captured launches did not end within {seconds:.0f} s")
+        return ProofReply(fault=f"its launches did not end within {seconds:.0f} s")
     try:
         return decode(done.stdout, ProofReply, "proof")
     except Malformed:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
-        return ProofReply(trouble=f"the process that makes captured launches again ended: {last[0]}")
+        return ProofReply(fault=f"the process that makes captured launches again ended: {last[0]}")
 
 
-def proved_here(folder: Path, capture_folder: Path, kernel: str, spec: str) -> ProofReply:
+def proved_here(folder: Path, capture_folder: Path, kernel: str, spec: str, parts: Parts = ()) -> ProofReply:
     """In this process, on the first device of a backend."""
-    capture = read_capture(capture_folder)
+    capture = in_parts(read_capture(capture_folder), kernel, parts)
     if not any(one.kernel == kernel for one in capture.kept):
         words = "the capture kept no memory of it: capture again with --keep and its name"
         return ProofReply(trouble=words)
@@ -74,8 +85,9 @@ def proved_here(folder: Path, capture_folder: Path, kernel: str, spec: str) -> P
 
 
 def main() -> None:
-    folder, capture, kernel = sys.argv[1:4]
-    reply = proved_here(Path(folder), Path(capture), kernel, "cuda")
+    folder, capture, kernel, parts = sys.argv[1:5]
+    divided = decode(parts.encode(), ProofParts, "parts").parts
+    reply = proved_here(Path(folder), Path(capture), kernel, "cuda", divided)
     sys.stdout.buffer.write(encode(reply))
 
 

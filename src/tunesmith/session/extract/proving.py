@@ -5,12 +5,14 @@ Bit for bit, or within the spread of two captures of one launch where atomics ma
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tunesmith.backends import port
 from tunesmith.capture.records import Capture, CapturedLaunch, KeptLaunch, KeptRange
@@ -18,11 +20,10 @@ from tunesmith.problem.problem import Argument, Problem
 
 ReadArray = Callable[[str], bytes]
 Proven = Literal["same", "within", "differs", "unknown"]
-_FORMATS = {
+FORMATS = {  # of scalars, as `struct` has them
     "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
     "uint64": "Q", "float32": "f", "float64": "d", "float16": "e",
 }  # fmt: skip
-_SPREADS = 2.0  # how many times the difference of two captures a third run may be off
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _bound(
 ) -> Iterator[port.Pointer | port.Scalar]:
     for captured, argument in zip(kept.arguments, arguments, strict=True):
         if argument.role == "scalar":
-            form = _FORMATS.get(argument.type)
+            form = FORMATS.get(argument.type)
             if form is None or len(captured.value) < struct.calcsize(form):
                 raise _NotBound(f"{argument.name} is of type {argument.type}")
             yield port.Scalar(argument.type, struct.unpack_from(f"<{form}", captured.value)[0])
@@ -112,21 +113,23 @@ def _judged(
     left: Sequence[tuple[KeptRange, bytes]],
     array: ReadArray,
 ) -> ProvenLaunch:
-    total, varied = 0, 0
+    total, varied = 0, False
     for one, got in left:
         total += one.size
         expected = array(one.after)
         if got == expected:
             continue
         again = array(one.again) if one.again else expected
-        for dtype, start, name in _arrays(kept, arguments, one):
-            off, spread = _off(dtype, got[start:], expected[start:], again[start:])
-            if off > _SPREADS * spread:
+        for dtype, start, end, name in _arrays(kept, arguments, one):
+            parts = got[start:end], expected[start:end], again[start:end]
+            if parts[0] == parts[1]:
+                continue
+            off, spread = _off(dtype, *parts)
+            if parts[1] == parts[2] or off > spread:
                 words = f"{name} differs from what was captured, by up to {off:g}"
-                if spread:
-                    words += f"; two captures differ by {spread:g}"
+                words += f"; two captures differ by {spread:g}" if parts[1] != parts[2] else ""
                 return ProvenLaunch(kept.launch, "differs", words)
-            varied += off > 0
+            varied = True
     if varied:
         words = f"{total} bytes, within the spread of two captures"
         return ProvenLaunch(kept.launch, "within", words)
@@ -135,29 +138,41 @@ def _judged(
 
 def _arrays(
     kept: KeptLaunch, arguments: Sequence[Argument], one: KeptRange
-) -> Iterator[tuple[np.dtype[np.generic], int, str]]:
-    """Arrays that begin in a range, with where; the whole range as bytes where no array does."""
-    found = False
+) -> Iterator[tuple[np.dtype[np.generic], int, int, str]]:
+    """Arrays that begin in a range, with where, each up to the next; as bytes what no array begins in."""
+    starts: dict[int, Argument] = {}
     for captured, argument in zip(kept.arguments, arguments, strict=True):
         memory = captured.memory
         if argument.role == "scalar" or memory is None or kept.range_of(memory) is not one:
             continue
-        found = True
-        yield argument.element.numpy, memory.offset - one.start, argument.name
-    if not found:
-        yield np.dtype(np.uint8), 0, "memory"
+        start = memory.offset - one.start
+        if start not in starts or argument.is_written:
+            starts[start] = argument
+    places = sorted(starts)
+    if not places or places[0] > 0:
+        yield np.dtype(np.uint8), 0, places[0] if places else one.size, "memory"
+    for start, end in zip(places, [*places[1:], one.size], strict=True):
+        yield starts[start].element.memory, start, end, starts[start].name
 
 
 def _off(dtype: np.dtype[np.generic], got: bytes, expected: bytes, again: bytes) -> tuple[float, float]:
-    """The largest difference from what was captured, and of two captures."""
-    count = len(got) // dtype.itemsize
+    """The largest difference from the nearer of two captures, and the largest between these."""
+    count = len(got) // dtype.itemsize  # what is left over is shorter than an element, and counts as bytes
+    if got[count * dtype.itemsize :] != expected[count * dtype.itemsize :]:
+        return math.inf, 0.0
     one, two, three = (
         np.frombuffer(data[: count * dtype.itemsize], dtype).astype(np.float64)
         for data in (got, expected, again)
     )
+    off = np.minimum(_apart(one, two), _apart(one, three))
+    spread = _apart(two, three)
+    finite = spread[np.isfinite(spread)]
+    return float(np.max(off, initial=0.0)), float(np.max(finite, initial=0.0))
+
+
+def _apart(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Element by element; a number and none, or one that is not finite, are apart without bounds."""
     with np.errstate(all="ignore"):
-        same = (one == two) | (np.isnan(one) & np.isnan(two))
-        off = np.where(same, 0.0, np.abs(one - two))
-        spread = np.where((two == three) | (np.isnan(two) & np.isnan(three)), 0.0, np.abs(two - three))
-    worst = float(np.max(np.where(np.isnan(off), np.inf, off), initial=0.0))
-    return worst, float(np.max(np.where(np.isnan(spread), 0.0, spread), initial=0.0))
+        same = (one == other) | (np.isnan(one) & np.isnan(other))
+        apart = np.where(same, 0.0, np.abs(one - other))
+    return np.where(np.isnan(apart), np.inf, apart)

@@ -8,43 +8,20 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tunesmith.capture.records import Capture, CapturedKernel, CapturedLaunch
-from tunesmith.errors import BadInput
+from tunesmith.capture.records import CapturedKernel, CapturedLaunch
 from tunesmith.expert.reading.arguments import DraftArgument
 from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
 from tunesmith.expert.reading.launches import FILL, DraftLaunch
 from tunesmith.problem.problem import TYPES
 from tunesmith.session.extract.fitting import fit, fit_extent
+from tunesmith.session.extract.proving import FORMATS
 from tunesmith.space.expr import Undefined, parse
 
-_FORMATS = {
-    "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
-    "uint64": "Q", "float32": "f", "float64": "d", "float16": "e",
-}  # fmt: skip
 _CAST = re.compile(r"\((?:unsigned )?(?:int|long|short|char|long long|unsigned)\)\s*(-?\d+)")
 _FLAG = re.compile(r"\(bool\)\s*([01])")
 _GRAIN = 512  # bytes to which PyTorch's allocator rounds up
 _MOST_WORKLOADS = 8
 _AXIS_NAMES = ("rows", "count_y", "count_z")
-
-
-def captured_kernel(capture: Capture, name: str) -> CapturedKernel:
-    """The kernel that is meant; of several instances the one that took longest. Raises BadInput."""
-    plain = name.split("<")[0].strip()
-    found = [kernel for kernel in capture.kernels if function_name(kernel.shown).endswith(plain)]
-    exact = [
-        kernel for kernel in found if function_name(kernel.shown).split("::")[-1] == plain.split("::")[-1]
-    ]
-    if "<" in name:
-        wanted = name[name.index("<") :].replace(" ", "")
-        exact = [kernel for kernel in exact if wanted in kernel.shown.replace(" ", "")] or exact
-    if not exact:
-        names = dict.fromkeys(function_name(kernel.shown) for kernel in capture.kernels)
-        listed = ", ".join(list(names)[:6]) or "none"
-        stripped = all(kernel.shown == kernel.name for kernel in capture.kernels) and bool(capture.kernels)
-        hint = "its names are stripped: name the symbol as it is" if stripped else f"it launched {listed}"
-        raise BadInput(f"the capture has no kernel called {plain}", hint=hint)
-    return max(exact, key=lambda kernel: kernel.seconds)
 
 
 def function_name(demangled: str) -> str:
@@ -92,6 +69,9 @@ def _spelled(text: str) -> str:
     return re.sub(r"\s+([*&>])", r"\1", _CAST.sub(r"\1", text)).strip()
 
 
+SeenSizes = tuple[tuple[int, tuple[tuple[str, int], ...]], ...]  # of launches, by number
+
+
 @dataclass(frozen=True)
 class SeenFacts:
     """What follows for a problem. `notes`: what does not fit, in words."""
@@ -99,6 +79,7 @@ class SeenFacts:
     known: KnownFacts
     launch: DraftLaunch
     notes: tuple[str, ...]
+    sizes: SeenSizes = ()
 
 
 def seen_facts(
@@ -139,7 +120,10 @@ class _SeenReader:
         self._sizes: dict[str, list[int]] = {
             name: [int(v) for v in self._scalars[name]]
             for name in sizes
-            if name in self._scalars and name in integers and all(v >= 1 for v in self._scalars[name])
+            if name in self._scalars
+            and name in integers
+            and known.values.get(name, name) == name
+            and all(v >= 1 for v in self._scalars[name])
         }
 
     def facts(self) -> SeenFacts:
@@ -158,12 +142,13 @@ class _SeenReader:
             requires=tuple(text for text in self._known.requires if self._holds(text)),
         )
         launch = replace(self._launch, grid=grid, block=block, shared=shared, about=self._about())
-        return SeenFacts(known, launch, tuple(dict.fromkeys(self._notes)))
+        sizes = tuple((one.number, self._sizes_at(at)) for at, one in enumerate(self._launches))
+        return SeenFacts(known, launch, tuple(dict.fromkeys(self._notes)), sizes)
 
     # -- numbers -------------------------------------------------------------------------------------
 
     def _column(self, at: int, argument: DraftArgument) -> list[float] | None:
-        form = _FORMATS.get(argument.element or "")
+        form = FORMATS.get(argument.element or "")
         if form is None:
             return None
         found = []
@@ -355,12 +340,14 @@ class _SeenReader:
 
     # -- where it must be fast -----------------------------------------------------------------------
 
+    def _sizes_at(self, at: int) -> tuple[tuple[str, int], ...]:
+        return tuple((name, column[at]) for name, column in self._sizes.items())
+
     def _workloads(self) -> Iterator[KnownWorkload]:
         total = sum(launch.seconds for launch in self._launches) or 1.0
         groups: dict[tuple[tuple[str, int], ...], list[CapturedLaunch]] = {}
         for at, launch in enumerate(self._launches):
-            sizes = tuple((name, column[at]) for name, column in self._sizes.items())
-            groups.setdefault(sizes, []).append(launch)
+            groups.setdefault(self._sizes_at(at), []).append(launch)
         ordered = sorted(groups.items(), key=lambda pair: -sum(launch.seconds for launch in pair[1]))
         if len(ordered) > _MOST_WORKLOADS:
             self._notes.append(
@@ -391,7 +378,7 @@ def _without_ones(axes: Sequence[str]) -> tuple[str, ...]:
 
 def _shortest(value: float, element: str) -> str:
     """The shortest number that is this one once it is rounded to its type."""
-    form = _FORMATS[element]
+    form = FORMATS[element]
     for digits in range(1, 18):
         text = f"{value:.{digits}g}"
         if struct.pack(f"<{form}", float(text)) == struct.pack(f"<{form}", value):

@@ -51,7 +51,13 @@ class KernelSlice:
             *(f"#include {name}" for name in headers_for(own, ())),
             "",
         ]
-        return "\n".join([*head, *_laid_out(own)]) + "\n"
+        # As device code sees them, which is how they were read: a host's compiler need not understand them.
+        lines = [
+            line if line.lstrip().startswith("#") else line.replace("__host__ __device__", "__device__")
+            for part in _laid_out(own)
+            for line in part.split("\n")
+        ]
+        return "\n".join([*head, *lines]) + "\n"
 
 
 @dataclass(frozen=True)

@@ -93,12 +93,18 @@ def missing_in(found: FoundKernel, fitted: FittedSlice) -> tuple[str, ...]:
 
 def compared_code(kernel: CapturedKernel, attempt: BuildAttempt) -> Iterator[str]:
     """Whether what was built is what ran."""
-    if not kernel.code or not attempt.code:
+    if not attempt.ok:
+        return
+    if not kernel.code:
         yield "whether these sources are what ran is not known: the machine code that ran was not to be had"
+    elif not attempt.code:
+        yield "whether these sources are what ran is not known: nothing was compiled to compare"
     elif kernel.code == attempt.code:
         yield "its machine code is that of the kernel that ran"
     else:
+        ran, built = kernel.binary_version, attempt.capability
+        other = f"sm_{built} instead of sm_{ran}, " if ran and built and ran != built else ""
         yield (
-            "its machine code differs from that of the kernel that ran: another compiler, other flags "
-            "(--flag), or other sources"
+            f"its machine code differs from that of the kernel that ran: {other}another compiler, other "
+            "flags (--flag), or other sources; captured memory (capture --keep) tells which"
         )

@@ -30,6 +30,7 @@ class BuildAttempt:
     log: str = ""
     compiler: str = ""
     code: str = ""  # digest of the kernel's own machine code, as captures have it; empty: not known
+    capability: int = 0  # that it was compiled for, 90 for sm_90; 0: not known
 
     @property
     def ok(self) -> bool:

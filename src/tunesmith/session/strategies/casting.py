@@ -274,6 +274,20 @@ def prepare(spec: str, strategy: str = "template") -> None:
             model.prepare()
 
 
+def one_model(spec: str, folder: Path, wait: bool, note: Callable[[str], None]) -> LanguageModel:
+    """A model for a single question, outside of runs; its mailbox is in `folder` unless it is named."""
+    from tunesmith.models import parse_spec
+
+    named = parse_spec(spec)
+    if named.kind == "expert":
+        raise BadInput("the built-in expert has said what it can", hint="name a model, e.g. --model mailbox")
+    cast = Casting(spec, {}, folder, wait=wait, note=note, progress=note)
+    model = _model(named, cast)
+    if hasattr(model, "prepare"):
+        model.prepare()
+    return model
+
+
 def hosted(spec: str, seconds: float, tell: Callable[[str], None]) -> list[Hosted]:
     """The models behind a network among those named, each once, ready to be asked."""
     from tunesmith.models import HOSTED, parse_authors, parse_models

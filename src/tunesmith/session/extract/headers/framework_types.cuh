@@ -4,6 +4,7 @@
 
 #if !defined(__CUDACC__)
 #include <cstring>
+#include <limits>
 #endif
 
 namespace c10 { namespace detail {
@@ -575,6 +576,45 @@ struct alignas(1) Float8_e5m2fnuz {
 
 }  // namespace c10
 
+namespace std {
+
+template <>
+class numeric_limits<c10::Half> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::Half max() { return c10::Half(0x7bff, c10::Half::from_bits()); }
+  static constexpr __device__ c10::Half lowest() { return c10::Half(0xfbff, c10::Half::from_bits()); }
+  static constexpr __device__ c10::Half infinity() { return c10::Half(0x7c00, c10::Half::from_bits()); }
+};
+
+template <>
+class numeric_limits<c10::BFloat16> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::BFloat16 max() { return c10::BFloat16(0x7f7f, c10::BFloat16::from_bits()); }
+  static constexpr __device__ c10::BFloat16 lowest() { return c10::BFloat16(0xff7f, c10::BFloat16::from_bits()); }
+  static constexpr __device__ c10::BFloat16 infinity() { return c10::BFloat16(0x7f80, c10::BFloat16::from_bits()); }
+};
+
+template <>
+class numeric_limits<c10::Float8_e4m3fn> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::Float8_e4m3fn max() { return c10::Float8_e4m3fn(0x7e, c10::Float8_e4m3fn::from_bits()); }
+  static constexpr __device__ c10::Float8_e4m3fn lowest() { return c10::Float8_e4m3fn(0xfe, c10::Float8_e4m3fn::from_bits()); }
+};
+
+template <>
+class numeric_limits<c10::Float8_e5m2> {
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr __device__ c10::Float8_e5m2 max() { return c10::Float8_e5m2(0x7b, c10::Float8_e5m2::from_bits()); }
+  static constexpr __device__ c10::Float8_e5m2 lowest() { return c10::Float8_e5m2(0xfb, c10::Float8_e5m2::from_bits()); }
+  static constexpr __device__ c10::Float8_e5m2 infinity() { return c10::Float8_e5m2(0x7c, c10::Float8_e5m2::from_bits()); }
+};
+
+}  // namespace std
+
 namespace at {
 
 using c10::BFloat16;
@@ -657,6 +697,154 @@ struct OpMathType<c10::Float8_e5m2> {
 template <typename T>
 using opmath_type = typename OpMathType<T>::type;
 
+// The ends of types; of floats the bounds are infinities.
+template <typename T>
+struct numeric_limits {};
+
+template <>
+struct numeric_limits<float> {
+  static __device__ float lowest() { return -3.402823466e+38f; }
+  static __device__ float max() { return 3.402823466e+38f; }
+  static __device__ float lower_bound() { return -__int_as_float(0x7f800000); }
+  static __device__ float upper_bound() { return __int_as_float(0x7f800000); }
+};
+
+template <>
+struct numeric_limits<double> {
+  static __device__ double lowest() { return -1.7976931348623157e+308; }
+  static __device__ double max() { return 1.7976931348623157e+308; }
+  static __device__ double lower_bound() { return -__longlong_as_double(0x7ff0000000000000ll); }
+  static __device__ double upper_bound() { return __longlong_as_double(0x7ff0000000000000ll); }
+};
+
+template <>
+struct numeric_limits<c10::Half> {
+  static __device__ c10::Half lowest() { return c10::Half(0xfbff, c10::Half::from_bits()); }
+  static __device__ c10::Half max() { return c10::Half(0x7bff, c10::Half::from_bits()); }
+  static __device__ c10::Half lower_bound() { return c10::Half(0xfc00, c10::Half::from_bits()); }
+  static __device__ c10::Half upper_bound() { return c10::Half(0x7c00, c10::Half::from_bits()); }
+};
+
+template <>
+struct numeric_limits<c10::BFloat16> {
+  static __device__ c10::BFloat16 lowest() { return c10::BFloat16(0xff7f, c10::BFloat16::from_bits()); }
+  static __device__ c10::BFloat16 max() { return c10::BFloat16(0x7f7f, c10::BFloat16::from_bits()); }
+  static __device__ c10::BFloat16 lower_bound() { return c10::BFloat16(0xff80, c10::BFloat16::from_bits()); }
+  static __device__ c10::BFloat16 upper_bound() { return c10::BFloat16(0x7f80, c10::BFloat16::from_bits()); }
+};
+
+template <>
+struct numeric_limits<unsigned char> {
+  static __device__ unsigned char lowest() { return 0; }
+  static __device__ unsigned char max() { return 255; }
+  static __device__ unsigned char lower_bound() { return 0; }
+  static __device__ unsigned char upper_bound() { return 255; }
+};
+
+template <>
+struct numeric_limits<signed char> {
+  static __device__ signed char lowest() { return -128; }
+  static __device__ signed char max() { return 127; }
+  static __device__ signed char lower_bound() { return -128; }
+  static __device__ signed char upper_bound() { return 127; }
+};
+
+template <>
+struct numeric_limits<short> {
+  static __device__ short lowest() { return -32768; }
+  static __device__ short max() { return 32767; }
+  static __device__ short lower_bound() { return -32768; }
+  static __device__ short upper_bound() { return 32767; }
+};
+
+template <>
+struct numeric_limits<int> {
+  static __device__ int lowest() { return -2147483647 - 1; }
+  static __device__ int max() { return 2147483647; }
+  static __device__ int lower_bound() { return -2147483647 - 1; }
+  static __device__ int upper_bound() { return 2147483647; }
+};
+
+template <>
+struct numeric_limits<long> {
+  static __device__ long lowest() { return -9223372036854775807l - 1; }
+  static __device__ long max() { return 9223372036854775807l; }
+  static __device__ long lower_bound() { return -9223372036854775807l - 1; }
+  static __device__ long upper_bound() { return 9223372036854775807l; }
+};
+
+// Views of tensors that kernels take by value: where the elements lie, how many there are along each axis, and
+// how far apart.
+template <typename T>
+struct DefaultPtrTraits {
+  using PtrType = T*;
+};
+
+template <typename T>
+struct RestrictPtrTraits {
+  using PtrType = T* __restrict__;
+};
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits,
+          typename index_t = long>
+struct TensorAccessor {
+  typename PtrTraits<T>::PtrType data_;
+  const index_t* sizes_;
+  const index_t* strides_;
+  __device__ TensorAccessor(typename PtrTraits<T>::PtrType data, const index_t* sizes, const index_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ TensorAccessor<T, N - 1, PtrTraits, index_t> operator[](index_t i) const {
+    return TensorAccessor<T, N - 1, PtrTraits, index_t>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
+  }
+};
+
+template <typename T, template <typename U> class PtrTraits, typename index_t>
+struct TensorAccessor<T, 1, PtrTraits, index_t> {
+  typename PtrTraits<T>::PtrType data_;
+  const index_t* sizes_;
+  const index_t* strides_;
+  __device__ TensorAccessor(typename PtrTraits<T>::PtrType data, const index_t* sizes, const index_t* strides)
+      : data_(data), sizes_(sizes), strides_(strides) {}
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ T& operator[](index_t i) const { return data_[strides_[0] * i]; }
+};
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits,
+          typename index_t = long>
+struct GenericPackedTensorAccessor {
+  typename PtrTraits<T>::PtrType data_;
+  index_t sizes_[N];
+  index_t strides_[N];
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ TensorAccessor<T, N - 1, PtrTraits, index_t> operator[](index_t i) const {
+    return TensorAccessor<T, N - 1, PtrTraits, index_t>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
+  }
+};
+
+template <typename T, template <typename U> class PtrTraits, typename index_t>
+struct GenericPackedTensorAccessor<T, 1, PtrTraits, index_t> {
+  typename PtrTraits<T>::PtrType data_;
+  index_t sizes_[1];
+  index_t strides_[1];
+  __device__ index_t size(index_t axis) const { return sizes_[axis]; }
+  __device__ index_t stride(index_t axis) const { return strides_[axis]; }
+  __device__ typename PtrTraits<T>::PtrType data() const { return data_; }
+  __device__ T& operator[](index_t i) const { return data_[strides_[0] * i]; }
+};
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, PtrTraits, int>;
+
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, PtrTraits, long>;
+
 }  // namespace at
 
 namespace torch {
@@ -667,6 +855,12 @@ using c10::Float8_e4m3fnuz;
 using c10::Float8_e5m2;
 using c10::Float8_e5m2fnuz;
 using c10::Half;
+
+using at::DefaultPtrTraits;
+using at::PackedTensorAccessor32;
+using at::PackedTensorAccessor64;
+using at::RestrictPtrTraits;
+using at::TensorAccessor;
 
 namespace headeronly {
 
@@ -738,7 +932,7 @@ __device__ inline T gpuAtomicAdd(T* address, T value) {
 
 #define C10_DEVICE __device__
 #define C10_HOST __host__
-#define C10_HOST_DEVICE __host__ __device__
+#define C10_HOST_DEVICE __device__
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))
 #define C10_UNUSED __attribute__((__unused__))
 #define C10_RESTRICT __restrict__
