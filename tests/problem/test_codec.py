@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,6 +126,10 @@ def test_no_time_is_read_where_the_result_is_not_ok() -> None:
         decode(b'{"samples":[1.0],"paired":[1.0,2.0]}', Timing)
     with pytest.raises(Malformed):
         decode(b'{"samples":[null]}', Timing)
+
+
+def test_a_path_is_its_text() -> None:
+    assert encode({"folder": Path("a") / "b"}) == b'{"folder":"a/b"}'
 
 
 def test_what_has_no_json_form_is_our_bug() -> None:

@@ -33,7 +33,7 @@ def encode(value: object) -> bytes:
 def _path_text(value: object) -> str:
     if isinstance(value, PurePath):
         return str(value)
-    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
 def decode(data: bytes, kind: type[T], called: str = "") -> T:
