@@ -244,10 +244,11 @@ launch(scale, 4, 128, P(x), I(512), F(2.0))
 
 def test_launches_that_are_recorded_go_into_the_graph_as_swapped(run: Run) -> None:
     text = """
-launch(scale, 4, 128, P(x), I(512), F(2.0))
 cuda.played_begin()
-launch(scale, 4, 128, P(x), I(512), F(2.0), stream=0x5000)
+launch(scale, 4, 128, P(x), I(512), F(2.0), stream=0x5000)   # the first of all: the kernel is loaded now
 cuda.played_end()
+assert cuda.played_mode() == 0
+launch(scale, 4, 128, P(x), I(512), F(2.0))
 print(cuda.played_node(1).decode())
 node = (ctypes.c_void_p * 9)(scale)
 assert cuda.cuGraphAddKernelNode_v2(None, None, None, ctypes.c_size_t(0), node) == 0
