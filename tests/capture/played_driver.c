@@ -271,9 +271,18 @@ int cuLaunchCooperativeKernel(Function *function, unsigned gx, unsigned gy, unsi
     Plain given = {function, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, NULL};
     return launched(477, &given, function, given.grid, given.block, shared, params);
 }
+static __thread int capture_mode; /* global */
+int cuThreadExchangeStreamCaptureMode(int *mode) {
+    int before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return 0;
+}
+int played_mode(void) { return capture_mode; }
 int cuLibraryLoadData(void **library, const char *image, void *a, void *b, unsigned c, void *d, void *e, unsigned f) {
     (void)a; (void)b; (void)c; (void)d; (void)e; (void)f;
     if (!strncmp(image, "broken", 6)) return 200;
+    if (capturing && capture_mode != 2) return 900;
     *library = (void *)image;
     return 0;
 }
@@ -287,7 +296,6 @@ int cuKernelSetAttribute(int attribute, int value, Function *kernel, int device)
     (void)attribute; (void)kernel; (void)device;
     return value > 232448;
 }
-int cuThreadExchangeStreamCaptureMode(int *mode) { (void)mode; return 0; }
 int cuStreamIsCapturing(void *stream, int *status) { (void)stream; *status = capturing; return 0; }
 int cuModuleUnload(void *module) { (void)module; return 0; }
 int cuGraphAddKernelNode_v2(void **node, void *graph, const void *before, size_t count, const void *params) {

@@ -47,6 +47,15 @@ static struct {
     bool is_whole;  // it has all that a kernel is loaded and launched with
 } driver;
 
+// While one lives, this thread may load code although a stream records a graph: nothing is queued for that.
+struct Relaxed {
+    int mode = 2;
+    const bool exchanged = driver.cuThreadExchangeStreamCaptureMode(&mode) == 0;
+    ~Relaxed() {
+        if (exchanged) driver.cuThreadExchangeStreamCaptureMode(&mode);
+    }
+};
+
 static __thread bool driver_refused;  // the tuned kernel was wanted, and could not be loaded or launched
 
 struct Shape {
@@ -98,6 +107,7 @@ inline int start(Kernel& kernel, const Shape& shape, void** args, int device, cu
         pthread_mutex_lock(&permission);
         int error = 0;
         if (kernel.allowed[device].load() < shape.shared) {
+            const Relaxed relaxed;
             const int bytes = static_cast<int>(shape.shared);
             error = driver.cuKernelSetAttribute(FUNCTION_MOST_SHARED, bytes, kernel.handle, device);
             if (error == 0) kernel.allowed[device].store(shape.shared);
@@ -107,6 +117,7 @@ inline int start(Kernel& kernel, const Shape& shape, void** args, int device, cu
     }
     if (shape.clustered) {
         if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 8) {
+            const Relaxed relaxed;
             const int error = driver.cuKernelSetAttribute(FUNCTION_LARGE_CLUSTER, 1, kernel.handle, device);
             if (error != 0) return start_refused(error);
         }
@@ -134,7 +145,7 @@ struct EmbeddedKernel {
     std::atomic<int> state;  // 0: not loaded yet, 1: loaded, -1: it cannot be
 };
 
-// It, loaded; null where it cannot be. While a stream is captured, too: nothing is queued for it.
+// It, loaded; null where it cannot be.
 inline Kernel* embedded_kernel(EmbeddedKernel& own, const void* image, const char* symbol) {
     static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
     int state = own.state.load(std::memory_order_acquire);
@@ -142,8 +153,7 @@ inline Kernel* embedded_kernel(EmbeddedKernel& own, const void* image, const cha
         pthread_mutex_lock(&loading);
         state = own.state.load(std::memory_order_relaxed);
         if (state == 0) {
-            int mode = 2;  // relaxed
-            const bool exchanged = driver.cuThreadExchangeStreamCaptureMode(&mode) == 0;
+            const Relaxed relaxed;
             void* library = nullptr;
             int error = driver.cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0);
             if (error == 0) error = driver.cuLibraryGetKernel(&own.kernel.handle, library, symbol);
@@ -151,7 +161,6 @@ inline Kernel* embedded_kernel(EmbeddedKernel& own, const void* image, const cha
             if (error == 0 && driver.cuKernelGetFunction && driver.cuFuncLoad &&
                 driver.cuKernelGetFunction(&function, own.kernel.handle) == 0)
                 driver.cuFuncLoad(function);
-            if (exchanged) driver.cuThreadExchangeStreamCaptureMode(&mode);
             own.state.store(state = error == 0 ? 1 : -1, std::memory_order_release);
         }
         pthread_mutex_unlock(&loading);

@@ -154,6 +154,7 @@ static bool param_info(void* function, size_t index, size_t* size) {
 }
 
 static Kind kind_asked(void* function) {
+    const Relaxed relaxed;
     const char* name = nullptr;
     if (driver.cuFuncGetName(&name, function) != 0) name = nullptr;
     if (!name && driver.cuKernelGetName && driver.cuKernelGetName(&name, function) != 0) name = nullptr;

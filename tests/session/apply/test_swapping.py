@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
 import sys
 import tempfile
 from dataclasses import replace
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from tests.capture.made_up import capture, kernel, launch
-from tests.capture.played import PRELUDE, driver, needs_compiler
+from tests.capture.played import COMPILER, PRELUDE, driver, needs_compiler
 from tests.samples import DEVICE, a_problem
 from tests.session.apply.repositories import a_run
 from tunesmith.capture.folder import write_capture
+from tunesmith.cli.applying import show
 from tunesmith.deliver.exports.artefact import DeviceResult
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.problem.dispatch import (
@@ -181,6 +184,40 @@ print(*ran())
     assert printed(run).split().count("tuned_scale/1") == 4
 
 
+LINKED = """
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+extern int cuInit(unsigned), cuMemAlloc_v2(void *, size_t);
+typedef unsigned U;
+extern int cuLaunchKernel(void *, U, U, U, U, U, U, U, void *, void **, void **);
+extern void *played_function(const char *, int, const size_t *, const size_t *);
+extern const char *played_ran(void);
+int main(void) {
+    const size_t offsets[] = {0, 8, 12}, sizes[] = {8, 4, 4};
+    float *x = NULL, factor = 2.0f;
+    int n = 512;
+    void *params[] = {&x, &n, &factor};
+    if (cuInit(0) || cuMemAlloc_v2(&x, 4096)) return 1;
+    void *scale = played_function("_Z5scalePfif", 3, offsets, sizes);
+    if (cuLaunchKernel(scale, 4, 1, 1, 128, 1, 1, 0, NULL, params, NULL)) return 2;
+    puts(played_ran());
+}
+"""
+
+
+def test_a_program_that_is_linked_with_the_driver(run: Run, tmp_path: Path) -> None:
+    source, made = tmp_path / "linked.c", tmp_path / "linked"
+    source.write_text(LINKED)
+    assert COMPILER is not None
+    words = [COMPILER, "-w", "-o", str(made), str(source), f"-L{driver()}", "-l:libcuda.so.1"]
+    subprocess.run(words, check=True, env={k: v for k, v in os.environ.items() if k != "LIBRARY_PATH"})
+    counts = swapped(run, "", swap=[str(made)]).counts
+    assert counts is not None
+    assert (counts.launches, counts.swapped) == (1, 1)
+    assert printed(run).strip() == "tuned_scale/1"
+
+
 def test_the_name_alone_is_not_enough(run: Run) -> None:
     """Another module may have a kernel of the same name with other parameters."""
     text = """
@@ -207,10 +244,11 @@ launch(scale, 4, 128, P(x), I(512), F(2.0))
 
 def test_launches_that_are_recorded_go_into_the_graph_as_swapped(run: Run) -> None:
     text = """
-launch(scale, 4, 128, P(x), I(512), F(2.0))
 cuda.played_begin()
-launch(scale, 4, 128, P(x), I(512), F(2.0), stream=0x5000)
+launch(scale, 4, 128, P(x), I(512), F(2.0), stream=0x5000)   # the first of all: the kernel is loaded now
 cuda.played_end()
+assert cuda.played_mode() == 0
+launch(scale, 4, 128, P(x), I(512), F(2.0))
 print(cuda.played_node(1).decode())
 node = (ctypes.c_void_p * 9)(scale)
 assert cuda.cuGraphAddKernelNode_v2(None, None, None, ctypes.c_size_t(0), node) == 0
@@ -267,9 +305,14 @@ def test_a_program_that_fails_with_swapped_launches_is_told(run: Run) -> None:
     assert done.ending == "swap failed"
     assert "with swapped launches the program ended with exit code 1: AssertionError: wrong" in done.fault
     assert done.bench is None
+    with pytest.raises(typer.Exit) as caught:
+        show(done, as_json=False)
+    assert caught.value.exit_code == 3
 
 
-def test_metric_test_and_what_amdahl_foretells(run: Run, tmp_path: Path) -> None:
+def test_metric_test_and_what_amdahl_foretells(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     write_capture(tmp_path, capture(kernel(NAME, launch(seconds=0.4)), span=1.0))
     text = """
 launch(scale, 4, 128, P(x), I(512), F(2.0))
@@ -282,6 +325,12 @@ print("step:", 8.0 if "tuned" in ran()[0] else 10.0, "ms")
     assert done.foretold is not None
     assert done.foretold.gain == pytest.approx(1.25)
     assert len(done.tested) == 2
+    show(done, as_json=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "launches         1 swapped, 0 as they are; of all kernels 1, in 1 process" in lines
+    assert "program          as it is 10 (10 to 10), swapped 8 (8 to 8), 3 runs each" in lines
+    assert "end to end       1.250× (1.250 to 1.250)" in lines
+    assert any(line.startswith("foretold         1.250×: the kernel has 40.0 % of") for line in lines)
     with pytest.raises(BadInput, match="prints no positive number"):
         swapped(run, text, metric="tokens: (.*)")
     with pytest.raises(BadInput, match="the test command fails before anything is swapped"):
@@ -333,7 +382,6 @@ def test_what_is_refused_before_anything_runs(run: Run, monkeypatch: pytest.Monk
     assert "--kernel" in (caught.value.hint or "")
     monkeypatch.setattr(swapping, "build_library", BUILD)
     monkeypatch.setattr(swap_library, "_COMPILERS", ())
-    monkeypatch.setattr(swap_library.importlib.util, "find_spec", lambda _name: None)
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(BadInput, match=r"no C\+\+ compiler is here"):
         swapped(run, "")

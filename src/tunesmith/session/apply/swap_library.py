@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import struct
@@ -81,10 +80,8 @@ def _compiler() -> Sequence[str]:
     for name in _COMPILERS:
         if found := shutil.which(name):
             return (found,)
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "c++")
     fault = "no C++ compiler is here, and the library that swaps launches is built by one"
-    raise BadInput(fault, hint="install g++ or clang, or: pip install ziglang")
+    raise BadInput(fault, hint="install g++ or clang")
 
 
 def swapping(library: Path, counts: Path) -> dict[str, str]:
