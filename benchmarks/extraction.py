@@ -1,14 +1,15 @@
 """Counts how many kernels of public repositories `tunesmith extract` makes stand alone at once.
 
-    python -m benchmarks.extraction FOLDER [--group met|new] [--only TEXT] [--trim] [--json FILE]
+    python -m benchmarks.extraction FOLDER [--group met|new|later] [--only TEXT] [--trim] [--json FILE]
 
 FOLDER holds checkouts under the names of their projects: vllm, apex, DeepSpeed, bitsandbytes,
 FasterTransformer, lightseq. A kernel *stands alone at once* where the command with its name, and its file's
 where several have one, gives a folder whose kernel compiles with nothing else. Nothing is run on a device,
 and nothing is written but into a temporary folder.
 
-Kernels of the group *met* are those that the command was mended on; when those of the group *new* were
-counted it had not met them. docs/benchmarks/extraction.md has the figures.
+Kernels of the group *met* are of those that the command was mended on at first; those of the group *new* it
+met when it was done with these, and was mended on them after the count; those of the group *later* came last.
+docs/benchmarks/extraction.md has the figures.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import tunesmith
 from tunesmith.errors import TunesmithError
 from tunesmith.text import cut
 
-MET, NEW = "met", "new"
+MET, NEW, LATER = "met", "new", "later"
 _INFERENCE = "inference/csrc"
 # Project, file where several define the name, kernels.
 KERNELS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -68,6 +69,21 @@ KERNELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("DeepSpeed", "opt_bias_add.cu", "opt_bias_add_add"),
         ("bitsandbytes", "", "kgemm_4bit_inference_naive kOptimizer32bit1State kInt8VectorQuant"),
         ("lightseq", "", "ker_layer_norm"),
+    ),
+    LATER: (
+        ("vllm", "cache_kernels.cu", "gather_and_maybe_dequant_cache_page cp_gather_cache_page"),
+        ("vllm", "cache_kernels_fused.cu", "concat_and_cache_mla_rope_fused_kernel"),
+        ("apex", "transducer_joint_kernel.cu", "transducer_joint_forward"),
+        ("apex", "welford.cu", "reduce_bn_kernel"),
+        ("DeepSpeed", "moe_scatter_cuda.cu", "moe_scatter_kernel"),
+        ("DeepSpeed", "top_k_gating_cuda.cu", "top_k_gating_kernel"),
+        ("DeepSpeed", "logits_gather_cuda.cu", "logits_gather_kernel"),
+        ("DeepSpeed", "slice_attn_masks.cu", "slice_gpt_mask_impl"),
+        ("bitsandbytes", "", "kOptimizerStatic8bit2StateBlockwise kPreconditionOptimizer32bit1State"),
+        ("FasterTransformer", "activation_kernels.cu", "add_bias_tanh"),
+        ("FasterTransformer", "gen_relative_pos_bias.cu", "gen_relative_pos_bias"),
+        ("lightseq", "cuda/softmax_kernels.cu", "ker_attn_softmax_lt32"),
+        ("lightseq", "", "kernel_silu_elewise_product"),
     ),
 }  # fmt: skip
 
@@ -120,7 +136,7 @@ def table(found: Sequence[CountedKernel]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path, help="checkouts, under the names of their projects")
-    parser.add_argument("--group", choices=(MET, NEW))
+    parser.add_argument("--group", choices=(MET, NEW, LATER))
     parser.add_argument("--only", default="", help="kernels with this in their project or name")
     parser.add_argument(
         "--trim", action="store_true", help="leave out overloads as the command does by itself"
@@ -128,7 +144,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="figures of each kernel go there")
     asked = parser.parse_args()
     found: list[CountedKernel] = []
-    for group, project, file, kernel in wanted((asked.group,) if asked.group else (MET, NEW), asked.only):
+    for group, project, file, kernel in wanted((asked.group,) if asked.group else tuple(KERNELS), asked.only):
         root = asked.folder / project
         if not root.is_dir():
             print(f"{project:<18} {kernel:<40} left out: there is no folder {root}")
@@ -137,7 +153,7 @@ def main() -> None:
         found.append(one)
         told = f"alone, {one.lines} lines, {one.fills} FILL" if one.alone else f"not: {one.why}"
         print(f"{project:<18} {kernel:<40} {one.seconds:5.1f} s  {told}", flush=True)
-    for group in (MET, NEW):
+    for group in KERNELS:
         of_group = [one for one in found if one.group == group]
         if of_group:
             print("\n".join(["", f"group {group}:", "", *table(of_group)]))

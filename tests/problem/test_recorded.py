@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +18,10 @@ from tunesmith.problem.cases import full_cases, smoke_cases, verify_cases
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.recorded import RecordedCase, read_recorded, recorded_array, recorded_of, recorded_text
 from tunesmith.problem.template import original
+from tunesmith.run.events import Baseline
+from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.report import judged_by
+from tunesmith.run.state import State
 
 X = np.arange(6 * 8, dtype=np.float32).reshape(6, 8)
 
@@ -57,6 +62,13 @@ def test_a_case_is_read_and_tested_besides_the_others() -> None:
         assert (found.sizes, found.compares_errors, found.is_odd) == (case.sizes, False, False)
     small = smoke_cases(problem, variant, DEVICE, 1)
     assert not any(one.distribution == case.distribution for one in small)
+
+
+def test_reports_say_so() -> None:
+    state = replace(State(), baseline=Baseline(Outcome(cast(Trial, None), ()), "original"))
+    assert judged_by(scale_problem(reference=None), state) == "matches the original (there is no reference)"
+    said = judged_by(with_case(recorded_file()), state)
+    assert said == "matches the original and what was recorded of a program (there is no reference)"
 
 
 def test_another_file_is_another_problem() -> None:

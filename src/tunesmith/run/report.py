@@ -397,7 +397,8 @@ def judged_by(problem: Problem, state: State) -> str:
     rules = f"; {problem.own_rules}" if problem.own_rules else ""
     if state.baseline.judged_by == "reference":
         return f"right by the float64 reference{rules}"
-    return f"matches the original (there is no reference){rules}"
+    seen = " and what was recorded of a program" if problem.recorded else ""
+    return f"matches the original{seen} (there is no reference){rules}"
 
 
 def _space(state: State) -> dict[str, int]:

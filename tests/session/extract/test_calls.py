@@ -166,6 +166,18 @@ def test_names_that_mean_something_else_are_told_apart() -> None:
     assert read["workloads"]["example"] == {"n": "FILL", "two_n": "FILL"}
 
 
+def test_what_was_seen_stays_beside_what_is_open() -> None:
+    open_one = ONE.replace('shape = ["n"]', 'shape = ["FILL"]  # the host passes tmp').replace(
+        'block = ["32"]', 'block = ["FILL"]  # threads; line 7 says block'
+    )
+    other = open_one.replace("the host passes tmp", "another").replace("line 7", "line 8")
+    drafts = [draft("one", open_one, out="tmp", n="n"), draft("two", other, out="tmp", n="n")]
+    text = merged(drafts, ["Drafted."])
+    assert text.startswith("# Drafted.\n")
+    assert 'shape = ["FILL"]  # the host passes tmp' in text
+    assert text.index("line 7 says block") < text.index("line 8 says block")
+
+
 def test_what_always_comes_next_is_seen_in_a_capture() -> None:
     def launched(name: str, number: int) -> Any:
         return kernel(f"void {name}(float*)", launch(number, 1, 32, (), 10, 0.001))

@@ -81,6 +81,7 @@ def test_macros_give_template_arguments_in_an_order_of_their_own() -> None:
         "MAKE(float, 2)\nMAKE(half, 8)\n"
         "#define RUN(t, w) launch<w, t>(o, x, 1.0f, n);\n"
         "void run(double* o, double* x, int n) { RUN(double, 1) }\n"
+        "void all(int* o, int* x, int n) { BY_TYPE(o, RUN); }\n"  # handed on, not called
     )  # fmt: skip
     tree = TextTree((("a.cu", text),))
     (launch,) = host_launches(tree, find_kernel(tree, "scaled")).launches

@@ -275,7 +275,8 @@ def _is_concrete(part: str, text: str) -> bool:
 
 def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:
     for at, token in enumerate(tokens):
-        if token.text != name or token.kind != "word":
+        follows = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if token.text != name or token.kind != "word" or follows != "(":
             continue
         inside: list[str] = []
         for inner in tokens[at + 2 : at + 40]:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from tunesmith.problem.problem_text import toml_text
 
 Table = dict[str, Any]
+Place = tuple[str, str, str]  # table, argument's name or launch's number, key
 Kept = Literal["", "made", "zeroed"]  # a buffer of the host's own: none, with any contents, filled with zeros
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 _POINTED = re.compile(r"(\w+)\s*(?:\.|->)\s*(?:(?:const|mutable)_)?data(?:_ptr)?\b")
@@ -56,7 +57,42 @@ def merged(drafts: Sequence[LaunchDraft], notes: Sequence[str] = ()) -> str:
     if "accuracy" in first:
         root["accuracy"] = first["accuracy"]
     head = "\n".join(f"# {note}" for note in notes)
-    return (head + "\n" if head else "") + toml_text(root)
+    said: dict[Place, str] = {}
+    for number, (draft, names) in enumerate(zip(drafts, joined.renames, strict=True)):
+        said = {**dict(_comments(draft.toml, number, names)), **said}
+    return (head + "\n" if head else "") + "\n".join(_commented(toml_text(root), said)) + "\n"
+
+
+def _comments(toml: str, number: int, names: Mapping[str, str]) -> Iterator[tuple[Place, str]]:
+    """What stands beside each open place of a draft, under the names of the whole."""
+    for table, name, line in _lines(toml):
+        code, mark, comment = line.partition("  # ")
+        key = code.partition(" = ")[0]
+        if mark and "FILL" in code:
+            if table in ("argument", "launch"):
+                yield (table, names.get(name, name) if table == "argument" else str(number), key), comment
+            else:
+                yield (table, "", names.get(key, key)), comment
+
+
+def _commented(toml: str, said: Mapping[Place, str]) -> Iterator[str]:
+    launches = -1
+    for table, name, line in _lines(toml):
+        launches += line == "[[launch]]"
+        key = line.partition(" = ")[0]
+        place = (table, name if table == "argument" else str(launches) if table == "launch" else "", key)
+        yield f"{line}  # {said[place]}" if "FILL" in line and place in said else line
+
+
+def _lines(toml: str) -> Iterator[tuple[str, str, str]]:
+    """Each line with the table it is in, and of arguments the name."""
+    table = name = ""
+    for line in toml.splitlines():
+        if line.startswith("["):
+            table, name = line.partition("]")[0].strip("["), ""
+        if table == "argument" and line.startswith("name = "):
+            name = line.split('"')[1]
+        yield table, name, line
 
 
 def identity(words: str) -> str:
