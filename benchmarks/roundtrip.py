@@ -137,7 +137,8 @@ class Kernel:
     applied: str = ""
     gain: float | None = None
     spread: tuple[float, float] | None = None
-    foretold: float | None = None
+    foretold: float | None = None  # over the time from its first kernel to its last
+    busy: float | None = None  # over the device's own time
 
 
 @dataclass
@@ -149,6 +150,7 @@ class Roundtrip:
     before: list[float] = field(default_factory=list)
     after: list[float] = field(default_factory=list)
     span: float = 0.0
+    busy: float = 0.0  # seconds that the device worked
     savings: float = 0.0
     tests: str = ""
 
@@ -157,8 +159,11 @@ class Roundtrip:
         return median(self.before) / median(self.after) if self.before and self.after else None
 
     @property
-    def foretold(self) -> float | None:
-        return self.span / (self.span - self.savings) if 0 < self.savings < self.span else None
+    def foretold(self) -> tuple[float, float] | None:
+        """Over the time from the first kernel to the last, and over the device's own."""
+        if not 0 < self.savings < self.busy <= self.span:
+            return None
+        return self.span / (self.span - self.savings), self.busy / (self.busy - self.savings)
 
 
 def main() -> int:
@@ -225,7 +230,7 @@ def captured(steps: Steps, found: Roundtrip, program: Path) -> bool:
     if not first.ok or not isinstance(shown, dict):
         return False
     found.device = ", ".join(device["name"] for device in shown["devices"])
-    found.ranking, found.span = shown["kernels"], shown["span"]
+    found.ranking, found.span, found.busy = shown["kernels"], shown["span"], shown["seconds"]
     for kernel in found.kernels:
         kernel.share = sum(one["share"] for one in shown["kernels"] if kernel.name in one["name"])
     return True
@@ -291,7 +296,7 @@ def applied(steps: Steps, kernel: Kernel) -> None:
         old, new = median(made["bench"]["before"]), median(made["bench"]["after"])
         kernel.gain = old / new
     if made["foretold"] is not None:
-        kernel.foretold = made["foretold"]["gain"]
+        kernel.foretold, kernel.busy = made["foretold"]["gain"], made["foretold"]["busy"]
 
 
 def together(steps: Steps, found: Roundtrip, program: Path, before: Path) -> None:
@@ -319,6 +324,10 @@ def times(value: float | None) -> str:
     return "–" if value is None else f"{value:.2f}×"
 
 
+def foretold(span: float | None, busy: float | None) -> str:
+    return f"{times(span)} / {times(busy)}"
+
+
 def page(steps: Steps, found: Roundtrip) -> str:
     lines = [
         "# From a program to its kernels and back",
@@ -333,11 +342,14 @@ def page(steps: Steps, found: Roundtrip) -> str:
     for one in found.ranking[:12]:
         name = (one["demangled"] or one["name"]).split("(")[0].removeprefix("void ")[:60]
         figures = (one["count"], f"{100 * one['share']:.1f} %", times(one["distance"]))
-        most = times(one["end_to_end"]) if one["tunable"] else "left alone"
+        most = foretold(one["end_to_end"], one["on_device"]) if one["tunable"] else "left alone"
         lines.append("| " + " | ".join(map(str, (f"`{name}`", one["kind"], *figures, most))) + " |")
     lines += [
         "",
         "## There and back",
+        "",
+        "Foretold: by the kernel's share of the time from the first kernel to the last, warm-up and all, "
+        "and by its share of the device's own time: what a loop gains that keeps the device busy.",
         "",
         "| kernel | share | extracted | proof | verified, by weight | swapped | applied | end to end "
         "| foretold |",
@@ -346,14 +358,15 @@ def page(steps: Steps, found: Roundtrip) -> str:
     for kernel in found.kernels:
         share = "–" if kernel.share is None else f"{100 * kernel.share:.1f} %"
         shown = (f"`{kernel.name}`", share, kernel.extracted, kernel.proof, times(kernel.verified))
-        ends = (kernel.swapped, kernel.applied, times(kernel.gain), times(kernel.foretold))
+        ends = (kernel.swapped, kernel.applied, times(kernel.gain), foretold(kernel.foretold, kernel.busy))
         lines.append("| " + " | ".join((*shown, *ends)) + " |")
     lines += ["", "## All together", ""]
     if found.before and found.after:
         spans = [f"{median(v):.3f} ms ({min(v):.3f} to {max(v):.3f})" for v in (found.before, found.after)]
         lines += [
             f"A step took {spans[0]} before and {spans[1]} after, {len(found.before)} runs each in turn: "
-            f"**{times(found.gain)}** from end to end; Amdahl's law foretold {times(found.foretold)}. "
+            f"**{times(found.gain)}** from end to end; "
+            f"Amdahl's law foretold {foretold(*(found.foretold or (None, None)))}. "
             f"The program's own tests: {found.tests}.",
         ]
     else:

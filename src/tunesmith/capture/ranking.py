@@ -141,7 +141,7 @@ def _ranked(capture: Capture, kernel: CapturedKernel) -> RankedKernel:
 
 def amdahl(span: float, saving: float) -> float | None:
     """How many times faster what took `span` is without `saving`, where nothing else runs meanwhile."""
-    return span / (span - saving) if 0 <= saving < span else None
+    return span / (span - saving) if span > 0 and saving < span else None
 
 
 def _missing(

@@ -55,6 +55,8 @@ def _lines(found: Applied) -> Iterator[str]:
             f"foretold         {told.gain:.3f}×: the kernel has {100 * told.share:.1f} % of {told.of}, "
             f"and is {told.speedup:.2f}× as fast"
         )
+        if told.busy is not None:
+            yield f"if busy          {told.busy:.3f}×, where the device never waits while it is timed"
     again = shlex.quote(found.run)
     if found.ending == "applied":
         yield f"undo             tunesmith apply --undo {again}"

@@ -36,7 +36,7 @@ def show(folder: Path, capture: Capture, every: bool, as_json: bool) -> None:
         console.print_encoded({"folder": str(folder), **about, **times, "kernels": ranked})
         return
     shown = ranked if every else ranked[:SHOWN]
-    head = "# | kernel | of | launches: | time: | share: | by floor: | could save: | end to end:"
+    head = "# | kernel | of | launches: | time: | share: | by floor: | could save: | if busy: | end to end:"
     console.print_table(head, [_row(number, one) for number, one in enumerate(shown, 1)])
     console.show_lines([*_lines(folder, capture, ranked, len(shown))])
 
@@ -85,10 +85,13 @@ def _argument_text(argument: CapturedArgument) -> str:
 def _row(number: int, one: RankedKernel) -> tuple[str, ...]:
     by_floor = f"{one.distance:.2f}×" if one.distance is not None else "?"
     saving = f"{'' if one.distance else '≤ '}{100 * one.score:.1f} %" if one.tunable else "–"
-    gain = f"{one.end_to_end:.2f}×" if one.tunable and one.end_to_end is not None else "–"
+    gains = [
+        f"{gain:.2f}×" if one.tunable and gain is not None else "–"
+        for gain in (one.on_device, one.end_to_end)
+    ]
     name = cut(flat(one.demangled or one.name), LONGEST) or "(no name)"
     times = (str(one.count), seconds_text(one.seconds), f"{100 * one.share:.1f} %")
-    return (str(number), name, one.kind, *times, by_floor, saving, gain)
+    return (str(number), name, one.kind, *times, by_floor, saving, *gains)
 
 
 def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: int) -> list[str]:
@@ -97,7 +100,9 @@ def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: in
     lines = [
         "by floor         its time by that of moving its bytes at the memory's bandwidth; these are at most",
         "                 what its pointers' allocations hold, so the floor may be lower",
-        "could save       share of the device's time, down to that floor; end to end: what that would give",
+        "could save       share of the device's time, down to that floor",
+        "if busy          what that gives at most to a part in which the device never waits",
+        "end to end       what that gives at most from the first kernel to the last",
         f"device           {devices}",
         f"device's time    {seconds_text(capture.seconds)}, of it copies and fills "
         f"{seconds_text(copies.seconds)} ({counted(copies.count, 'copy', 'copies')}); from first to last "
@@ -106,7 +111,7 @@ def _lines(folder: Path, capture: Capture, ranked: list[RankedKernel], shown: in
     if capture.span > 0 and (idle := 1 - capture.seconds / capture.span) >= IDLE:
         lines.append(
             f"idle             the device waited for {100 * idle:.1f} % of that: from end to end faster "
-            "kernels give little"
+            "kernels give little, where it is busy all they save"
         )
     if program.command:
         code = program.exit_code

@@ -16,6 +16,7 @@ class ForetoldGain:
     speedup: float  # of the kernel, verified, over its workloads by their weights
     gain: float  # from end to end
     of: str  # what is meant by end to end
+    busy: float | None = None  # from end to end of what keeps the device busy all the time
 
 
 def kernel_speedup(workloads: Sequence[tuple[float, float]]) -> float:
@@ -35,8 +36,9 @@ def foretold_gain(
         return None
     speedup = kernel_speedup(workloads)
     saving = kernel.seconds * (1 - 1 / speedup)
-    gain = amdahl(seconds, saving) if saving >= 0 else seconds / (seconds - saving)
+    gain = amdahl(seconds, saving)
     if gain is None:
         return None
     of = "the whole program" if whole else "the time from its first kernel to its last"
-    return ForetoldGain(kernel.shown, kernel.seconds / seconds, speedup, gain, of)
+    busy = amdahl(capture.seconds, saving)
+    return ForetoldGain(kernel.shown, kernel.seconds / seconds, speedup, gain, of, busy)
