@@ -111,7 +111,7 @@ def test_amd_without_its_bindings_runtime_or_compilers(machine: Machine) -> None
     )
     machine.modules.remove("hip")
     machine.hiprtc = ""
-    machine.clang = "ROCm's device libraries are not here: apt-get install rocm-device-libs"
+    machine.clang = "what is missing is ROCm's device libraries: apt-get install rocm-device-libs"
     gpu, rtc, clang = (machine.finding(what) for what in ("AMD GPU", "hiprtc", "clang for AMD"))
     assert not gpu.usable
     assert "hip-python is not installed" in gpu.detail

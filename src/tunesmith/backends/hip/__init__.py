@@ -57,7 +57,7 @@ def _clang() -> DoctorFinding:
     what, found = "clang for AMD", clang.tools()
     if isinstance(found, str):
         detail, _, fix = found.partition(": ")
-        return DoctorFinding(what, False, f"{detail}, so HIP kernels cannot be built offline", fix)
+        return DoctorFinding(what, False, f"{detail}: without a GPU HIP kernels cannot be built", fix)
     where = f"{found.program}, libraries in {found.bitcode}, headers in {found.headers}"
     return DoctorFinding(what, True, f"{found.version}, {where}")
 

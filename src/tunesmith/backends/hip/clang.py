@@ -80,18 +80,20 @@ def _versioned(folder: Path) -> list[Path]:
 @cache
 def tools() -> ClangTools | str:
     """Those that are here, or what is missing, with the packages that bring it."""
-    program = next(
-        ((p, v) for p in _programs() if (v := _version(p)) and int(v.partition(".")[0]) >= OLDEST), None
-    )
-    if program is None:
-        return f"there is no clang {OLDEST} or newer: {system_package('clang lld', apt='clang-19 lld-19')}"
+    known = ((path, _version(path)) for path in _programs())
+    program = next((pair for pair in known if int(pair[1].partition(".")[0] or 0) >= OLDEST), None)
     bitcode = next((folder for folder in _bitcode() if (folder / "ocml.bc").is_file()), None)
-    if bitcode is None:
-        return f"ROCm's device libraries are not here: {system_package('rocm-device-libs')}"
     headers = next((r / "include" for r in _roots() if (r / "include/hip/hip_runtime.h").is_file()), None)
-    if headers is None:
-        return f"HIP's headers are not here: {system_package('hip-devel', apt='libamdhip64-dev')}"
-    return ClangTools(*program, bitcode, headers)
+    if program is not None and bitcode is not None and headers is not None:
+        return ClangTools(*program, bitcode, headers)
+    wanted = (
+        (program, f"clang {OLDEST} or newer with lld", "clang lld", "clang-19 lld-19"),
+        (bitcode, "ROCm's device libraries", "rocm-device-libs", "rocm-device-libs"),
+        (headers, "HIP's headers", "hip-devel", "libamdhip64-dev"),
+    )
+    missing = [(what, package, apt) for found, what, package, apt in wanted if found is None]
+    packages, apt = (" ".join(names) for names in list(zip(*missing, strict=True))[1:])
+    return f"what is missing is {', '.join(what for what, _, _ in missing)}: {system_package(packages, apt)}"
 
 
 def _bitcode() -> Iterator[Path]:
@@ -145,7 +147,7 @@ def _run(command: list[str], folder: Path) -> tuple[bytes, str]:
         done = subprocess.run(
             command,
             cwd=folder,
-            env=passed_on(VARIABLES),
+            env={**passed_on(VARIABLES), "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_SECONDS,

@@ -15,7 +15,9 @@ from tunesmith.text import digest_of
 
 COMPILERS = ("hiprtc", "clang")
 _ENTRY = re.compile(r"[A-Za-z_][\w:]*(?:<[\w\s:,<>*+\-()]*>)?")
-_DEFINED = re.compile(r"__global__[^;{(]*?\b(\w+)\s*\((?!\s*\d)")
+_DEFINED = re.compile(
+    r"__global__[^;{]*?\bvoid\s+(?:(?:__launch_bounds__\s*\([^)]*\)|__attribute__\s*\(\([^;{]*?\)\))\s*)*(\w+)\s*\("
+)
 # Flags that shape device code.
 _ALLOWED = re.compile(
     r"-O[0-3]|--?std=(?:c|gnu)\+\+\d\d|-ffast-math|-fno-fast-math|-fgpu-flush-denormals-to-zero"

@@ -1,5 +1,5 @@
-"""`warpSize` as a number: CUDA's is 32. Of HIP's devices some have 64 and some 32, and a kernel is read for 64;
-what it computes is held against the original on the device itself, as everything is."""
+"""`warpSize` as a number: 32 in CUDA. Of the devices that HIP serves some have 64, some 32, and a kernel is
+read for 64; what it computes is held against the original on the device itself, as everything is."""
 
 from __future__ import annotations
 
