@@ -123,9 +123,9 @@ def test_without_the_bindings_it_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(library.importlib, "import_module", absent)
     with library.use(None, None):
-        with pytest.raises(Unsupported, match=r"hip-python cannot be loaded: No module named 'hip\.hip'"):
+        with pytest.raises(Unsupported, match="hip-python cannot be loaded: No module named 'hip'"):
             HipBackend().devices()
-        with pytest.raises(Unsupported, match=r"No module named 'hip\.hiprtc'"):
+        with pytest.raises(Unsupported, match="No module named 'hip'"):
             library.compiler()
 
 

@@ -45,7 +45,7 @@ def use(runtime: Any, compiler: Any) -> Iterator[None]:
 def runtime() -> Any:
     """The bindings of a runtime that sees a device, or Unsupported with the reason there is none."""
     if _LOADED.runtime is None:
-        _LOADED.runtime = _module("hip.hip")
+        _LOADED.runtime = _module("hip")
     hip = _LOADED.runtime
     if not _LOADED.is_started:
         try:
@@ -61,7 +61,7 @@ def runtime() -> Any:
 def compiler() -> Any:
     """The bindings of hiprtc, which needs no device."""
     if _LOADED.compiler is None:
-        found = _module("hip.hiprtc")
+        found = _module("hiprtc")
         try:
             found.hiprtcVersion()
         except (RuntimeError, OSError) as error:
@@ -71,8 +71,10 @@ def compiler() -> Any:
 
 
 def _module(name: str) -> Any:
+    """Up to release 7 a module of the package, from 10 on something that the package hands on."""
     try:
-        return importlib.import_module(name)
+        package = importlib.import_module("hip")
+        return getattr(package, name, None) or importlib.import_module(f"hip.{name}")
     except ImportError as error:
         raise Unsupported(f"{NO_BINDINGS}: {error}") from error
 
