@@ -35,7 +35,7 @@ def properties(hip: Any) -> bytes:
         for at in range(size - len(value)):
             kept = whole[at : at + len(value)]
             whole[at : at + len(value)] = value
-            if getattr(made, name) == value:
+            if getattr(made, name) in (value, value.decode()):
                 break
             whole[at : at + len(value)] = kept
     for name in ("maxThreadsDim", "maxGridSize"):

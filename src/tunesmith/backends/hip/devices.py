@@ -24,9 +24,7 @@ def describe_all() -> tuple[Device, ...]:
 
 
 def _describe(number: int, version: int) -> Device:
-    hip = runtime()
-    properties = hip.hipDeviceProp_t()
-    checked(hip.hipGetDeviceProperties(properties, number))
+    properties = _properties(number)
     target = _text(properties.gcnArchName).partition(":")[0]  # "gfx90a:sramecc+:xnack-"
     own = ARCHITECTURES.get(target)
     if own is None:
@@ -41,6 +39,16 @@ def _describe(number: int, version: int) -> Device:
         limits=_limits(own, properties),
         target=target,
     )
+
+
+def _properties(number: int) -> Any:
+    hip = runtime()
+    try:
+        return checked(hip.hipGetDeviceProperties(number))
+    except TypeError:  # bindings before release 10 fill in what they are given
+        found = hip.hipDeviceProp_t()
+        checked(hip.hipGetDeviceProperties(found, number))
+        return found
 
 
 def _limits(own: AmdArchitecture, properties: Any) -> Limits:
