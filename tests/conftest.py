@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import frameworks, single_threaded, thoroughness  # noqa: F401 (threads, and a profile)
+from tests import frameworks, single_threaded, thoroughness, unsynced  # noqa: F401 (threads, and a profile)
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
 from tunesmith.session import machine

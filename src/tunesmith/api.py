@@ -182,13 +182,16 @@ def write_template(
     out: PathName | None = None,
     device: str | None = None,
     backend: str | None = None,
+    to: str | None = None,
+    template: PathName | None = None,
 ) -> TemplateMade:
-    """The expert's template of a kernel, with all moves that apply or those named."""
+    """The expert's, with all moves that apply or those named; `to` another language, also of one given."""
     from tunesmith.session import authoring
 
-    config = settings(device=device, backend=backend)
-    wanted = tuple(moves) if moves is not None else None
-    return authoring.make_template(problem_of(problem).definition, config, wanted, path_of(out))
+    own, config = problem_of(problem).definition, settings(device=device, backend=backend)
+    if to is not None:
+        return authoring.template_in(own, config, to, path_of(template), path_of(out))
+    return authoring.make_template(own, config, tuple(moves) if moves is not None else None, path_of(out))
 
 
 def profile(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.expert.model.kernels import row_problem
-from tunesmith.backends import hipcc
 from tunesmith.backends.as_compiled import as_compiled
+from tunesmith.backends.hip import macros as hipcc
 from tunesmith.backends.opencl.macros import predefined
 from tunesmith.problem.languages import HIP
 from tunesmith.problem.problem import Kernel

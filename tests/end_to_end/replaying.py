@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import tarfile
@@ -51,18 +52,29 @@ def events_of(run: Path) -> list[Event]:
     return [record.event for record in RunFolder.open(run).journal().read()]
 
 
+class Unmeasured(KeyError):
+    """Nobody measured what a lab of records is asked for."""
+
+
+class _Measurements(dict[Any, Any]):
+    def __missing__(self, key: object) -> Any:
+        raise Unmeasured(key)
+
+
 class _Recorded:
     """A lab that gives back what a journal says was measured, and nothing else."""
 
     def __init__(self, events: list[Event]) -> None:
         self._baseline = next(e for e in events if isinstance(e, Baseline))
-        self._outcomes = {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
-        self._verified = {e.outcome.trial: e for e in events if isinstance(e, Verified)}
+        self._outcomes = _Measurements(
+            {e.outcome.trial: e.outcome for e in events if isinstance(e, Measured)}
+        )
+        self._verified = _Measurements({e.outcome.trial: e for e in events if isinstance(e, Verified)})
         self._served = [e for e in events if isinstance(e, Served)]
         self.no_calls = "" if self._served else "the recorded run called nothing"
-        self._surveyed = {e.config: e for e in events if isinstance(e, Surveyed)}
+        self._surveyed = _Measurements({e.config: e for e in events if isinstance(e, Surveyed)})
         self._extended = [e for e in events if isinstance(e, Extended)]
-        self._profiled = {(e.config, e.workload): e for e in events if isinstance(e, Profiled)}
+        self._profiled = _Measurements({(e.config, e.workload): e for e in events if isinstance(e, Profiled)})
         self.no_profiles = "" if self._profiled else "nothing was profiled"
         self._builds: list[Trial] = []
         self._queue: list[Trial] = []
@@ -132,8 +144,9 @@ def talking(folder: RunFolder, templates: Templates, state: State) -> Talking:
     return casting.talking(templates.problem, templates, state, cast)
 
 
-def replayed(run: Path) -> list[Event]:
-    """The events of an uninterrupted run that sees the measurements and the replies of this one."""
+def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
+    """The events of an uninterrupted run that sees the measurements and the replies of this one; with
+    `until_unmeasured`, up to where it asks for what nobody measured."""
     events, folder = events_of(run), RunFolder.open(run)
     memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
     state = apply(State(), next(memory.read()))
@@ -143,7 +156,8 @@ def replayed(run: Path) -> list[Event]:
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
     lab = _Recorded(events)
     own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk, memory)
-    Loop(*own, _Silent(), heeds_words=False).run()  # type: ignore[arg-type]
+    with contextlib.suppress(Unmeasured) if until_unmeasured else contextlib.nullcontext():
+        Loop(*own, _Silent(), heeds_words=False).run()  # type: ignore[arg-type]
     return memory.events
 
 

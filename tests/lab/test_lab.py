@@ -294,6 +294,14 @@ def is_case(request: object) -> TypeGuard[RunCase]:
 
 
 class TestVerify:
+    def test_an_original_that_nobody_has_timed_is_timed_first(self) -> None:
+        with lab(scale_problem(), fault_template("0"), baseline=False) as harness:
+            verified = harness.lab.verify(harness.trial("long"))
+        (result,) = verified.outcome.results
+        assert result.status is Status.OK
+        assert result.timing is not None
+        assert result.timing.ratios
+
     @pytest.mark.long
     def test_fresh_processes_seeds_and_sizes(self, tmp_path: Path) -> None:
         with lab(scale_problem(), fault_template("0"), scratch=tmp_path) as harness:

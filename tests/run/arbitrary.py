@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -37,6 +38,7 @@ def resources(depth: int = 1) -> st.SearchStrategy[Resources]:
     return st.builds(Resources, **counts, by_entry=inner)
 
 
+@cache  # making one takes longer than drawing from it
 def arbitrary(kind: Any) -> st.SearchStrategy[Any]:
     """Values of the type: whatever its fields allow, except numbers that JSON has no word for."""
     if kind in _LEAVES:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.wording import says
-from tunesmith.backends import cuda, opencl
+from tunesmith.backends import cuda, hip, opencl
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.port import DoctorFinding, Unsupported
 from tunesmith.errors import DeviceMissing
@@ -31,7 +31,7 @@ class Machine:
     """A Linux machine with everything, until a test takes something away."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.modules = {"tree_sitter", "pyopencl", "ml_dtypes", "cuda.bindings"}
+        self.modules = {"tree_sitter", "pyopencl", "ml_dtypes", "cuda.bindings", "hip"}
         self.programs = {"ld": "/usr/bin/ld", "apt-get": "/usr/bin/apt-get", "oclgrind": "/usr/bin/oclgrind"}
         self.devices: tuple[Device, ...] = tuple(
             replace(d, name="a CPU", platform="a platform") for d in FakeBackend().devices()
@@ -63,6 +63,12 @@ class Machine:
         monkeypatch.setattr(cuda.sanitizer, "SANITIZER", watching)
         self.capture = DoctorFinding("capturing programs", True, "a program was watched")
         monkeypatch.setattr(doctor, "examine_capture", lambda: self.capture)
+        self.hiprtc = "7.2"
+        self.clang: Any = hip.clang.ClangTools(
+            "/rocm/clang++", "19.1.7", Path("/rocm/bitcode"), Path("/rocm/include")
+        )
+        monkeypatch.setattr(hip.hiprtc, "version", lambda: self.hiprtc)
+        monkeypatch.setattr(hip.clang, "tools", lambda: self.clang)
 
     def _load(self, name: str) -> Any:
         assert name == "libcuda.so.1"
@@ -90,7 +96,7 @@ class Machine:
 
 def test_everything_is_there(machine: Machine) -> None:
     findings = {f.what: f for f in doctor.examine()}
-    assert [what for what, f in findings.items() if not f.usable] == ["HIP"]
+    assert [what for what, f in findings.items() if not f.usable] == []
     assert findings["OpenCL device"].detail == "a CPU (a platform)"
     assert findings["NVIDIA driver"].detail == "for CUDA 13.1"
     assert findings["CUDA device"].detail == "a CPU (sm_0)"
@@ -99,6 +105,22 @@ def test_everything_is_there(machine: Machine) -> None:
     assert findings["nvcc"].detail == "13.0.88, /cuda/bin/nvcc"
     assert findings["capturing programs"].detail == "a program was watched"
     assert not any(f.fix for f in findings.values())
+
+
+def test_amd_without_its_bindings_runtime_or_compilers(machine: Machine) -> None:
+    assert machine.finding("AMD GPU").usable
+    assert machine.finding("clang for AMD").detail.startswith(
+        "19.1.7, /rocm/clang++, libraries in /rocm/bitcode"
+    )
+    machine.modules.remove("hip")
+    machine.hiprtc = ""
+    machine.clang = "what is missing is ROCm's device libraries: apt-get install rocm-device-libs"
+    gpu, rtc, clang = (machine.finding(what) for what in ("AMD GPU", "hiprtc", "clang for AMD"))
+    assert not gpu.usable
+    assert "hip-python is not installed" in gpu.detail
+    assert "pip install 'tunesmith[hip]'" in gpu.fix
+    assert (rtc.usable, clang.usable) == (False, False)
+    assert clang.fix == "apt-get install rocm-device-libs"
 
 
 def test_each_layer_of_the_sandbox(machine: Machine) -> None:

@@ -22,10 +22,12 @@ class TestBackends:
     def test_what_runs_a_language(self) -> None:
         assert backends.backend_for("cuda", None) == "cuda"
         assert backends.backend_for("fake", "fake:absent") == "fake:absent"
-        with pytest.raises(BadInput, match="runs cuda kernels, this one is opencl"):
+        assert backends.backend_for("hip", None) == "hip"
+        assert backends.backend_for("hip", "cuda") == "cuda", "through a header of ours"
+        with pytest.raises(BadInput, match="runs cuda, hip kernels, this one is opencl"):
             backends.backend_for("opencl", "cuda")
-        with pytest.raises(BadInput, match="runs cuda, opencl, fake kernels, this one is hip"):
-            backends.backend_for("hip", None)
+        with pytest.raises(BadInput, match="runs cuda, hip, opencl, fake kernels, this one is metal"):
+            backends.backend_for("metal", None)
 
     def test_a_simulated_device_that_is_elsewhere(self, tmp_path: Path) -> None:
         assert machine.list_devices("fake:absent", tmp_path) == ()

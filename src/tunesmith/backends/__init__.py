@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BACKENDS = {
     "cuda": "tunesmith.backends.cuda",
+    "hip": "tunesmith.backends.hip",
     "opencl": "tunesmith.backends.opencl",
     "fake": "tunesmith.backends.fake",
     "replay": "tunesmith.backends.replay",
@@ -64,6 +65,12 @@ def kind_for(language: str) -> BackendKind | None:
     first = (language,) if language in BACKENDS else ()
     found = (_load(BACKENDS[name]) for name in (*first, *BACKENDS))
     return next((k for k in found if not k.from_file and language in _names(k)), None)
+
+
+def kind_of(device: Device, language: str) -> BackendKind | None:
+    """The backend of a device, where it runs the language."""
+    found = _load(BACKENDS[device.backend]) if device.backend in BACKENDS else None
+    return found if found is not None and language in _names(found) else None
 
 
 def backend_for(language: str, wanted: str | None) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tunesmith.backends import hipcc, kind_for
+from tunesmith.backends import kind_for, kind_of
 from tunesmith.csource.predefined import asked_names
 from tunesmith.problem.device import Device
-from tunesmith.problem.languages import HIP
 from tunesmith.problem.problem import Problem
 
 
 def as_compiled(problem: Problem, device: Device) -> Problem:
     """Nobody is asked where nothing in the source depends on it."""
     kernel = problem.kernel
-    kind = kind_for(kernel.language)
-    ask = hipcc.predefined if kernel.language == HIP.name else kind.macros if kind is not None else None
+    kind = kind_of(device, kernel.language) or kind_for(kernel.language)
+    ask = kind.macros if kind is not None else None
     if ask is None or kernel.predefined:
         return problem
     names = asked_names((kernel.text, *(text for _, text in kernel.headers)))

@@ -107,6 +107,10 @@ def template(
     still_open: Annotated[
         str | None, typer.Option("--open", help="With --winner: choices to leave open, separated by commas.")
     ] = None,
+    to: Annotated[str | None, typer.Option("--to", help="In another language: cuda, hip or opencl.")] = None,
+    template: Annotated[
+        Path | None, typer.Option(help="With --to: one that you have, whose names are translated.")
+    ] = None,
     as_json: AsJson = False,
     **place: Unpack[PlaceOptions],
 ) -> None:
@@ -114,21 +118,18 @@ def template(
     from tunesmith.run.store import JOURNAL
 
     if (target / JOURNAL).is_file():
-        own = {"--moves": moves, **{f"--{name}": value for name, value in place.items()}}
-        _kept(
-            target,
-            out,
-            winner,
-            _listed(still_open),
-            [flag for flag, v in own.items() if v is not None],
-            as_json,
-        )
+        own = {"moves": moves, "to": to, "template": template, **place}
+        needless = [f"--{name}" for name, value in own.items() if value is not None]
+        _kept(target, out, winner, _listed(still_open), needless, as_json)
         return
     if winner or still_open is not None:
         fault = "only a run has winners, and this is none"
         hint = "name the folder of a run, or leave out --winner and --open"
         raise BadInput(fault, where=str(target), hint=hint)
-    made = tunesmith.write_template(target, moves=_listed(moves), out=out, **place)
+    if (template is not None and to is None) or (moves is not None and to is not None):
+        fault = "--template goes with --to, and --moves does not"
+        raise BadInput(fault, where=str(target), hint="name the language with --to, or leave the other out")
+    made = tunesmith.write_template(target, moves=_listed(moves), out=out, to=to, template=template, **place)
     if as_json:
         console.print_encoded(made)
         return
@@ -142,6 +143,8 @@ def template(
     console.print_note(f"{made.problem}: {how}")
     if out is None:
         console.write(made.template.rstrip())
+    elif to is not None:
+        console.print_line(f"wrote {out}: it goes with a problem whose kernel is {to}")
     else:
         go_on = f"tunesmith tune {shlex.quote(str(target))} --template {shlex.quote(str(out))}"
         console.print_line(f"wrote {out}; search it with: {go_on}")

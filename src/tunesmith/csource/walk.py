@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import fields, replace
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, TypeAlias, cast, get_args
 
 from tunesmith.csource import nodes as c
@@ -39,15 +39,6 @@ _PLAIN: dict[type, Callable[[Any], tuple[c.Expr, ...]]] = {
     c.Evaluate: lambda node: (node.expr,),
 }
 
-# The same from the last to the first.
-_BACKWARDS: dict[type, Callable[[Any], tuple[c.Expr, ...]]] = {
-    **_PLAIN,
-    c.Binary: attrgetter("right", "left"),
-    c.Index: attrgetter("index", "base"),
-    c.Assign: attrgetter("value", "target"),
-    c.Ternary: attrgetter("no", "yes", "condition"),
-}
-
 
 def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     """The expressions and statements directly below, in the order of the text."""
@@ -65,6 +56,17 @@ def children(node: c.Expr | c.Stmt) -> tuple[c.Expr | c.Stmt, ...]:
     return tuple(found)
 
 
+# What is directly below, from the last to the first; None: nothing ever is.
+_BACKWARDS: dict[type, Callable[[Any], Iterable[c.Expr | c.Stmt]] | None] = {
+    **{kind: (lambda node: reversed(children(node))) if names else None for kind, names in _BELOW.items()},
+    **_PLAIN,
+    c.Binary: attrgetter("right", "left"),
+    c.Index: attrgetter("index", "base"),
+    c.Assign: attrgetter("value", "target"),
+    c.Ternary: attrgetter("no", "yes", "condition"),
+}
+
+
 def nodes_in(part: Part) -> Iterator[c.Expr | c.Stmt]:
     """Every node below and with `part`, in the order of the text."""
     pending: list[c.Expr | c.Stmt] = []
@@ -72,14 +74,12 @@ def nodes_in(part: Part) -> Iterator[c.Expr | c.Stmt]:
         pending.append(cast("c.Expr | c.Stmt", part))
     else:
         pending.extend(reversed(tuple(cast("Iterable[c.Stmt]", part))))
+    take, add, below = pending.pop, pending.extend, _BACKWARDS
     while pending:
-        node = pending.pop()
+        node = take()
         yield node
-        kind = type(node)
-        if (plain := _BACKWARDS.get(kind)) is not None:
-            pending.extend(plain(node))
-        elif _BELOW[kind]:
-            pending.extend(reversed(children(node)))
+        if (inside := below[type(node)]) is not None:
+            add(inside(node))
 
 
 def expressions_in(part: Part) -> Iterator[c.Expr]:
@@ -193,20 +193,27 @@ def fresh_name(want: str, taken: set[str]) -> str:
 
 
 def map_expr(expr: c.Expr, fn: Callable[[c.Expr], c.Expr], _depth: int = 0) -> c.Expr:
-    """The expression rebuilt from the leaves up, each rebuilt node passed through `fn`."""
+    """The expression rebuilt from the leaves up, each rebuilt node passed through `fn`. A node whose parts
+    come back as they were is not built again."""
     if _depth > c.MAX_DEPTH:
         raise c.TooDeep
-    if isinstance(expr, _LEAVES):
+    kind = type(expr)
+    if kind in _LEAVES:
         return fn(expr)
+    is_changed = False
     parts: list[Any] = []
-    for name, is_below in _FIELDS[type(expr)]:
+    for name, is_below in _FIELDS[kind]:
         part = getattr(expr, name)
-        if is_below and isinstance(part, tuple):
-            part = tuple([map_expr(each, fn, _depth + 1) for each in part])
-        elif is_below and part is not None:
-            part = map_expr(part, fn, _depth + 1)
+        if is_below and part is not None:
+            if type(part) is tuple:
+                made: Any = tuple([map_expr(each, fn, _depth + 1) for each in part])
+                is_changed = is_changed or not all(map(is_, made, part))
+            else:
+                made = map_expr(part, fn, _depth + 1)
+                is_changed = is_changed or made is not part
+            part = made
         parts.append(part)
-    return fn(type(expr)(*parts))
+    return fn(kind(*parts) if is_changed else expr)
 
 
 def map_below(expr: c.Expr, fn: Callable[[c.Expr], c.Expr]) -> c.Expr:
@@ -306,13 +313,14 @@ def map_blocks(stmt: c.Stmt, on_body: Block) -> c.Stmt:
 
 def map_simple(stmt: c.Declare | c.Evaluate, on_expr: Callable[[c.Expr], c.Expr]) -> c.Declare | c.Evaluate:
     if isinstance(stmt, c.Evaluate):
-        return replace(stmt, expr=on_expr(stmt.expr))
-    return replace(
-        stmt,
-        init=None if stmt.init is None else on_expr(stmt.init),
-        dims=tuple([on_expr(dim) for dim in stmt.dims]),
-        align=None if stmt.align is None else on_expr(stmt.align),
-    )
+        expr = on_expr(stmt.expr)
+        return stmt if expr is stmt.expr else replace(stmt, expr=expr)
+    init = None if stmt.init is None else on_expr(stmt.init)
+    dims = tuple([on_expr(dim) for dim in stmt.dims])
+    align = None if stmt.align is None else on_expr(stmt.align)
+    if init is stmt.init and align is stmt.align and all(map(is_, dims, stmt.dims)):
+        return stmt
+    return replace(stmt, init=init, dims=dims, align=align)
 
 
 def commented(stmts: Iterable[c.Stmt], comments: Iterable[c.Comment]) -> tuple[c.Stmt, ...]:

@@ -243,23 +243,33 @@ class TrialTimer:
         """The original at every workload; anything but a time ends the run."""
         results: list[Result] = []
         code: BuiltCode | None = None
-        policy = self._policies.baseline
         for workload in self._problem.workloads:
             progress(f"timing the original at {workload.name}")
-            own = self._own(workload)
-            if isinstance(own, CannotRun):
-                raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
-            deadline = baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
-            started = time.perf_counter()
-            run = self._runner.time(self._race([own], policy), deadline)
-            self._took[workload.name] = time.perf_counter() - started
-            if isinstance(run, Verdict):
-                raise original_failed(self._problem, run, workload)
-            timing = Timing(run.timed.samples[0], discarded=run.timed.discarded)
-            results.append(Result(workload.name, Status.OK, timing, key=self._key(own, policy)))
-            code = own.code
+            code, result = self._of_original(workload)
+            results.append(result)
         assert code is not None, "a problem has at least one workload"
         return code, results
+
+    def _of_original(self, workload: Workload) -> tuple[BuiltCode, Result]:
+        own, policy = self._own(workload), self._policies.baseline
+        if isinstance(own, CannotRun):
+            raise BadInput(f"workload {workload.name} cannot run on this device: {own.reason}")
+        deadline = baseline_deadline(self._device, own.plan.nbytes) + self._making(workload)
+        started = time.perf_counter()
+        run = self._runner.time(self._race([own], policy), deadline)
+        self._took[workload.name] = time.perf_counter() - started
+        if isinstance(run, Verdict):
+            raise original_failed(self._problem, run, workload)
+        timing = Timing(run.timed.samples[0], discarded=run.timed.discarded)
+        return own.code, Result(workload.name, Status.OK, timing, key=self._key(own, policy))
+
+    def _usual(self, workload: Workload) -> float:
+        """Seconds of the original; where nobody has timed it yet, it is timed now."""
+        if workload.name not in self._original_seconds:
+            _, result = self._of_original(workload)
+            assert result.timing is not None
+            self._original_seconds[workload.name] = result.timing.seconds
+        return self._original_seconds[workload.name]
 
     def alone(self, items: Sequence[Ready], is_candidate: bool) -> list[Result]:
         """Each by itself. What was timed before, here or in an earlier run, is not timed again."""
@@ -338,11 +348,11 @@ class TrialTimer:
 
     def _short(self, item: Ready) -> TimingPolicy:
         name = item.workload.name
-        limit = give_up(self._original_seconds[name], self._best.get(name), self._device)
+        limit = give_up(self._usual(item.workload), self._best.get(name), self._device)
         return replace(self._policies.short, give_up=limit)
 
     def _deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
-        usual = self._original_seconds[item.workload.name]
+        usual = self._usual(item.workload)
         own = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
         return own + self._making(item.workload)
 

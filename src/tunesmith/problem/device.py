@@ -63,6 +63,7 @@ class Device:
     finishes_compiling_at_launch: bool = False
     absent: bool = False  # described from a table; nothing here can run on it
     inspects: bool = False  # fills and compares its memory by itself, where no kernel reaches the judge
+    target: str = ""  # the architecture, where it is more than a number: gfx942
 
     @property
     def key(self) -> str:
@@ -74,7 +75,7 @@ class Device:
     @property
     def architecture(self) -> str:
         """As compilers for it name it; empty where code is not built for one."""
-        return f"sm_{self.limits.capability}" if self.limits.capability else ""
+        return self.target or (f"sm_{self.limits.capability}" if self.limits.capability else "")
 
     @property
     def is_host(self) -> bool:

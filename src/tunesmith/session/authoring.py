@@ -22,7 +22,7 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.session import machine
-from tunesmith.session.problems import LoadedProblem, load_template
+from tunesmith.session.problems import LoadedProblem, load_template, read_text
 from tunesmith.session.strategies import casting
 
 
@@ -174,6 +174,52 @@ def make_template(
         refused=said,
         notes=written.notes,
         feasible=feasible,
+        file=str(out) if out is not None else None,
+    )
+
+
+def template_in(
+    problem: Problem, config: RunConfig, language: str, given: Path | None, out: Path | None
+) -> TemplateMade:
+    """The expert's template for another language, or a given one in that language's names."""
+    from tunesmith.backends.as_compiled import as_compiled
+    from tunesmith.expert import dialects
+    from tunesmith.expert.author import read
+    from tunesmith.expert.passes import PARAMETERS
+
+    if language not in dialects.DIALECTS:
+        fault = f"--to: templates are written in {', '.join(dialects.DIALECTS)}; got {language!r}"
+        raise BadInput(fault, hint="name one of these")
+    if out is not None and os.path.lexists(out):
+        raise BadInput("the file exists already", where=str(out), hint="choose another name with --out")
+    there = dialects.problem_in(problem, language)
+    device = device_for(language, config)
+    if given is not None:
+        text = read_text(given, "correct the name; it counts from the current folder")
+        made = dialects.translated(text, problem.kernel.language, language)
+    else:
+        own = as_compiled(problem, device_for(problem.kernel.language, RunConfig()))
+        kernel = read(own)
+        task = Refactoring(tuple(PARAMETERS))
+        made = (
+            Declined(f"{kernel}. Of a template that you have names can be translated: --template FILE")
+            if isinstance(kernel, str)
+            else dialects.write_in(task, own, device, kernel, language)
+        )
+    if isinstance(made, Declined):
+        return TemplateMade(problem.name, device.name, None, made.reason, (), ())
+    template = parse_template(made.text, path=str(out or "template"), problem=there)
+    if out is not None:
+        with explained("write the template", out, instead="another name with --out"):
+            write_new(out, made.text.encode())
+    return TemplateMade(
+        problem.name,
+        device.name,
+        made.text,
+        moves=made.moves,
+        refused=made.refused,
+        notes=made.notes,
+        feasible=len(configs_of(there, template, device)),
         file=str(out) if out is not None else None,
     )
 

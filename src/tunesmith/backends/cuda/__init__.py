@@ -27,7 +27,7 @@ from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import DoctorFinding
 from tunesmith.errors import TunesmithError
 from tunesmith.problem.device import Device
-from tunesmith.problem.languages import CUDA
+from tunesmith.problem.languages import CUDA, HIP
 
 DRIVERS = "from https://www.nvidia.com/drivers"
 TOOLKIT = "NVIDIA's CUDA toolkit, from https://developer.nvidia.com/cuda-downloads"
@@ -123,7 +123,7 @@ def _nvcc() -> DoctorFinding:
 
 KIND = port.BackendKind(
     name="cuda",
-    languages=(CUDA,),
+    languages=(CUDA, HIP),  # HIP through headers of ours
     make=lambda _argument: CudaBackend(),
     extra="cuda",
     packages=("cuda-bindings", "nvidia-cuda-nvrtc"),

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from tunesmith.backends.cuda import entries, nvcc, nvrtc
 from tunesmith.backends.cuda.cubin import Cubin, resources_of, without_chatter
 from tunesmith.backends.cuda.flags import read_flags
+from tunesmith.backends.cuda.hip_sources import as_cuda
 from tunesmith.backends.cuda.toolkit import standard_headers
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, KernelBinary, Toolchain, Unsupported
@@ -56,6 +57,7 @@ def needs_host_headers(log: str) -> bool:
 
 
 def build(unit: Unit, device: Device) -> KernelBinary:
+    unit = as_cuda(unit)
     compiler = unit.compiler or _default_compiler()
     if compiler not in COMPILERS:
         raise Unsupported(f"CUDA has no compiler {compiler!r}: it is one of {', '.join(COMPILERS)}")

@@ -16,6 +16,7 @@ from tunesmith.backends.cuda import nvcc, nvrtc
 from tunesmith.backends.cuda.compile import compilers
 from tunesmith.backends.cuda.entries import Refused
 from tunesmith.backends.cuda.flags import STANDARD, Flags, read_flags
+from tunesmith.backends.cuda.hip_sources import PLATFORM, flags_of
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
 from tunesmith.csource.predefined import TELL_VERSION, Predefined, assumed, listed, sorted_out
@@ -29,8 +30,9 @@ _ANSWER = re.compile(rf"\b{_PROBE}(\d+)\[\d+\] = \{{([\d, ]+)\}}")
 def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
     """Of these names, as each compiler that may build the kernel for the device has them."""
     capability = device.limits.capability
+    given = PLATFORM if kernel.language == "hip" else ()
     try:
-        flags = read_flags(kernel.flags, capability)
+        flags = read_flags(flags_of(kernel), capability)
     except BuildFailed as error:
         return (assumed("cuda", capability, f"the flags are not understood ({error})"),)
     found: list[Predefined] = []
@@ -40,7 +42,7 @@ def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Pr
         standard = next((f for f in flags.common if f.startswith("--std=")), STANDARD)
         who = f"{compiler} {version}, {standard.removeprefix('--std=')}, {flags.architecture}"
         try:
-            found.append(sorted_out(_asked(compiler, flags, asked), who))
+            found.append(sorted_out((*_asked(compiler, flags, asked), *given), who))
         except (Refused, Unsupported) as error:
             first = (str(error).strip().splitlines() or ["it failed"])[0]
             found.append(assumed("cuda", capability, f"{compiler} {version} does not tell ({first})"))

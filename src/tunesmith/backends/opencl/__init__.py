@@ -17,6 +17,7 @@ from typing import Any
 from tunesmith.backends import port
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.opencl import macros, sanitizer
+from tunesmith.backends.opencl.needs import lacking
 from tunesmith.backends.opencl.pocl_binary import pocl_objects
 from tunesmith.backends.opencl.processor import processor_clocks
 from tunesmith.errors import TunesmithError
@@ -61,8 +62,9 @@ class OpenCLBackend:
         try:
             program._build(" ".join(unit.flags).encode(), [handle])
         except cl.Error as error:
-            log = program.get_build_info(handle, which).strip()
-            raise port.BuildFailed(_TEMPORARY.sub(lambda _: unit.path, log) or str(error)) from error
+            log = _TEMPORARY.sub(lambda _: unit.path, program.get_build_info(handle, which).strip())
+            needs = lacking(unit.source, log, str(handle.extensions), device.name)
+            raise port.BuildFailed("\n".join(filter(None, (needs, log or str(error))))) from error
         log = _TEMPORARY.sub(lambda _: unit.path, program.get_build_info(handle, which).strip())
         kernels = _kernels(program, unit)
         data = bytes(program.get_info(cl.program_info.BINARIES)[0])

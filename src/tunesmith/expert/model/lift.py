@@ -70,6 +70,7 @@ from tunesmith.expert.model.thread_rows import looks_like_rows, with_rows_as_tas
 from tunesmith.expert.model.tidy import tidy, with_versions
 from tunesmith.expert.model.totals import cooperates, with_totals_in_variables, with_two_passes
 from tunesmith.expert.model.translate import LaunchTerms, launch_terms
+from tunesmith.expert.model.wave_size import with_wave_size
 from tunesmith.problem.problem import Problem
 from tunesmith.space import grammar as size
 
@@ -170,7 +171,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
     bound = replace(bound, function=function)
     try:
         inlined = inline(function, source)
-        function, source = inlined.function, inlined.source
+        function, source = with_wave_size(inlined.function, problem.kernel.language), inlined.source
         function, also = with_decided(function, fixed, arrays)
         function, once = without_single_turns(function, fixed)
         function, promised = with_promised(function, source, problem)

@@ -14,13 +14,15 @@ from tunesmith.space.expr import Undefined
 
 @move(
     "bounds",
-    needs="CUDA",
+    needs="CUDA or HIP",
     turn="compiler",
     remedies=(Remedy.LAUNCH_BOUNDS,),
-    BOUNDS="blocks that must fit on a multiprocessor at once",
+    BOUNDS="blocks that must fit on a multiprocessor at once; HIP: waves on a SIMD",
 )
 def bounds(draft: TemplateDraft, context: Context, name: str) -> TemplateDraft | str:
     """`__launch_bounds__`: the compiler learns the block's size, and how many blocks must fit."""
+    if context.language == "hip":  # amdgpu_waves_per_eu
+        return extend(draft, "bounds", ParameterChoice(name, (1, 2, 4, 8), 1))
     if context.language != "cuda":
         return f"{context.language} has no bound on blocks to a compute unit"
     return extend(draft, "bounds", ParameterChoice(name, (1, 2, 4), 1))

@@ -92,9 +92,12 @@ class KernelText:
         if self._plan.language == "opencl":
             size = f"reqd_work_group_size({knobs.lanes.name}, {knobs.tasks.name}, 1)"
             return f"__kernel __attribute__(({size})) void"
-        bounded = knobs.bounds.is_parameter and self._plan.language != "hip"
-        least = f", {knobs.bounds.name}" if bounded else ""
-        return f'extern "C" __global__ void __launch_bounds__({threads}{least})'
+        head = 'extern "C" __global__ void __launch_bounds__'
+        if not knobs.bounds.is_parameter:
+            return f"{head}({threads})"
+        if self._plan.language == "hip":
+            return f"{head}({threads}) __attribute__((amdgpu_waves_per_eu({knobs.bounds.name})))"
+        return f"{head}({threads}, {knobs.bounds.name})"
 
     def _parameters(self) -> list[c.Parameter]:
         """`__restrict__` where callers promise that no two arrays overlap."""

@@ -1,4 +1,4 @@
-"""What hipcc defines of its own accord, where it is here: no backend builds or runs HIP in this version."""
+"""What hipcc defines of its own accord, where it is here."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _SECONDS = 60
 
 
 def predefined(kernel: Kernel, device: Device, names: Sequence[str]) -> tuple[Predefined, ...]:
-    del device
+    architecture = device.target or ASSUMED_ARCHITECTURE
     program = shutil.which("hipcc")
     if program is None:
         return (assumed("hip", why="there is no hipcc here"),)
     standard = tuple(flag for flag in kernel.flags if re.fullmatch(r"--?std=[\w+]+", flag))
-    told = _told(program, standard)
+    told = _told(program, standard, architecture)
     if not told:
         return (assumed("hip", why="hipcc does not tell"),)
     asked = [pair for pair in told if pair[0].partition("(")[0] in names]
-    return (sorted_out(asked, " ".join(("hipcc,", *standard, ASSUMED_ARCHITECTURE))),)
+    return (sorted_out(asked, " ".join(("hipcc,", *standard, architecture))),)
 
 
 @lru_cache(maxsize=16)
-def _told(program: str, standard: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    options = ("-x", "hip", "--cuda-device-only", f"--offload-arch={ASSUMED_ARCHITECTURE}", "-E", "-dM")
+def _told(program: str, standard: tuple[str, ...], architecture: str) -> tuple[tuple[str, str], ...]:
+    options = ("-x", "hip", "--cuda-device-only", f"--offload-arch={architecture}", "-E", "-dM")
     with tempfile.TemporaryDirectory(prefix="tunesmith-hipcc-") as folder:
         (Path(folder) / "macros.hip").write_text("")
         try:

@@ -1,0 +1,81 @@
+"""HIP: sources to code objects through hiprtc or clang, kernels through AMD's runtime, loaded on use."""
+
+from __future__ import annotations
+
+from tunesmith.backends import port
+from tunesmith.backends.hip import clang, code_object, compile, devices, hiprtc, macros
+from tunesmith.backends.hip.session import HipSession
+from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import DoctorFinding
+from tunesmith.errors import TunesmithError
+from tunesmith.problem.device import Device
+from tunesmith.problem.languages import HIP
+
+ROCM = "ROCm, from https://rocm.docs.amd.com, and pip install 'tunesmith[hip]'"
+
+
+class HipBackend:
+    name = "hip"
+
+    def devices(self) -> tuple[Device, ...]:
+        return devices.describe_all()
+
+    def build(self, unit: Unit, device: Device) -> port.KernelBinary:
+        return compile.build(unit, device)
+
+    def open(self, device: Device) -> port.Session:
+        return HipSession(device)
+
+
+def _check(list_devices: port.ListDevices) -> list[DoctorFinding]:
+    """Building needs hiprtc, or clang with its libraries; checking and timing need the runtime and a GPU."""
+    return [_device(list_devices), _hiprtc(), _clang()]
+
+
+def _device(list_devices: port.ListDevices) -> DoctorFinding:
+    if not port.has_module("hip"):
+        detail = (
+            "hip-python is not installed: HIP kernels can be built by clang, and cannot run on AMD's GPUs"
+        )
+        return DoctorFinding("AMD GPU", False, detail, ROCM)
+    try:
+        found = list_devices()
+    except TunesmithError as error:
+        return DoctorFinding("AMD GPU", False, str(error), ROCM)
+    names = "; ".join(f"{d.name} ({d.target}, waves of {d.limits.warp})" for d in found)
+    return DoctorFinding("AMD GPU", bool(found), names or "the runtime sees none", "" if found else ROCM)
+
+
+def _hiprtc() -> DoctorFinding:
+    version = hiprtc.version()
+    if version:
+        return DoctorFinding("hiprtc", True, version)
+    return DoctorFinding("hiprtc", False, "not here: HIP kernels are built by clang alone", ROCM)
+
+
+def _clang() -> DoctorFinding:
+    what, found = "clang for AMD", clang.tools()
+    if isinstance(found, str):
+        detail, _, fix = found.partition(": ")
+        return DoctorFinding(what, False, f"{detail}: without a GPU HIP kernels cannot be built", fix)
+    where = f"{found.program}, libraries in {found.bitcode}, headers in {found.headers}"
+    return DoctorFinding(what, True, f"{found.version}, {where}")
+
+
+KIND = port.BackendKind(
+    name="hip",
+    languages=(HIP,),
+    make=lambda _argument: HipBackend(),
+    extra="hip",
+    packages=("hip-python",),
+    check=_check,
+    inherits=("HIP_*", "ROCM_*", "ROCR_*", "HSA_*", "AMD_*"),
+    devices=("/dev/kfd", "/dev/dri/*"),
+    readable=clang.folders,
+    absent_device=devices.absent_device,
+    is_architecture=devices.is_architecture,
+    toolchain=compile.TOOLCHAIN,
+    macros=macros.predefined,
+    portable=port.PortableForm("hsaco", code_object.unpack, code_object.pack),
+    no_profiles="Tunesmith does not know what AMD's GPUs can do at best",
+)

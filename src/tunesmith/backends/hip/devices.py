@@ -1,0 +1,111 @@
+"""AMD's GPUs: as the runtime describes them, or from their data sheets, so that kernels can be built for one
+that is not here. The width of a wave is the device's own word."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from tunesmith.backends.hip.architectures import ARCHITECTURES, GPUS, AmdArchitecture, limits_of
+from tunesmith.backends.hip.library import checked, runtime
+from tunesmith.backends.port import Unsupported
+from tunesmith.errors import BadInput
+from tunesmith.problem.device import AllocationUnits, Device, Limits
+
+PLATFORM = "AMD HIP"
+DEFAULT = "MI300X"
+
+
+def describe_all() -> tuple[Device, ...]:
+    hip = runtime()
+    version = int(checked(hip.hipRuntimeGetVersion()))
+    return tuple(_describe(number, version) for number in range(int(checked(hip.hipGetDeviceCount()))))
+
+
+def _describe(number: int, version: int) -> Device:
+    properties = _properties(number)
+    target = _text(properties.gcnArchName).partition(":")[0]  # "gfx90a:sramecc+:xnack-"
+    own = ARCHITECTURES.get(target)
+    if own is None:
+        raise Unsupported(f"the GPU is {target}; known are {', '.join(ARCHITECTURES)}")
+    return Device(
+        backend="hip",
+        id=str(number),
+        name=_text(properties.name) or target,
+        platform=PLATFORM,
+        driver=f"HIP {version // 10_000_000}.{version // 100_000 % 100}",
+        kind="gpu",
+        limits=_limits(own, properties),
+        target=target,
+    )
+
+
+def _properties(number: int) -> Any:
+    hip = runtime()
+    try:
+        return checked(hip.hipGetDeviceProperties(number))
+    except TypeError:  # bindings before release 10 fill in what they are given
+        found = hip.hipDeviceProp_t()
+        checked(hip.hipGetDeviceProperties(found, number))
+        return found
+
+
+def _limits(own: AmdArchitecture, properties: Any) -> Limits:
+    wave, memory = int(properties.warpSize), int(properties.totalGlobalMem)
+    # The file of registers is as large whatever the waves: what a wave of another width gets follows.
+    table = limits_of(own, GPUS[own.example])
+    # Kilohertz and bits; two transfers a cycle.
+    bandwidth = 2e3 * int(properties.memoryClockRate) * int(properties.memoryBusWidth) / 8
+    return replace(
+        table,
+        max_threads=int(properties.maxThreadsPerBlock),
+        max_block=_three(properties.maxThreadsDim),
+        max_grid=_three(properties.maxGridSize),
+        shared=int(properties.sharedMemPerBlock),
+        sms=int(properties.multiProcessorCount),
+        warp=wave,
+        llc=max(int(properties.l2CacheSize), 0),
+        memory=memory,
+        max_allocation=memory,
+        pin_bandwidth=bandwidth or None,
+        threads_per_sm=own.waves * own.simds * wave,
+        units=AllocationUnits(own.lds_unit, own.vgpr_unit * own.wave, own.simds),
+    )
+
+
+def _three(values: Any) -> tuple[int, int, int]:
+    first, second, third = (int(value) for value in values)
+    return first, second, third
+
+
+def _text(value: Any) -> str:
+    data = value if isinstance(value, str) else bytes(value).partition(b"\0")[0].decode(errors="replace")
+    return data.strip()
+
+
+def absent_device(wanted: str | None) -> Device:
+    """A GPU by name ("MI300X") or by its architecture ("gfx942"); None: the usual one."""
+    text = (DEFAULT if wanted is None else wanted).strip()
+    own = ARCHITECTURES.get(text.lower())
+    short = own.example if own else next((s for s in GPUS if _plain(s) == _plain(text)), None)
+    if short is None:
+        raise BadInput(
+            f"no AMD GPU is here, and none is known as {text!r}",
+            hint=f"write one of {', '.join(GPUS)}, or {', '.join(ARCHITECTURES)}",
+        )
+    gpu = GPUS[short]
+    limits = limits_of(ARCHITECTURES[gpu.architecture], gpu)
+    key = own.name if own else short
+    return Device(
+        "hip", f"absent:{key}", gpu.name, PLATFORM, "", "gpu", limits, absent=True, target=gpu.architecture
+    )
+
+
+def is_architecture(device: Device, wanted: str) -> bool:
+    return bool(device.target) and wanted.strip().lower() == device.target
+
+
+def _plain(name: str) -> str:
+    """Without what people leave out: the maker, the family, blanks and dashes."""
+    return re.sub(r"amd|instinct|radeon|rx|[^a-z0-9]", "", name.lower())

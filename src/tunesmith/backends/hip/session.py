@@ -1,0 +1,233 @@
+"""An open AMD GPU: memory, launches, and chains of launches recorded as graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tunesmith.backends import port
+from tunesmith.backends.hip.code_object import CodeObject, unpack
+from tunesmith.backends.hip.library import checked, runtime
+from tunesmith.backends.messages import Unit
+from tunesmith.backends.port import HERE, Slots, at_slots
+from tunesmith.problem.device import Clock, Device
+from tunesmith.problem.problem import element_type
+
+SPARE = 256 << 20  # of the device's memory, left to the runtime
+_NON_BLOCKING = 1  # hipStreamNonBlocking
+_THREAD_LOCAL = 1  # hipStreamCaptureModeThreadLocal
+
+
+@dataclass(frozen=True)
+class HipMemory:
+    handle: Any  # as the runtime gave it
+    address: int
+    nbytes: int
+
+
+@dataclass(frozen=True)
+class HipExecutable:
+    module: Any
+    functions: dict[str, Any]
+    parameters: dict[str, tuple[int, ...]]
+
+
+class _HipArguments:
+    """A call's arguments as words, and the addresses of the words: what a launch is pointed to."""
+
+    def __init__(self, call: port.LaunchCall) -> None:
+        self.values: NDArray[np.uint64] = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
+        places = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
+        self.addresses: NDArray[np.uint64] = places
+
+    @property
+    def pointer(self) -> int:
+        return int(self.addresses.ctypes.data)
+
+
+class _HipGraph:
+    """A chain recorded once and replayed: what the host does between two launches is not in the time."""
+
+    def __init__(self, session: HipSession, calls: Sequence[port.LaunchCall]) -> None:
+        hip = runtime()
+        self._session, self._graph, self._executable = session, None, None
+        checked(hip.hipStreamBeginCapture(session.stream, hip.hipStreamCaptureMode(_THREAD_LOCAL)))
+        try:
+            self._kept = session.launch_all(calls)
+        except BaseException:
+            hip.hipStreamEndCapture(session.stream)
+            raise
+        self._graph = checked(hip.hipStreamEndCapture(session.stream))
+        self._executable = checked(hip.hipGraphInstantiateWithFlags(self._graph, 0))
+
+    def start(self) -> Callable[[], float]:
+        return self._session.timed(
+            lambda: checked(runtime().hipGraphLaunch(self._executable, self._session.stream))
+        )
+
+    def __del__(self) -> None:
+        if self._executable is not None:
+            runtime().hipGraphExecDestroy(self._executable)
+        if self._graph is not None:
+            runtime().hipGraphDestroy(self._graph)
+
+
+@dataclass(frozen=True)
+class _HipQueue:
+    """A chain launched anew each time, one launch after the other."""
+
+    session: HipSession
+    calls: tuple[port.LaunchCall, ...]
+
+    def start(self) -> Callable[[], float]:
+        kept: list[_HipArguments] = []
+        seconds = self.session.timed(lambda: kept.extend(self.session.launch_all(self.calls)))
+
+        def wait() -> float:
+            found = seconds()
+            kept.clear()
+            return found
+
+        return wait
+
+
+class HipSession:
+    inspector: port.Inspector | None = None  # the host fills and compares
+
+    def __init__(self, device: Device) -> None:
+        hip = runtime()
+        self._device, self._allocated = device, 0
+        checked(hip.hipSetDevice(int(device.id)))
+        self.stream = checked(hip.hipStreamCreateWithFlags(_NON_BLOCKING))
+        self._events: list[tuple[Any, Any]] = []  # pairs that nobody uses at the moment
+
+    def timed(self, queue: Callable[[], object]) -> Callable[[], float]:
+        """Queue it between two events. The answer waits for the second, and gives the seconds between."""
+        hip = runtime()
+        if not self._events:
+            self._events.append((checked(hip.hipEventCreate()), checked(hip.hipEventCreate())))
+        begin, end = self._events.pop()
+        checked(hip.hipEventRecord(begin, self.stream))
+        queue()
+        checked(hip.hipEventRecord(end, self.stream))
+
+        def seconds() -> float:
+            checked(hip.hipEventSynchronize(end))
+            elapsed = float(checked(hip.hipEventElapsedTime(begin, end)))
+            self._events.append((begin, end))
+            return elapsed * 1e-3
+
+        return seconds
+
+    def load(self, unit: Unit, binary: bytes) -> port.Executable:
+        hip = runtime()
+        symbols, data = unpack(binary)
+        code = CodeObject(data)
+        module = checked(hip.hipModuleLoadData(data))
+        functions = {e: checked(hip.hipModuleGetFunction(module, symbols[e].encode())) for e in unit.entries}
+        return HipExecutable(
+            module, functions, {e: code.kernels[symbols[e]].parameters for e in unit.entries}
+        )
+
+    def allocate(self, nbytes: int) -> port.Memory:
+        limit = self._device.limits.memory
+        if self._allocated + nbytes + SPARE > limit:
+            raise port.OutOfMemory(f"{nbytes} bytes wanted with {self._allocated} of {limit} in use")
+        handle = checked(runtime().hipMalloc(max(nbytes, 1)))
+        self._allocated += nbytes
+        return HipMemory(handle, int(handle), nbytes)
+
+    def release(self, memory: port.Memory) -> None:
+        assert isinstance(memory, HipMemory)
+        checked(runtime().hipFree(memory.handle))
+        self._allocated -= memory.nbytes
+
+    def write(self, memory: port.Memory, offset: int, data: bytes | memoryview) -> None:
+        assert isinstance(memory, HipMemory)
+        if len(data):
+            source = np.frombuffer(data, dtype=np.uint8)
+            to = memory.address + offset
+            checked(runtime().hipMemcpyHtoDAsync(to, source.ctypes.data, source.nbytes, self.stream))
+            self._finish()
+
+    def read(self, memory: port.Memory, offset: int, nbytes: int) -> bytes:
+        assert isinstance(memory, HipMemory)
+        target = np.empty(nbytes, dtype=np.uint8)
+        if nbytes:
+            source = memory.address + offset
+            checked(runtime().hipMemcpyDtoHAsync(target.ctypes.data, source, nbytes, self.stream))
+            self._finish()
+        return target.tobytes()
+
+    def copy(self, to: port.Pointer, source: port.Pointer) -> None:
+        if to.nbytes:
+            pair = (_address(to), _address(source))
+            checked(runtime().hipMemcpyDtoDAsync(*pair, to.nbytes, self.stream))
+
+    def run(self, calls: Sequence[port.LaunchCall]) -> None:
+        kept = self.launch_all(calls)
+        self._finish()
+        del kept
+
+    def record(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots] = HERE) -> port.Recording:
+        return _HipGraph(self, [at_slots(call, at) for at in slots for call in calls])
+
+    def queue(self, calls: Sequence[port.LaunchCall], slots: Sequence[Slots] = HERE) -> port.Recording:
+        return _HipQueue(self, tuple(at_slots(call, at) for at in slots for call in calls))
+
+    def throttled(self) -> bool | None:
+        return None
+
+    def clocks(self) -> tuple[Clock, ...]:
+        return ()
+
+    def launch_all(self, calls: Sequence[port.LaunchCall]) -> list[_HipArguments]:
+        """Queue the calls. The answer holds their arguments' values, which must outlive that."""
+        kept = [_HipArguments(call) for call in calls]
+        for call, given in zip(calls, kept, strict=True):
+            self._launch(call, given.pointer)
+        return kept
+
+    def _launch(self, call: port.LaunchCall, pointer: int) -> None:
+        assert isinstance(call.executable, HipExecutable)
+        _check_launch(call, call.executable.parameters[call.entry])
+        shape = (*call.grid, *call.block, call.shared)
+        function = call.executable.functions[call.entry]
+        if call.cooperative:
+            checked(runtime().hipModuleLaunchCooperativeKernel(function, *shape, self.stream, pointer))
+        else:
+            checked(runtime().hipModuleLaunchKernel(function, *shape, self.stream, pointer, None))
+
+    def _finish(self) -> None:
+        checked(runtime().hipStreamSynchronize(self.stream))
+
+
+def _address(pointer: port.Pointer) -> int:
+    assert isinstance(pointer.memory, HipMemory)
+    return pointer.memory.address + pointer.offset
+
+
+def _bits(arg: object) -> int:
+    """An argument's value as the low bytes of one word, which is how the runtime reads it."""
+    if isinstance(arg, port.Pointer):
+        return _address(arg)
+    if isinstance(arg, port.Scalar):
+        return int.from_bytes(element_type(arg.type).numpy.type(arg.value).tobytes(), "little")
+    raise port.LaunchFailed("HIP has no local-memory arguments: use the launch's `shared`")
+
+
+def _check_launch(call: port.LaunchCall, sizes: Sequence[int]) -> None:
+    """The runtime takes the kernel's word for how many bytes there are, and reads on."""
+    if call.cluster or call.pdl:
+        raise port.LaunchFailed("AMD's GPUs know neither clusters nor launches that overlap by themselves")
+    if len(sizes) != len(call.args):
+        raise port.LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
+    for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
+        own = element_type(arg.type).bytes if isinstance(arg, port.Scalar) else 8
+        if own != size:
+            what = arg.type if isinstance(arg, port.Scalar) else "an array"
+            raise port.LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")

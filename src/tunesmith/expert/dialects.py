@@ -1,0 +1,218 @@
+"""A template in another language: the expert's from what it read of the kernel; others by their names alone.
+
+What a kernel computes has no language once it is read. Left to translate are names of types, functions and
+headers; a text that has more of its language in it (masks of lanes, assembler, builtins) is refused, with the
+word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tunesmith.csource import nodes as c
+from tunesmith.csource import walk
+from tunesmith.csource.lex import without_comments
+from tunesmith.expert.drafting import best_page, listed
+from tunesmith.expert.model.compilers import language_of
+from tunesmith.expert.model.entry_sizes import with_entry_sizes
+from tunesmith.expert.model.kernel import Each, KernelModel, Step, map_own_parts, map_steps
+from tunesmith.expert.passes import Context
+from tunesmith.problem import languages
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template_source import find_block
+from tunesmith.run.ports import Declined, Refactoring, Written
+
+Pair = tuple[str, str]
+DIALECTS = ("cuda", "hip", "opencl")
+_HEADERS = {
+    "cuda_runtime.h": "hip/hip_runtime.h",
+    "cuda_fp16.h": "hip/hip_fp16.h",
+    "cuda_bf16.h": "hip/hip_bf16.h",
+    "cooperative_groups.h": "hip/hip_cooperative_groups.h",
+}
+_TYPES = {"__nv_bfloat16": "__hip_bfloat16", "__nv_bfloat162": "__hip_bfloat162"}
+_INDICES = {
+    f"hip{old}_{axis}": f"{new}.{axis}"
+    for old, new in zip(
+        ("ThreadIdx", "BlockIdx", "BlockDim", "GridDim"),
+        ("threadIdx", "blockIdx", "blockDim", "gridDim"),
+        strict=True,
+    )
+    for axis in "xyz"
+}
+WORDS: Mapping[Pair, Mapping[str, str]] = {
+    ("cuda", "hip"): _TYPES,
+    ("hip", "cuda"): {**{new: old for old, new in _TYPES.items()}, **_INDICES},
+}
+# What has no word in the other language, and why.
+_LANES = "the width of a wave is in it"
+_ALONE: Mapping[Pair, tuple[tuple[str, str], ...]] = {
+    ("cuda", "hip"): (
+        (r"\w+_sync", _LANES),
+        (r"asm|__asm__", "it is NVIDIA's assembler"),
+        (r"__ld(?:cg|cs|ca|lu|cv)|__st(?:cg|cs|wb|wt)", "AMD's hints are others"),
+        (r"cub|nvcuda|wmma|cute|cutlass", "it is a library of NVIDIA's"),
+        (
+            r"__nv_\w+|__pipeline_\w+|__cluster_\w+|cudaGrid\w+|cudaTrigger\w+|__CUDA\w+|CUDA_VERSION",
+            "it is CUDA's",
+        ),
+    ),
+    ("hip", "cuda"): (
+        (r"__shfl(?:_\w+)?|__ballot|__any|__all", _LANES),
+        (r"asm|__asm__", "it is AMD's assembler"),
+        (r"__builtin_\w+|__amdgcn_\w+|ext_vector_type|amdgpu_\w+", "it is clang's for AMD"),
+        (r"rocprim|hipcub|rocwmma", "it is a library of AMD's"),
+        (r"__hip_\w+|hip_\w+|__HIP\w+|__AMDGCN\w+", "it is HIP's"),
+    ),
+}
+_LEFT = {"hip": r"\b__nv_\w+", "cuda": r"\b__hip_\w+|\bhip_\w+", "opencl": r"\b__(?:nv|hip)_\w+"}
+_FUNCTIONS = {
+    f"{name}f": name
+    for name in (
+        *("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "fabs", "tanh", "pow", "erf", "sin", "cos", "fma"),
+        *(
+            "fmax",
+            "fmin",
+            "floor",
+            "ceil",
+            "fmod",
+            "log1p",
+            "expm1",
+            "cosh",
+            "sinh",
+            "round",
+            "rint",
+            "trunc",
+        ),
+    )
+}
+_NUMBERS = frozenset(("float", "int", "unsigned int", "char", "unsigned char", "short", "unsigned short"))
+
+
+def write_in(
+    task: Refactoring, problem: Problem, device: Device, kernel: KernelModel, to: str
+) -> Written | Declined:
+    """The expert's template for another language, with the moves that apply there."""
+    target = language_of(to)
+    if len(problem.launches) != 1:
+        return Declined(f"a call of {len(problem.launches)} launches is written in its own language alone")
+    moved = _model_in(kernel, target)
+    if isinstance(moved, str):
+        return Declined(moved)
+    own = with_entry_sizes(problem_in(problem, to), kernel.pinned)
+    page = best_page(task, Context(own, device), moved)
+    if isinstance(page, str):
+        return Declined(page)
+    text, draft, refused = page
+    text = _with_names(text, kernel.source.language, to)
+    if (left := re.search(_LEFT[to], without_comments(text))) is not None:
+        return Declined(f"'{left.group()}' has no word in {to} that the expert knows")
+    return Written(text, draft.moves, listed(refused), kernel.notes)
+
+
+def problem_in(problem: Problem, to: str) -> Problem:
+    """The same call of a kernel in another language; flags are the compiler's own."""
+    kernel, suffix = problem.kernel, languages.named(to).suffixes[0]
+    path = f"{kernel.path.rpartition('.')[0] or kernel.path}{suffix}"
+    changed = replace(kernel, language=to, path=path, flags=(), compiler="", predefined=())
+    return replace(problem, kernel=changed)
+
+
+def _model_in(kernel: KernelModel, to: c.Language) -> KernelModel | str:
+    """What was read with another language's words; why it has none."""
+    source = kernel.source
+    if "opencl" not in (source.language, to):
+        return replace(kernel, source=replace(source, language=to))
+    if source.preamble or source.records or source.aliases:
+        return "types and constants of the file are not translated between OpenCL C and C++"
+    parameters = []
+    for parameter in kernel.function.parameters:
+        if parameter.type.base not in (*_NUMBERS, "long long", "long"):
+            return f"{parameter.type.base} of '{parameter.name}' has no word in both languages"
+        base = {"long long": "long"} if to == "opencl" else {"long": "long long"}
+        type_ = replace(parameter.type, base=base.get(parameter.type.base, parameter.type.base))
+        space = "global" if to == "opencl" and type_.is_pointer else ""
+        parameters.append(replace(parameter, type=replace(type_, space=space)))
+    words = _FUNCTIONS if to == "opencl" else {name: own for own, name in _FUNCTIONS.items()}
+    function = replace(kernel.function, parameters=tuple(parameters))
+    source = replace(source, language=to, includes=())
+    calls = _calls(kernel)
+    if unknown := sorted(calls - words.keys() - set(words.values())):
+        return f"{unknown[0]}() has no word in {to} that the expert knows"
+    return replace(_with_words(kernel, words), function=function, source=source)
+
+
+def _calls(kernel: KernelModel) -> set[str]:
+    found: set[str] = set()
+
+    def seen(expr: c.Expr) -> c.Expr:
+        found.update(call.function for call in walk.calls_in(expr))
+        return expr
+
+    _with(kernel, seen)
+    return found
+
+
+def _with_words(kernel: KernelModel, words: Mapping[str, str]) -> KernelModel:
+    def word(expr: c.Expr) -> c.Expr:
+        if isinstance(expr, c.Call) and expr.function in words:
+            return replace(expr, function=words[expr.function])
+        return expr
+
+    return _with(kernel, lambda expr: walk.map_expr(expr, word), words)
+
+
+def _with(kernel: KernelModel, change: object, words: Mapping[str, str] = {}) -> KernelModel:
+    assert callable(change)
+
+    def one(step: Step) -> Step:
+        step = map_own_parts(step, change, lambda body: walk.map_statements(body, change))
+        if isinstance(step, Each):
+            totals = tuple(replace(t, combine=words.get(t.combine, t.combine)) for t in step.totals)
+            step = replace(step, totals=totals)
+        return step
+
+    return replace(kernel, steps=map_steps(kernel.steps, one))
+
+
+def translated(text: str, source: str, to: str) -> Written | Declined:
+    """A text by its names alone, or the first word that is more than a name."""
+    if "opencl" in (source, to):
+        return Declined("between OpenCL C and C++ more than names differ: address spaces, indices, barriers")
+    left = without_comments(text)
+    known = (*WORDS[source, to], *(_HEADERS if to == "hip" else _HEADERS.values()))
+    for pattern, why in _ALONE[source, to]:
+        for found in re.finditer(rf"\b(?:{pattern})\b", left):
+            if found.group() not in known and f"hip/{found.group()}.h" not in known:
+                line = left[: found.start()].count("\n") + 1
+                return Declined(f"'{found.group()}' (line {line}) is more than a name: {why}")
+    return Written(_with_names(text, source, to), ())
+
+
+def _with_names(text: str, source: str, to: str) -> str:
+    done = _with_headers(text, to) if "opencl" not in (source, to) else text
+    for old, new in WORDS.get((source, to), {}).items():
+        done = re.sub(rf"\b{re.escape(old)}\b", new, done)
+    return done
+
+
+def _with_headers(text: str, to: str) -> str:
+    names = _HEADERS if to == "hip" else {new: old for old, new in _HEADERS.items()}
+
+    def header(found: re.Match[str]) -> str:
+        name = names.get(found[2])
+        return f"#include <{name}>" if name else found[0]
+
+    done = re.sub(r"#[ \t]*include[ \t]*([<\"])([^>\"]+)[>\"]", header, text)
+    if to == "cuda":
+        return re.sub(r"#include <cuda_runtime\.h>\n", "", done)
+    first = "#include <hip/hip_runtime.h>\n"
+    if first.strip() in done:
+        return done
+    block = find_block(done, "template") if "/// tunesmith" in done else None
+    lines = done.splitlines(keepends=True)
+    at = block.line + len(block.toml.splitlines()) + 1 if block is not None else 0
+    return "".join((*lines[:at], first, *lines[at:]))
