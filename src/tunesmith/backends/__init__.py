@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BACKENDS = {
     "cuda": "tunesmith.backends.cuda",
     "opencl": "tunesmith.backends.opencl",
+    "cpu": "tunesmith.backends.cpu",
     "fake": "tunesmith.backends.fake",
     "replay": "tunesmith.backends.replay",
 }
