@@ -24,8 +24,11 @@ class TestBackends:
         assert backends.backend_for("fake", "fake:absent") == "fake:absent"
         with pytest.raises(BadInput, match="runs cuda kernels, this one is opencl"):
             backends.backend_for("opencl", "cuda")
-        with pytest.raises(BadInput, match="runs cuda, opencl, fake kernels, this one is hip"):
-            backends.backend_for("hip", None)
+        assert backends.backend_for("hip", None) == "cpu"
+        assert backends.runs_untimed("hip")
+        assert not backends.runs_untimed("cuda")
+        with pytest.raises(BadInput, match="runs cuda, opencl, hip, fake kernels, this one is metal"):
+            backends.backend_for("metal", None)
 
     def test_a_simulated_device_that_is_elsewhere(self, tmp_path: Path) -> None:
         assert machine.list_devices("fake:absent", tmp_path) == ()

@@ -67,6 +67,12 @@ def kind_for(language: str) -> BackendKind | None:
     return next((k for k in found if not k.from_file and language in _names(k)), None)
 
 
+def runs_untimed(language: str) -> bool:
+    """Whether all that runs a language here is a stand-in that times nothing."""
+    own = kind_for(language)
+    return own is not None and own.untimed
+
+
 def backend_for(language: str, wanted: str | None) -> str:
     """The backend to use for a kernel's language, or why there is none."""
     if wanted is None:

@@ -247,6 +247,8 @@ class Bench:
     def _timing(self, action: Callable[[Stopwatch], T]) -> T:
         stopwatch = self._stopwatch
         assert stopwatch is not None, "nothing has been loaded"
+        if self._device is not None and self._device.untimed:
+            raise port.Unsupported(f"nothing is timed on {self._device.name}: it stands in for a GPU")
         for _ in range(MEMORY_ATTEMPTS):
             try:
                 return action(stopwatch)

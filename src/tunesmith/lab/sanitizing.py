@@ -147,6 +147,10 @@ class Sanitizing:
             return lambda: self._look(code, variant, seed, tools)
         return self._thread.submit(self._look, code, variant, seed, tools).result
 
+    @property
+    def at_gate_by(self) -> str:
+        return "" if isinstance(self._tools, str) else self._tools.name
+
     def at_gate(self, code: BuiltCode, variant: Variant, seed: int) -> Verdict:
         """The few tools that a draft by a model is shown to."""
         if isinstance(self._tools, str):

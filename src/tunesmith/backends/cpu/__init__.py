@@ -57,7 +57,8 @@ def _describe(compiler: HostCompiler, warp: int) -> Device:
         alignment=256,
         capability=90 if nvidia else 0,
     )
-    name = f"{platform.machine()} processor" + ("" if nvidia else ", waves of 64")
+    waves = "" if nvidia else ", waves of 64"
+    name = f"{NAME} ({platform.machine()}, {compiler.title}{waves})"
     id = f"{NAME}{'' if nvidia else '-wave64'}{other}"
     return Device(NAME, id, name, "host", compiler.title, "cpu", limits, untimed=True)
 
@@ -78,6 +79,7 @@ KIND = port.BackendKind(
     make=lambda _argument: CpuBackend(),
     extra=NAME,
     packages=("ziglang",),
+    untimed=True,
     check=_check,
     no_profiles="the cpu device checks kernels and times none",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _OPERAND = re.compile(r'(?:\[(\w+)\]\s*)?"([^"]*)"\s*\((.*)\)', re.DOTALL)
@@ -34,6 +34,9 @@ _TWO = {
     "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "div": "({} / {})",
     "max": "fmaxf({}, {})", "min": "fminf({}, {})",
 }  # fmt: skip
+_DECLARED = re.compile(r"\.reg\s+\.(\w+)\s+(.*)")
+_GUARDED = re.compile(r"@(!?)(%?\w+)\s+(.*)")
+_COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
 _SHUFFLES = {"bfly": "xor", "down": "down", "up": "up", "idx": ""}
 _WAITS = re.compile(
     r"\{\s*\.reg \.pred (\w+); mbarrier\.try_wait\.parity\S* \1, \[%1\], %2; selp\.\w+ %0, 1, 0, \1; \}"
@@ -45,11 +48,12 @@ class UnknownInstruction(Exception):
 
 
 @dataclass(frozen=True)
-class _Given:
+class _AsmOperands:
     """What the operands of a statement are in C++, by number and by name."""
 
     operands: tuple[str, ...]
     names: dict[str, int]
+    registers: frozenset[str] = frozenset()  # of its own
 
     def value(self, word: str) -> str:
         """An operand, a special register or a number."""
@@ -58,6 +62,8 @@ class _Given:
             number = int(found[1]) if found[1] else self.names.get(found[2], -1)
             if 0 <= number < len(self.operands):
                 return f"({self.operands[number]})"
+        if word.lstrip("%") in self.registers:
+            return f"own_{word.lstrip('%')}"
         if word.startswith("%%") and word[2:] in _REGISTERS:
             return _REGISTERS[word[2:]]
         if re.fullmatch(r"-?(?:0[xX][0-9a-fA-F]+|\d+)[uU]?", word):
@@ -78,10 +84,24 @@ def as_code(template: str, outputs: str, inputs: str) -> str:
         return f"{given.value('%0')} = __tunesmith_arrived({given.value('%1')}, {given.value('%2')});"
     text = text.removeprefix("{").removesuffix("}") if text.startswith("{") else text
     lines = [line.strip() for line in text.split(";") if line.strip()]
-    return " ".join(f"{_instruction(line, given)};" for line in lines)
+    code: list[str] = []
+    for line in lines:
+        if declared := _DECLARED.fullmatch(line):
+            kind = "bool" if declared[1] == "pred" else _TYPES.get(declared[1], "")
+            names = [name.strip().lstrip("%") for name in declared[2].split(",")]
+            if not kind or any(not re.fullmatch(r"[A-Za-z_$][\w$]*", name) for name in names):
+                raise UnknownInstruction(line)
+            given = replace(given, registers=given.registers | {*names})
+            code += [f"{kind} own_{name} = {kind}();" for name in names]
+        elif guarded := _GUARDED.fullmatch(line):
+            condition = given.value(guarded[2])
+            code.append(f"if ({guarded[1]}{condition}) {{ {_instruction(guarded[3], given)}; }}")
+        else:
+            code.append(f"{_instruction(line, given)};")
+    return " ".join(code)
 
 
-def _operands(outputs: str, inputs: str) -> _Given:
+def _operands(outputs: str, inputs: str) -> _AsmOperands:
     found: list[str] = []
     names: dict[str, int] = {}
     for text in (outputs, inputs):
@@ -92,7 +112,7 @@ def _operands(outputs: str, inputs: str) -> _Given:
             if operand[1]:
                 names[operand[1]] = len(found)
             found.append(operand[3].strip())
-    return _Given(tuple(found), names)
+    return _AsmOperands(tuple(found), names)
 
 
 def _split(text: str) -> list[str]:
@@ -107,7 +127,7 @@ def _split(text: str) -> list[str]:
     return [part for part in (*parts, text[start:]) if part.strip()]
 
 
-def _instruction(line: str, given: _Given) -> str:
+def _instruction(line: str, given: _AsmOperands) -> str:
     opcode, _, rest = line.partition(" ")
     words, stem = [word.strip() for word in _split(rest)], opcode.partition(".")[0]
     for pattern, make in _KNOWN:
@@ -123,15 +143,15 @@ def _instruction(line: str, given: _Given) -> str:
     raise UnknownInstruction(line)
 
 
-def _nothing(_opcode: str, _words: Sequence[str], _given: _Given) -> str:
+def _nothing(_opcode: str, _words: Sequence[str], _given: _AsmOperands) -> str:
     return "(void)0"
 
 
-def _move(_opcode: str, words: Sequence[str], given: _Given) -> str:
+def _move(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     return f"__tunesmith::put({given.value(words[0])}, {given.value(words[1])})"
 
 
-def _address(opcode: str, word: str, given: _Given) -> str:
+def _address(opcode: str, word: str, given: _AsmOperands) -> str:
     place = _PLACE.fullmatch(word)
     if place is None:
         raise UnknownInstruction(word)
@@ -151,19 +171,19 @@ def _access(opcode: str, word: str) -> tuple[str, list[str]]:
     return f"__tunesmith::Moved<{_TYPES[parts[-1]]}, {several}>", registers
 
 
-def _load(opcode: str, words: Sequence[str], given: _Given) -> str:
+def _load(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     kind, registers = _access(opcode, words[0])
     puts = " ".join(f"__tunesmith::put({given.value(r)}, got.item[{i}]);" for i, r in enumerate(registers))
     return f"{{ const {kind} got = *(const {kind} *){_address(opcode, words[1], given)}; {puts} }}"
 
 
-def _store(opcode: str, words: Sequence[str], given: _Given) -> str:
+def _store(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     kind, registers = _access(opcode, words[1])
     puts = " ".join(f"__tunesmith::put(now.item[{i}], {given.value(r)});" for i, r in enumerate(registers))
     return f"{{ {kind} now; {puts} *({kind} *){_address(opcode, words[0], given)} = now; }}"
 
 
-def _copy(_opcode: str, words: Sequence[str], given: _Given) -> str:
+def _copy(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     to, source = (_PLACE.fullmatch(word) for word in words[:2])
     if to is None or source is None or to[2] or source[2]:
         raise UnknownInstruction(words[0])
@@ -173,7 +193,7 @@ def _copy(_opcode: str, words: Sequence[str], given: _Given) -> str:
     return f"__tunesmith_copy_to({target}, (const void *){given.value(source[1])}, {nbytes}, {zeros})"
 
 
-def _shuffle(opcode: str, words: Sequence[str], given: _Given) -> str:
+def _shuffle(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     way = _SHUFFLES[opcode.split(".")[2]]
     if given.value(words[3]) not in ("31", "0x1f", "0"):
         raise UnknownInstruction(words[3])
@@ -182,15 +202,15 @@ def _shuffle(opcode: str, words: Sequence[str], given: _Given) -> str:
     return f"{given.value(words[0])} = {call}({mask}, {given.value(words[1])}, {given.value(words[2])})"
 
 
-def _bulk(_opcode: str, words: Sequence[str], given: _Given) -> str:
+def _bulk(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     to, source, nbytes, at = words
     places = [_PLACE.fullmatch(word) for word in (to, source, at)]
     to, source, at = (given.value(place[1]) for place in places if place is not None)
     return f"__tunesmith_bulk_copy({to}, (const void *){source}, {given.value(nbytes)}, {at})"
 
 
-def _at_barrier(call: str) -> Callable[[str, Sequence[str], _Given], str]:
-    def made(_opcode: str, words: Sequence[str], given: _Given) -> str:
+def _at_barrier(call: str) -> Callable[[str, Sequence[str], _AsmOperands], str]:
+    def made(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
         place = _PLACE.fullmatch(words[0] if words[0] != "_" else words[1])
         if place is None:
             raise UnknownInstruction(words[0])
@@ -200,11 +220,22 @@ def _at_barrier(call: str) -> Callable[[str, Sequence[str], _Given], str]:
     return made
 
 
-def _barrier(_opcode: str, words: Sequence[str], given: _Given) -> str:
+def _compare(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+    _, how, kind = opcode.split(".")
+    a, b = (f"({_TYPES[kind]}){given.value(word)}" for word in words[1:])
+    return f"{given.value(words[0])} = {a} {_COMPARED[how]} {b}"
+
+
+def _select(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+    to, a, b, which = map(given.value, words)
+    return f"{to} = {which} ? {a} : {b}"
+
+
+def _barrier(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     return f"__tunesmith_barrier({given.value(words[0])}, {given.value(words[1]) if words[1:] else 0})"
 
 
-_KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _Given], str]], ...] = (
+_KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _AsmOperands], str]], ...] = (
     (re.compile(r"fence\.proxy\.async"), lambda _o, _w, _g: "__tunesmith_fence_copies()"),
     # Launches and blocks are run one after the other, and every thread sees at once what another wrote.
     (re.compile(r"griddepcontrol\.|prefetch|fence\.|membar\.|nanosleep"), _nothing),
@@ -226,6 +257,8 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _Given], str]
     (re.compile(r"bar\.warp\.sync$"), lambda _o, w, g: f"__syncwarp((unsigned){g.value(w[0])})"),
     (re.compile(r"shfl\.sync\.(?:bfly|down|up|idx)\.b32$"), _shuffle),
     (re.compile(r"activemask\.b32$"), lambda _o, w, g: f"{g.value(w[0])} = __activemask()"),
+    (re.compile(r"setp\.\w+\.\w+$"), _compare),
+    (re.compile(r"selp\.\w+$"), _select),
     (re.compile(r"trap$"), lambda _o, _w, _g: "__trap()"),
     (
         re.compile(r"fma\.rn(?:\.ftz)?\.f32$"),

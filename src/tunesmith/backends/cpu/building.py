@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import posixpath
 import re
 import struct
@@ -39,12 +40,12 @@ _DEEP = (
     "own/1/2/3/4/5/6"  # so deep that a spelling may climb a few folders and still be in a place of our own
 )
 _COMMON = (
-    *("-w", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-ffp-contract=off", "-fno-exceptions"),
+    *("-w", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions"),
     *("-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-math-errno"),
     # Some distributions check every longjmp, and abort at one to another thread's stack.
     *("-U_FORTIFY_SOURCE", "-fno-threadsafe-statics"),
 )
-_PLAIN = ("-O1", "-fwrapv")
+_PLAIN = ("-O2", "-fwrapv")
 # Every access by a call, whose address tells the line; nothing inlined, so that a caller's line is known too.
 WATCHED = (
     *("-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-gdwarf-4", "-fsanitize=thread"),
@@ -80,6 +81,7 @@ def _language(unit: Unit, device: Device) -> list[str]:
     """The standard, and what the language's own compilers define."""
     defined = [f"-DTUNESMITH_WARP={device.limits.warp}"]
     if unit.language == HIP.name:
+        defined += contraction(True)
         own = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
         standard = next((flag for flag in unit.flags if flag.startswith("-std=")), "-std=c++17")
     else:
@@ -88,10 +90,31 @@ def _language(unit: Unit, device: Device) -> list[str]:
             (flag for flag in read_flags(unit.flags, capability).common if flag.startswith("--std=")), ""
         )
         standard = standard.removeprefix("-") or "-std=c++17"
+        fused = "--fmad=false" not in read_flags(unit.flags, capability).common
+        defined += contraction(fused)
         own = ["-D__CUDACC__=1", f"-D__CUDA_ARCH__={capability * 10}", "-D__CUDACC_VER_MAJOR__=13"]
     # Templates of entries take functions as arguments, which C++17 brought.
     standard = re.sub(r"c\+\+(?:11|14|0x|1y)$", "c++17", standard)
     return [standard, *defined, *own]
+
+
+def contraction(wanted: bool) -> list[str]:
+    """GPUs join a product and a sum into one rounding; here where the processor can."""
+    if not wanted or not _fuses():
+        return ["-ffp-contract=off"]
+    return ["-ffp-contract=fast", *(("-mfma",) if platform.machine() in ("x86_64", "AMD64") else ())]
+
+
+@cache
+def _fuses() -> bool:
+    if platform.machine() in ("x86_64", "AMD64"):
+        try:
+            return (
+                re.search(r"^flags\s*:.*\bfma\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) is not None
+            )
+        except OSError:
+            return False
+    return platform.machine() == "aarch64"
 
 
 def _lay_out(folder: Path, unit: Unit) -> None:
@@ -116,7 +139,7 @@ def headers() -> dict[str, str]:
     with resources.as_file(root) as folder:
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         found = {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
-    return {**{name: '#pragma once\n#include "tunesmith_cpu.h"\n' for name in _FORWARDED}, **found}
+    return {**dict.fromkeys(_FORWARDED, '#pragma once\n#include "tunesmith_cpu.h"\n'), **found}
 
 
 @cache

@@ -22,7 +22,7 @@ from tunesmith.problem.problem import element_type
 MESSAGE = 1000  # characters
 
 
-class _Entry(ctypes.Structure):
+class _NativeEntry(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("count", ctypes.c_int),
@@ -31,7 +31,7 @@ class _Entry(ctypes.Structure):
     )
 
 
-class _Array(ctypes.Structure):
+class _NativeArray(ctypes.Structure):
     _fields_ = (("start", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("writes", ctypes.c_int))
 
 
@@ -74,7 +74,7 @@ class CpuSession(port.PlainSession):
         try:
             ctypes.CDLL("libm.so.6", ctypes.RTLD_GLOBAL)
             library = ctypes.CDLL(file.name, os.RTLD_NOW)
-            table = (_Entry * (len(unit.entries) + 1)).in_dll(library, "__tunesmith_entries")
+            table = (_NativeEntry * (len(unit.entries) + 1)).in_dll(library, "__tunesmith_entries")
         except (OSError, ValueError) as error:
             raise port.LaunchFailed(f"the library cannot be loaded: {error}") from error
         finally:
@@ -151,7 +151,7 @@ class CpuSession(port.PlainSession):
             three(*call.block),
             ctypes.c_size_t(call.shared),
             given,
-            (_Array * max(1, len(arrays)))(*arrays),
+            (_NativeArray * max(1, len(arrays)))(*arrays),
             len(arrays),
             ctypes.c_ulonglong(self.seed),
             message,
@@ -174,12 +174,12 @@ def _argument(arg: port.Pointer | port.Scalar | port.LocalBytes) -> bytes:
     raise port.Unsupported("CUDA and HIP have no arguments of role 'local': use the launch's `shared`")
 
 
-def _arrays(args: Sequence[object]) -> list[_Array]:
+def _arrays(args: Sequence[object]) -> list[_NativeArray]:
     """What a launch may touch."""
-    found: dict[tuple[int, int], _Array] = {}
+    found: dict[tuple[int, int], _NativeArray] = {}
     for arg in args:
         if isinstance(arg, port.Pointer):
             assert isinstance(arg.memory, HostMemory)
             start = arg.memory.address + arg.offset
-            found[start, arg.nbytes] = _Array(start, arg.nbytes, 1)
+            found[start, arg.nbytes] = _NativeArray(start, arg.nbytes, 1)
     return list(found.values())

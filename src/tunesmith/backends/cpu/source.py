@@ -17,6 +17,8 @@ _DYNAMIC = re.compile(
     rf"\bextern\s+(?:{_ALIGNED}\s*)?__shared__\s+((?:{_ALIGNED}|[\w:<>,\s])*?)(\w+)\s*(?:{_ALIGNED}\s*)?"
     r"\[\s*\]((?:\s*\[[^\]]*\])*)\s*;"
 )
+_STATIC = re.compile(r"\bstatic\s+(?=__shared__\b)")
+_DEPENDENT = re.compile(r">\s*::\s*(?=(?!template\b)\w+<[^<>;{}()]*>\s*\()")
 # What would be built, and would not mean what it means on a GPU.
 _UNKNOWN = {
     r"\bnvcuda\b|\bwmma\s*::": "tensor cores",
@@ -32,7 +34,7 @@ def host_text(text: str, path: str) -> str:
     for pattern, what in _UNKNOWN.items():
         if found := re.search(pattern, plain):
             raise BuildFailed(f"{path}:{_line(text, found.start())}: {_unknown(what)}")
-    changes = [*_dynamic(text, plain), *_assembly(text, plain, path)]
+    changes = [*_dynamic(plain), *_assembly(text, plain, path), *_spelt_otherwise(plain)]
     for start, end, new in sorted(changes, reverse=True):
         text = text[:start] + new + _newlines(text[start:end]) + text[end:]
     return text
@@ -56,7 +58,7 @@ def _newlines(text: str) -> str:
     return "".join(re.findall(r"\\?\n", text))
 
 
-def _dynamic(text: str, plain: str) -> Iterator[tuple[int, int, str]]:
+def _dynamic(plain: str) -> Iterator[tuple[int, int, str]]:
     for found in _DYNAMIC.finditer(plain):
         kind = re.sub(_ALIGNED, " ", found[1]).strip()
         depth = plain.count("{", 0, found.start()) - plain.count("}", 0, found.start())
@@ -72,6 +74,14 @@ def _dynamic(text: str, plain: str) -> Iterator[tuple[int, int, str]]:
                 f"static struct {{ operator __tunesmith_type_{name}() const {{ return {cast}; }} }} {name};"
             )
             yield found.start(), found.end(), own + made
+
+
+def _spelt_otherwise(plain: str) -> Iterator[tuple[int, int, str]]:
+    """What NVIDIA's compilers take and others do not."""
+    for found in _STATIC.finditer(plain):
+        yield found.start(), found.end(), ""
+    for found in _DEPENDENT.finditer(plain):
+        yield found.end(), found.end(), "template "
 
 
 def _in_namespace(plain: str, place: int) -> bool:
@@ -127,7 +137,10 @@ template <auto F> struct Called;
 template <typename... A, void (*F)(A...)> struct Called<F> {{
     static constexpr int count = sizeof...(A);
     static constexpr unsigned sizes[count + 1] = {{(unsigned)sizeof(A)..., 0}};
-    template <size_t... I> static void go(void **given, Places<I...>) {{ F(*(typename Value<A>::type *)given[I]...); }}
+    template <size_t... I> static void go(void **given, Places<I...>)
+    {{
+        F(*(typename Value<A>::type *)given[I]...);
+    }}
     static void call(void **given) {{ go(given, typename Counted<sizeof...(A)>::type()); }}
 }};
 }}

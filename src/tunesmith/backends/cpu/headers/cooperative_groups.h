@@ -27,6 +27,8 @@ static inline grid_group this_grid() { return {}; }
 
 template <unsigned N, typename Parent = void>
 struct thread_block_tile {
+    thread_block_tile() = default;
+    template <typename Other> thread_block_tile(const thread_block_tile<N, Other> &) {}
     static_assert(N >= 1 && N <= TUNESMITH_WARP && (N & (N - 1)) == 0, "a tile is a power of two, at most a warp");
     static unsigned long long mask()
     {

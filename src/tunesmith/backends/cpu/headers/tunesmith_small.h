@@ -1,6 +1,7 @@
 // Numbers of two bytes and of one: how they are made from wider ones, and what they mean.
 #pragma once
 #include "tunesmith_cpu.h"
+#include <type_traits>
 
 namespace __tunesmith {
 // To the nearest, ties to even, of a format with so many bits of mantissa and such a bias. `highest` is the code
