@@ -227,7 +227,7 @@ class Bench:
             listed = self._backend.devices()
             if not listed:
                 raise port.Unsupported("the tool shows no device")
-            device = listed[0]
+            device = device if device.untimed else listed[0]
         binary = blobs[0] if blobs else self._build(request.unit, device).data
         session = self._opened(device)
         executable = session.load(request.unit, binary)

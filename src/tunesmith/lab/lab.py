@@ -163,6 +163,10 @@ class LocalLab:
                 raise original_failed(self._problem, verdict, case)
         return len(cases)
 
+    def sanitize(self) -> Sanitized:
+        """What sanitizers say of the original."""
+        return self._sanitizing.of_original(original(self._problem), self._seed)
+
     def rehearse(self, template: Template | None, config: Config | None) -> Rehearsal:
         """A verdict without a time, on the original or a configuration; KernelWrong where the original is."""
         from tunesmith.lab.rehearsing import Rehearsal, rehearsed  # which few runs need

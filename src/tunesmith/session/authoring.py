@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.port import DoctorFinding, module_finding
-from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.errors import BadInput, DeviceMissing, KernelWrong
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
@@ -20,6 +20,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
+from tunesmith.run.sanitized import Sanitized
 from tunesmith.session import machine, standing_in
 from tunesmith.session.problems import LoadedProblem, load_template
 from tunesmith.session.strategies import casting
@@ -67,6 +68,7 @@ class CheckedProblem:
     notes: tuple[str, ...] = ()  # on the launch
     about: tuple[tuple[str, str], ...] = ()  # moves that apply: what each does, and where
     own_rules: str = ""  # how outputs are compared, where not element by element
+    sanitized: tuple[Sanitized, ...] = ()  # what sanitizers were in force, where they were asked for
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,11 @@ class FoundDevices:
 
 
 def check(
-    loaded: LoadedProblem, template_path: Path | None, config: RunConfig, listener: Listener
+    loaded: LoadedProblem,
+    template_path: Path | None,
+    config: RunConfig,
+    listener: Listener,
+    sanitize: bool = False,
 ) -> CheckedProblem:
     problem, files = loaded
     template = load_template(template_path, problem, files) if template_path is not None else None
@@ -142,9 +148,21 @@ def check(
             problem, device, spec, scratch, settings=own, progress=listener.note, sandbox=config.sandbox
         )
         try:
-            return CheckedProblem(*known, lab.check(), feasible, notes=notes, own_rules=problem.own_rules)
+            cases = lab.check()
+            watched = [lab.sanitize()] if sanitize else []
         finally:
             lab.close()
+        if sanitize and not device.untimed:
+            about = (problem, device, scratch, own, config.sandbox, listener.note)
+            watched += standing_in.watched_on_host(*about)
+        for found in watched:
+            if found.own:
+                fault = "; ".join(one.sentence for one in found.own)
+                hint = "mend the kernel: results need not show such a fault here, and do elsewhere"
+                raise KernelWrong(fault, where=problem.kernel.path, hint=hint)
+        return CheckedProblem(
+            *known, cases, feasible, notes=notes, own_rules=problem.own_rules, sanitized=tuple(watched)
+        )
 
 
 PLAINLY = "a model can rewrite it plainly, for the expert to read: tune it with --model author=SPEC --plain"

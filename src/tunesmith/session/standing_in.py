@@ -15,6 +15,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.outcome import NOT_TIMED, Rehearsed
+from tunesmith.run.sanitized import Sanitized
 from tunesmith.run.state import State
 from tunesmith.session import machine
 from tunesmith.space.params import Config
@@ -76,6 +77,27 @@ def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
         return None
     memory, most = own.limits.memory, own.limits.max_allocation
     return replace(own, limits=replace(absent.limits, llc=0, memory=memory, max_allocation=most))
+
+
+def watched_on_host(
+    problem: Problem,
+    device: Device,
+    scratch: Path,
+    settings: LabSettings,
+    sandbox: str,
+    progress: Callable[[str], None],
+) -> list[Sanitized]:
+    """Beside a GPU: the same kernel under the processor's own watch; nothing where that cannot be."""
+    here = machine.look(CPU, scratch, sandbox)
+    own = device_like(device, here)
+    if own is None:
+        return []
+    made = replace(settings, compiler="")
+    lab = machine.make_lab(problem, own, CPU, scratch, settings=made, progress=progress, sandbox=sandbox)
+    try:
+        return [lab.sanitize()]
+    finally:
+        lab.close()
 
 
 @dataclass

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from pathlib import Path
 
 from tunesmith.backends import port
-from tunesmith.backends.cpu import building
+from tunesmith.backends.cpu import building, sanitizer
 from tunesmith.backends.cpu.compilers import INSTALL, HostCompiler, compilers
 from tunesmith.backends.cpu.session import CpuSession
+from tunesmith.backends.cpu.watching import WatchingSession
 from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device, Limits
 from tunesmith.problem.languages import CUDA, HIP
@@ -23,6 +25,10 @@ NOT_LINUX = "the cpu device needs Linux"
 class CpuBackend:
     name = NAME
 
+    def __init__(self, watch: str = "") -> None:
+        """`watch`: the file for what is found in launches; empty: nobody watches."""
+        self._watch = watch
+
     def devices(self) -> tuple[Device, ...]:
         """One for each compiler and width of a warp; the first is `cpu`."""
         if sys.platform != "linux":
@@ -32,10 +38,10 @@ class CpuBackend:
         return tuple(_describe(one, warp) for warp in (32, WAVE64) for one in compilers())
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
-        return building.build(unit, device)
+        return building.build(unit, device, watched=bool(self._watch))
 
     def open(self, device: Device) -> port.Session:
-        return CpuSession(device)
+        return WatchingSession(device, Path(self._watch)) if self._watch else CpuSession(device)
 
 
 def _describe(compiler: HostCompiler, warp: int) -> Device:
@@ -76,10 +82,11 @@ def _check(_devices: port.ListDevices) -> list[port.DoctorFinding]:
 KIND = port.BackendKind(
     name=NAME,
     languages=(CUDA, HIP),
-    make=lambda _argument: CpuBackend(),
+    make=lambda _argument: CpuBackend(os.environ.get(sanitizer.VARIABLE, "")),
     extra=NAME,
     packages=("ziglang",),
     untimed=True,
     check=_check,
+    sanitizer=sanitizer.SANITIZER,
     no_profiles="the cpu device checks kernels and times none",
 )

@@ -57,7 +57,7 @@ _PT_TLS = 7
 def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
     cuda_entries.check_entries(unit)
     compiler, own = named(device.driver), plain_name(unit.path)
-    flags = [*_COMMON, *(WATCHED if watched else _PLAIN), *_language(unit, device)]
+    flags = [*_COMMON, *(compiler.told(WATCHED) if watched else _PLAIN), *_language(unit, device, watched)]
     with tempfile.TemporaryDirectory(prefix="tunesmith-cpu-") as name:
         folder = Path(name)
         _lay_out(folder, unit)
@@ -77,11 +77,11 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
     return KernelBinary(data, digest_of(data, repr(unit.entries)), resources_used)
 
 
-def _language(unit: Unit, device: Device) -> list[str]:
+def _language(unit: Unit, device: Device, watched: bool) -> list[str]:
     """The standard, and what the language's own compilers define."""
     defined = [f"-DTUNESMITH_WARP={device.limits.warp}"]
     if unit.language == HIP.name:
-        defined += contraction(True)
+        defined += contraction(not watched)
         own = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
         standard = next((flag for flag in unit.flags if flag.startswith("-std=")), "-std=c++17")
     else:
@@ -90,7 +90,8 @@ def _language(unit: Unit, device: Device) -> list[str]:
             (flag for flag in read_flags(unit.flags, capability).common if flag.startswith("--std=")), ""
         )
         standard = standard.removeprefix("-") or "-std=c++17"
-        fused = "--fmad=false" not in read_flags(unit.flags, capability).common
+        # Watched, equal sums in two places are to be equal: two threads may then write them both.
+        fused = not watched and "--fmad=false" not in read_flags(unit.flags, capability).common
         defined += contraction(fused)
         own = ["-D__CUDACC__=1", f"-D__CUDA_ARCH__={capability * 10}", "-D__CUDACC_VER_MAJOR__=13"]
     # Templates of entries take functions as arguments, which C++17 brought.

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from pathlib import Path
 from tunesmith.backends.port import BuildFailed, Unsupported
 
 GNU, CLANG, ZIG = "g++", "clang++", "zig"
+THREADS = "-fsanitize=thread"
 INSTALL = "pip install 'tunesmith[cpu]'"
 SECONDS = 100.0
 _VERSION = re.compile(r"\b(\d+\.\d+(?:\.\d+)?)\b")
@@ -37,13 +39,25 @@ class HostCompiler:
         """What a library is linked with. zig would first build a whole C++ library: the process that loads a
         kernel has all that one needs."""
         if self.name == ZIG:
-            return ("-shared", "-nostdlib", "-Wl,--build-id=none", "-s")
+            return ("-shared", "-nostdlib", "-Wl,--build-id=none")
         return ("-shared", "-static-libgcc", "-nostartfiles", "-Wl,--build-id=none", "-lm")
+
+    def told(self, flags: Sequence[str]) -> list[str]:
+        """Flags as it takes them. zig would build the libraries behind a sanitizer, which we do not use: the
+        compiler inside it is told of them."""
+        if self.name != ZIG:
+            return list(flags)
+        inner = ("-Xclang", "-fsanitize=signed-integer-overflow,alignment,array-bounds")
+        own = [word for flag in flags for word in (("-Xclang", flag) if flag == THREADS else (flag,))]
+        kept = [word for word in own if not word.startswith("-fsanitize=") or word == THREADS]
+        recover = ("-Xclang", inner[1].replace("-fsanitize=", "-fsanitize-recover="))
+        return [*kept, "-fno-sanitize=undefined", *inner, *recover]
 
     def run(self, words: Sequence[str], folder: Path) -> None:
         """BuildFailed with its words where it refuses."""
         kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        caches = {"ZIG_GLOBAL_CACHE_DIR": str(folder / "zig"), "ZIG_LOCAL_CACHE_DIR": str(folder / "zig")}
+        place = f"{tempfile.gettempdir()}/tunesmith-zig-{os.getpid()}"  # of a worker's own folder
+        caches = {"ZIG_GLOBAL_CACHE_DIR": place, "ZIG_LOCAL_CACHE_DIR": place}
         own = {**kept, "LC_ALL": "C", **(caches if self.name == ZIG else {})}
         try:
             done = subprocess.run(

@@ -137,7 +137,7 @@ template <auto F> struct Called;
 template <typename... A, void (*F)(A...)> struct Called<F> {{
     static constexpr int count = sizeof...(A);
     static constexpr unsigned sizes[count + 1] = {{(unsigned)sizeof(A)..., 0}};
-    template <size_t... I> static void go(void **given, Places<I...>)
+    template <size_t... I> TUNESMITH_UNWATCHED static void go(void **given, Places<I...>)
     {{
         F(*(typename Value<A>::type *)given[I]...);
     }}

@@ -1,8 +1,5 @@
 // C's own, without C++'s overloads: those are in tunesmith_math.h.
 #pragma once
-#ifndef _LIBCPP_STDLIB_H
-#define _LIBCPP_STDLIB_H
-#endif
 #pragma push_macro("_GLIBCXX_INCLUDE_NEXT_C_HEADERS")
 #undef _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #define _GLIBCXX_INCLUDE_NEXT_C_HEADERS 1

@@ -135,8 +135,11 @@ static inline double __int2double_rn(int x) { return x; }
 static inline double __ll2double_rn(long long x) { return (double)x; }
 static inline float __double2float_rn(double x) { return (float)x; }
 
-// -- C++'s overloads
+// -- C++'s overloads, which one of its libraries has in its math.h
 
+#ifdef _LIBCPP_VERSION
+#include <stdlib.h>
+#else
 #undef isnan
 #undef isinf
 #undef isfinite
@@ -171,6 +174,7 @@ static inline bool isfinite(float x) { return __builtin_isfinite(x); }
 static inline bool isfinite(double x) { return __builtin_isfinite(x); }
 static inline bool signbit(float x) { return __builtin_signbit(x); }
 static inline bool signbit(double x) { return __builtin_signbit(x); }
+#endif
 template <typename T, typename U> static inline auto min(T a, U b) -> decltype(a + b) { return a < b ? a : b; }
 template <typename T, typename U> static inline auto max(T a, U b) -> decltype(a + b) { return a > b ? a : b; }
 #define TUNESMITH_LEAST(type)                                              \

@@ -41,7 +41,7 @@ static void **arguments;
 static char *told;
 static size_t told_room;
 static unsigned long long seed;
-static thread_local unsigned char touched;  // makes the system lay out what is thread local
+static thread_local volatile unsigned char touched;  // makes the system lay out what is thread local
 
 void fail(const char *why, ...)
 {

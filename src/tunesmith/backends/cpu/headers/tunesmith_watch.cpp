@@ -23,7 +23,15 @@ struct Touch { unsigned block, generation, clock, trail; int thread; };  // thre
 struct Cell { Touch write, read, earlier; };  // of a byte: the last write, and the last reads of two threads
 struct Region { unsigned char *start; size_t bytes; Cell *cells; bool *written; const char *what; };
 struct Shared { const void *at; unsigned char *blocks; };  // blocks that have met at an atomic
-struct Pending { unsigned char *at; size_t bytes; unsigned char before[WIDEST]; bool conflict; Touch other; unsigned trail; bool other_writes; };
+struct Pending {
+    unsigned char *at;
+    size_t bytes;
+    unsigned char before[WIDEST];
+    bool disputed[WIDEST];  // another thread has touched the byte
+    Touch other;
+    unsigned trail;
+    bool other_writes;
+};
 
 static Finding findings[MOST_FINDINGS];
 static int finding_count;
@@ -33,7 +41,9 @@ static Region *regions;
 static int region_count;
 static Region dynamic, fixed;
 static unsigned block, generation, block_count, launch_blocks;
-static unsigned *known;  // [thread][thread]: up to which moment one has seen the other, in this generation
+// [thread][thread]: up to which moment one has seen what the other wrote, in this generation; and up to which it
+// knows that the other has read: a shuffle brings what was read, so the reading is over.
+static unsigned *known, *known_read;
 static unsigned *moments;
 static unsigned char *met;  // [block][block]: met at an atomic
 static Shared atomics[MOST_ATOMICS];
@@ -87,21 +97,41 @@ static Finding *report(const Trail &own, const char *words)
 
 // -- what a thread has seen
 
-static unsigned &seen_by(int one, int other) { return known[(size_t)one * MOST_THREADS + other]; }
+static bool is_known = true;  // anything, of others in this generation
 
-static void join(const int *who, int count)
+static void join(unsigned *table, const int *who, int count)
 {
     for (int u = 0; u < thread_count; u++) {
         unsigned most = 0;
         for (int i = 0; i < count; i++) {
-            const unsigned own = who[i] == u ? moments[u] : seen_by(who[i], u);
+            const unsigned own = who[i] == u ? moments[u] : table[(size_t)who[i] * MOST_THREADS + u];
             most = own > most ? own : most;
         }
         for (int i = 0; i < count; i++)
-            seen_by(who[i], u) = most;
+            table[(size_t)who[i] * MOST_THREADS + u] = most;
     }
+}
+
+static void meet(const int *who, int count, bool orders)
+{
+    is_known = true;
+    if (orders)
+        join(known, who, count);
+    join(known_read, who, count);
     for (int i = 0; i < count; i++)
         moments[who[i]]++;
+}
+
+static void forget()
+{
+    if (!is_known)
+        return;
+    is_known = false;
+    for (int t = 0; t < thread_count; t++) {
+        memset(known + (size_t)t * MOST_THREADS, 0, thread_count * sizeof *known);
+        memset(known_read + (size_t)t * MOST_THREADS, 0, thread_count * sizeof *known);
+        moments[t] = 1;
+    }
 }
 
 static void settle();
@@ -129,23 +159,19 @@ void watch_all()
         }
     }
     generation++;
-    for (int t = 0; t < thread_count; t++) {
-        memset(known + (size_t)t * MOST_THREADS, 0, thread_count * sizeof *known);
-        moments[t] = 1;
-    }
+    forget();
 }
 
 void watch_barrier(const int *who, int count)
 {
     settle();
-    join(who, count);
+    meet(who, count, true);
 }
 
 void watch_meeting(const int *who, int count, bool orders)
 {
     settle();
-    if (orders)
-        join(who, count);
+    meet(who, count, orders);
 }
 
 void watch_wait(const void *) { settle(); }
@@ -230,7 +256,7 @@ static bool is_own(const unsigned char *at, size_t bytes)
     fail("%s", words);
 }
 
-static bool is_ordered(const Touch &touch)
+static bool is_ordered(const Touch &touch, const unsigned *table)
 {
     if (touch.thread < 0)
         return true;
@@ -238,7 +264,7 @@ static bool is_ordered(const Touch &touch)
         return met && met[(size_t)block * launch_blocks + touch.block];
     if (touch.thread == current || touch.generation != generation)
         return true;
-    return seen_by(current, touch.thread) >= touch.clock;
+    return table[(size_t)current * MOST_THREADS + touch.thread] >= touch.clock;
 }
 
 static void race(const Trail &own, bool writes, const Touch &other, bool other_writes, const Region &region)
@@ -261,14 +287,18 @@ static void settle()
     const Pending last = pending;
     pending.at = nullptr;
     Region *region = region_of(last.at);
-    const bool changed = memcmp(last.at, last.before, last.bytes < WIDEST ? last.bytes : WIDEST) != 0;
-    if (last.conflict && changed && region)
-        race(trails[last.trail], true, last.other, last.other_writes, *region);
-    if (!region || (last.conflict && !changed))
+    if (!region)
         return;
     const Touch own = {block, generation, moments[current], last.trail, current};
-    for (size_t i = 0; i < last.bytes; i++)
-        region->cells[last.at - region->start + i].write = own;
+    bool harms = false;
+    for (size_t i = 0; i < last.bytes; i++) {
+        const bool disputed = i < WIDEST && last.disputed[i], changed = !disputed || last.at[i] != last.before[i];
+        harms = harms || (disputed && changed);
+        if (changed)
+            region->cells[last.at - region->start + i].write = own;
+    }
+    if (harms)
+        race(trails[last.trail], true, last.other, last.other_writes, *region);
 }
 
 static void touch(const void *address, size_t bytes, bool writes, const void *place)
@@ -283,16 +313,18 @@ static void touch(const void *address, size_t bytes, bool writes, const void *pl
     const unsigned trail = kept(place);
     const size_t first = at - region->start;
     Touch other = NOBODY;
-    bool other_writes = false, fresh = true;
+    bool other_writes = false, fresh = true, disputed[WIDEST] = {};
     for (size_t i = first; i < first + bytes; i++) {
         Cell &cell = region->cells[i];
-        if (!is_ordered(cell.write)) {
-            other = cell.write;
-            other_writes = true;
-        } else if (writes && !is_ordered(cell.read))
-            other = cell.read;
-        else if (writes && !is_ordered(cell.earlier))
-            other = cell.earlier;
+        const Touch *one = !is_ordered(cell.write, known)                   ? &cell.write
+                           : writes && !is_ordered(cell.read, known_read)    ? &cell.read
+                           : writes && !is_ordered(cell.earlier, known_read) ? &cell.earlier
+                                                                             : nullptr;
+        if (one) {
+            other = *one;
+            other_writes = one == &cell.write;
+            disputed[(i - first) % WIDEST] = true;
+        }
         if (region->written) {
             fresh = fresh && region->written[i];
             region->written[i] = region->written[i] || writes;
@@ -310,8 +342,18 @@ static void touch(const void *address, size_t bytes, bool writes, const void *pl
             race(here(place), false, other, other_writes, *region);
         return;
     }
-    pending = {at, bytes, {}, other.thread >= 0, other, trail, other_writes};
+    pending = {at, bytes, {}, {}, other, trail, other_writes};
+    memcpy(pending.disputed, disputed, sizeof disputed);
     memcpy(pending.before, at, bytes < WIDEST ? bytes : (size_t)WIDEST);
+}
+
+static void aligned(const void *address, size_t bytes, const void *place)
+{
+    if ((uintptr_t)address % bytes) {
+        settle();
+        report(here(place), "a misaligned access");
+        fail("an access of %zu bytes is misaligned", bytes);  // which may end the process
+    }
 }
 
 // -- what the runtime tells
@@ -435,6 +477,7 @@ void watch_launch(const Array *arrays, int count, unsigned blocks)
     pending.at = nullptr;
     if (!known) {
         known = (unsigned *)calloc((size_t)MOST_THREADS * MOST_THREADS, sizeof *known);
+        known_read = (unsigned *)calloc((size_t)MOST_THREADS * MOST_THREADS, sizeof *known);
         moments = (unsigned *)calloc(MOST_THREADS, sizeof *moments);
     }
 }
@@ -447,10 +490,7 @@ void watch_block(unsigned number)
     generation = 0;
     clear(dynamic);
     clear(fixed);
-    for (int t = 0; t < thread_count; t++) {
-        memset(known + (size_t)t * MOST_THREADS, 0, thread_count * sizeof *known);
-        moments[t] = 1;
-    }
+    forget();
 }
 
 extern "C" __attribute__((visibility("default"))) int __tunesmith_findings(Finding **found, unsigned char **start)
@@ -468,8 +508,8 @@ extern "C" __attribute__((visibility("default"))) int __tunesmith_findings(Findi
 using namespace __tunesmith;
 #define HERE __builtin_return_address(0)
 #define ACCESS(bytes)                                                                      \
-    void __tsan_read##bytes(void *at) { touch(at, bytes, false, HERE); }                   \
-    void __tsan_write##bytes(void *at) { touch(at, bytes, true, HERE); }                   \
+    void __tsan_read##bytes(void *at) { aligned(at, bytes, HERE), touch(at, bytes, false, HERE); }  \
+    void __tsan_write##bytes(void *at) { aligned(at, bytes, HERE), touch(at, bytes, true, HERE); }  \
     void __tsan_unaligned_read##bytes(void *at) { touch(at, bytes, false, HERE); }         \
     void __tsan_unaligned_write##bytes(void *at) { touch(at, bytes, true, HERE); }         \
     void __tsan_read_write##bytes(void *at) { touch(at, bytes, false, HERE), touch(at, bytes, true, HERE); }
@@ -526,9 +566,18 @@ void *__tsan_memset(void *to, int value, size_t bytes)
 OVERFLOW_OF(add_overflow, "an integer that overflows: a sum")
 OVERFLOW_OF(sub_overflow, "an integer that overflows: a difference")
 OVERFLOW_OF(mul_overflow, "an integer that overflows: a product")
+void __ubsan_handle_negate_overflow_abort(Source *where, void *) { fault(*where, "an integer that overflows: negated", HERE); }
 void __ubsan_handle_negate_overflow(Source *where, void *) { fault(*where, "an integer that overflows: negated", HERE); }
 OVERFLOW_OF(divrem_overflow, "an integer divided by zero, or that overflows")
-void __ubsan_handle_out_of_bounds(Source *where, void *) { fault(*where, "an index outside an array of a fixed size", HERE); }
-void __ubsan_handle_type_mismatch_v1(Source *where, void *) { fault(*where, "a misaligned access", HERE); }
+void __ubsan_handle_out_of_bounds(Source *where, void *)
+{
+    fault(*where, "an index outside an array of a fixed size", HERE);
+    fail("an index lies outside an array of a fixed size");
+}
+void __ubsan_handle_type_mismatch_v1(Source *where, void *)
+{
+    fault(*where, "a misaligned access", HERE);
+    fail("an access is misaligned");  // which may end the process
+}
 void __ubsan_handle_pointer_overflow(Source *where, void *, void *) { fault(*where, "a pointer that overflows", HERE); }
 }
