@@ -139,8 +139,8 @@ def check(
     sanitize: bool = False,
     **others: Unpack[OtherSettings],
 ) -> CheckedProblem:
-    """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not. `sanitize`:
-    also watch it for faults that results need not show."""
+    """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not.
+    `sanitize`: also watch it for faults that results need not show."""
     from tunesmith.session import authoring
 
     config = settings(device=device, **others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.opencl import OpenCLBackend
-from tunesmith.backends.port import Backend, BuildFailed, LaunchFailed, Scalar
+from tunesmith.backends.port import Backend, BuildFailed, KernelBinary, LaunchFailed, Scalar
 from tunesmith.backends.replay import ReplayBackend
 from tunesmith.problem.device import Device
 
@@ -141,10 +142,22 @@ class TestCuda(CudaSuite):
         return CudaBackend()
 
 
+class _RememberingCpu(CpuBackend):
+    """Builds each text once for all tests."""
+
+    def build(self, unit: Unit, device: Device) -> KernelBinary:
+        return _built_for_cpu(unit, device)
+
+
+@cache
+def _built_for_cpu(unit: Unit, device: Device) -> KernelBinary:
+    return CpuBackend().build(unit, device)
+
+
 @needs_cpu
 class TestCpu(CudaSuite):
     def make_backend(self) -> CpuBackend:
-        return CpuBackend()
+        return _RememberingCpu()
 
     def test_the_compilers_words_name_file_and_line(self, backend, device) -> None:
         with pytest.raises(BuildFailed, match=r"broken\.cu:2:"):

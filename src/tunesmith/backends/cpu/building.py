@@ -67,9 +67,9 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
             compiler.run([*flags, *places, "-c", own, "-o", "kernel.o"], folder)
         except BuildFailed as error:
             raise BuildFailed(_words(unit, str(error))) from None
-        for file, data in _runtime(compiler, device.limits.warp, watched).items():
+        for file, data in runtime(compiler, device.limits.warp, watched).items():
             (folder / file).write_bytes(data)
-        objects = ["kernel.o", *_runtime(compiler, device.limits.warp, watched)]
+        objects = ["kernel.o", *runtime(compiler, device.limits.warp, watched)]
         stripped = () if watched else ("-s",)
         compiler.run([*objects, *compiler.links, *stripped, "-o", "kernel.so"], folder)
         data = (folder / "kernel.so").read_bytes()
@@ -144,7 +144,7 @@ def headers() -> dict[str, str]:
 
 
 @cache
-def _runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes]:
+def runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes]:
     """Objects by their names, compiled once in a process."""
     sources = (RUNTIME, *((WATCHER,) if watched else ()))
     defined = [f"-DTUNESMITH_WARP={warp}", *(("-DTUNESMITH_WATCH=1",) if watched else ())]

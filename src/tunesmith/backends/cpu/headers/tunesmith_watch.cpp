@@ -28,8 +28,7 @@ struct Pending {
     size_t bytes;
     unsigned char before[WIDEST];
     bool disputed[WIDEST];  // another thread has touched the byte
-    Touch other;
-    unsigned trail;
+    Touch own, other;
     bool other_writes;
 };
 
@@ -289,16 +288,15 @@ static void settle()
     Region *region = region_of(last.at);
     if (!region)
         return;
-    const Touch own = {block, generation, moments[current], last.trail, current};
     bool harms = false;
     for (size_t i = 0; i < last.bytes; i++) {
         const bool disputed = i < WIDEST && last.disputed[i], changed = !disputed || last.at[i] != last.before[i];
         harms = harms || (disputed && changed);
         if (changed)
-            region->cells[last.at - region->start + i].write = own;
+            region->cells[last.at - region->start + i].write = last.own;
     }
     if (harms)
-        race(trails[last.trail], true, last.other, last.other_writes, *region);
+        race(trails[last.own.trail], true, last.other, last.other_writes, *region);
 }
 
 static void touch(const void *address, size_t bytes, bool writes, const void *place)
@@ -342,7 +340,7 @@ static void touch(const void *address, size_t bytes, bool writes, const void *pl
             race(here(place), false, other, other_writes, *region);
         return;
     }
-    pending = {at, bytes, {}, {}, other, trail, other_writes};
+    pending = {at, bytes, {}, {}, {block, generation, moments[current], trail, current}, other, other_writes};
     memcpy(pending.disputed, disputed, sizeof disputed);
     memcpy(pending.before, at, bytes < WIDEST ? bytes : (size_t)WIDEST);
 }
@@ -495,6 +493,7 @@ void watch_block(unsigned number)
 
 extern "C" __attribute__((visibility("default"))) int __tunesmith_findings(Finding **found, unsigned char **start)
 {
+    settle();
     const int count = finding_count;
     finding_count = 0;
     *found = findings;
