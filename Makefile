@@ -3,13 +3,15 @@
 SHELL = /bin/sh
 BIN = .venv/bin
 EXAMPLE = examples/opencl/rmsnorm
+CUDA_EXAMPLE = examples/cuda/silu_and_mul
 # Hundreds of processes start here: none shall compile Python again that another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint test-long gpu-test preflight clean
+.PHONY: help demo demo-cuda test lint test-long gpu-test preflight clean
 
 help:
 	@echo 'make demo       tune the example kernel on the CPU, through OpenCL'
+	@echo 'make demo-cuda  check, watch and rewrite a CUDA kernel, without a GPU'
 	@echo 'make test       lint, types, import contract, tests'
 	@echo 'make test-long  the rest: long tests, and more examples of every property'
 	@echo 'make gpu-test   the tests that need an NVIDIA GPU, and its frameworks: see docs/setup.md'
@@ -20,6 +22,13 @@ demo:
 	@sh scripts/setup.sh opencl device
 	@echo 'The demo takes about two minutes: it writes a template of the kernel, searches it and checks the winner.'
 	$(BIN)/tunesmith tune $(EXAMPLE)/problem.toml --seed 1 --time 60
+
+# Without a GPU a run is checked and never timed: it ends with exit code 5.
+demo-cuda:
+	@sh scripts/setup.sh cuda
+	$(BIN)/tunesmith check $(CUDA_EXAMPLE)/problem.toml --device cpu --sanitize
+	$(BIN)/tunesmith explain $(CUDA_EXAMPLE)/problem.toml --device cpu
+	$(BIN)/tunesmith tune $(CUDA_EXAMPLE)/problem.toml --device cpu --evals 4; [ $$? -eq 5 ]
 
 # Lint beside the tests: its output comes last.
 test:

@@ -137,14 +137,17 @@ def check(
     template: PathName | None = None,
     device: str | None = None,
     listener: ListenerLike | None = None,
+    sanitize: bool = False,
     **others: Unpack[OtherSettings],
 ) -> CheckedProblem:
-    """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not."""
+    """Build the problem's kernel and prove it right over the contract's edges; KernelWrong if not.
+    `sanitize`: also watch it for faults that results need not show."""
     from tunesmith.session import authoring
 
     config = settings(device=device, **others)
     with interrupted_once():
-        return authoring.check(problem_of(problem), path_of(template), config, listener_of(listener))
+        own = (problem_of(problem), path_of(template), config, listener_of(listener), sanitize)
+        return authoring.check(*own)
 
 
 def explain(

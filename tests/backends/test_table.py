@@ -101,7 +101,9 @@ class TestTable:
 
 
 def test_a_line_less_and_nobody_knows_it() -> None:
-    with pytest.raises(BadInput, match="unknown backend 'toy'; known are cuda, hip, opencl, fake, replay"):
+    with pytest.raises(
+        BadInput, match="unknown backend 'toy'; known are cuda, hip, opencl, cpu, fake, replay"
+    ):
         backends.kind("toy")
     assert not languages.exists("toy")
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.backend_suite import BackendSuite
+from tests.cpu_here import needs_cpu
 from tests.opencl_here import needs_opencl
+from tunesmith.backends.cpu import CpuBackend
 from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.opencl import OpenCLBackend
-from tunesmith.backends.port import Backend, BuildFailed, LaunchFailed, Scalar
+from tunesmith.backends.port import Backend, BuildFailed, KernelBinary, LaunchFailed, Scalar
 from tunesmith.backends.replay import ReplayBackend
 from tunesmith.problem.device import Device
 
@@ -114,11 +117,7 @@ class TestNvidiaOpenCL(OpenCLSuite):
     platform = "NVIDIA"
 
 
-@pytest.mark.gpu
-class TestCuda(BackendSuite):
-    def make_backend(self) -> CudaBackend:
-        return CudaBackend()
-
+class CudaSuite(BackendSuite):
     def unit(self, factor: int = 2, comment: str = "") -> Unit:
         text = f"""{f"// {comment}" if comment else ""}
         extern "C" __global__ void scale(float* out, const float* x, int rows, int d) {{
@@ -135,3 +134,40 @@ class TestCuda(BackendSuite):
         call, *_ = self.call(session, backend, device, rows=1, d=16)
         with pytest.raises(LaunchFailed, match="scale takes 4 arguments, 5 are given"):
             session.run([replace(call, args=(*call.args, Scalar("int32", 0)))])
+
+
+@pytest.mark.gpu
+class TestCuda(CudaSuite):
+    def make_backend(self) -> CudaBackend:
+        return CudaBackend()
+
+
+class _RememberingCpu(CpuBackend):
+    """Builds each text once for all tests."""
+
+    def build(self, unit: Unit, device: Device) -> KernelBinary:
+        return _built_for_cpu(unit, device)
+
+
+@cache
+def _built_for_cpu(unit: Unit, device: Device) -> KernelBinary:
+    return CpuBackend().build(unit, device)
+
+
+@needs_cpu
+class TestCpu(CudaSuite):
+    def make_backend(self) -> CpuBackend:
+        return _RememberingCpu()
+
+    def test_the_compilers_words_name_file_and_line(self, backend, device) -> None:
+        with pytest.raises(BuildFailed, match=r"broken\.cu:2:"):
+            backend.build(self.broken_unit(), device)
+
+    def test_an_entry_that_does_not_exist(self, backend, device) -> None:
+        with pytest.raises(BuildFailed, match=r"no kernel called 'scael' .*; it defines scale"):
+            backend.build(replace(self.unit(), entries=("scael",)), device)
+
+    def test_an_argument_of_another_size_is_refused(self, session, backend, device) -> None:
+        call, *_ = self.call(session, backend, device, rows=1, d=16)
+        with pytest.raises(LaunchFailed, match="argument 4 of scale has 4 bytes, 8 are given"):
+            session.run([replace(call, args=(*call.args[:3], Scalar("int64", 16)))])

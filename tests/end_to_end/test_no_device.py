@@ -259,7 +259,7 @@ class TestCuda:
         problem = cuda(tmp_path / "problem")
         header = problem / "include" / "twice.cuh"
         header.write_text("#include <vector>\n" + header.read_text())
-        ended = tunesmith(tmp_path, "check", "problem")
+        ended = tunesmith(tmp_path, "check", "problem", "--device", "sm_90")
         refused(ended, 5, "tiny builds with nvcc ")
 
     @pytest.mark.long

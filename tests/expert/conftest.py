@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.expert.writing.emulator import prepare
+
 
 @pytest.fixture(scope="session")
 def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("emulated")
+    prepare()
     yield folder
     shutil.rmtree(folder)

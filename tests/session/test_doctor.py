@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.wording import says
-from tunesmith.backends import cuda, hip, opencl
+from tunesmith.backends import cpu, cuda, hip, opencl
+from tunesmith.backends.cpu.compilers import HostCompiler
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.port import DoctorFinding, Unsupported
 from tunesmith.errors import DeviceMissing
@@ -50,6 +51,8 @@ class Machine:
         self.layers = [ProtectionLayer(name, True, "in force") for name in ("network", "files")]
         monkeypatch.setattr(doctor.machine, "protection", lambda *_: Protection(tuple(self.layers)))
         monkeypatch.setattr(cuda.ctypes, "CDLL", self._load)
+        self.compilers: tuple[HostCompiler, ...] = (HostCompiler("g++", "12.2.0", ("g++",)),)
+        monkeypatch.setattr(cpu, "compilers", lambda: self.compilers)
         monkeypatch.setattr(cuda.nvrtc, "version", self._nvrtc)
         monkeypatch.setattr(cuda.nvcc, "version", lambda: self.nvcc)
         monkeypatch.setattr(cuda.toolkit, "header_folders", lambda *_: self.headers)
@@ -121,6 +124,14 @@ def test_amd_without_its_bindings_runtime_or_compilers(machine: Machine) -> None
     assert "pip install 'tunesmith[hip]'" in gpu.fix
     assert (rtc.usable, clang.usable) == (False, False)
     assert clang.fix == "apt-get install rocm-device-libs"
+
+
+def test_no_compiler_for_the_cpu_device(machine: Machine) -> None:
+    what = "C++ compiler (cpu device)"
+    assert machine.finding(what).detail.startswith("g++ 12.2.0: CUDA and HIP kernels")
+    machine.compilers = ()
+    finding = machine.finding(what)
+    assert (finding.usable, finding.fix) == (False, "pip install 'tunesmith[cpu]'")
 
 
 def test_each_layer_of_the_sandbox(machine: Machine) -> None:

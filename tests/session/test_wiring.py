@@ -26,6 +26,7 @@ class TestBackends:
         assert backends.backend_for("hip", "cuda") == "cuda", "through a header of ours"
         with pytest.raises(BadInput, match="runs cuda, hip kernels, this one is opencl"):
             backends.backend_for("opencl", "cuda")
+        assert not backends.runs_untimed("cuda")
         with pytest.raises(BadInput, match="runs cuda, hip, opencl, fake kernels, this one is metal"):
             backends.backend_for("metal", None)
 

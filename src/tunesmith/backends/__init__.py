@@ -23,6 +23,7 @@ BACKENDS = {
     "cuda": "tunesmith.backends.cuda",
     "hip": "tunesmith.backends.hip",
     "opencl": "tunesmith.backends.opencl",
+    "cpu": "tunesmith.backends.cpu",
     "fake": "tunesmith.backends.fake",
     "replay": "tunesmith.backends.replay",
 }
@@ -71,6 +72,12 @@ def kind_of(device: Device, language: str) -> BackendKind | None:
     """The backend of a device, where it runs the language."""
     found = _load(BACKENDS[device.backend]) if device.backend in BACKENDS else None
     return found if found is not None and language in _names(found) else None
+
+
+def runs_untimed(language: str) -> bool:
+    """Whether all that runs a language here is a stand-in that times nothing."""
+    own = kind_for(language)
+    return own is not None and own.untimed
 
 
 def backend_for(language: str, wanted: str | None) -> str:

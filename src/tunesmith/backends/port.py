@@ -393,10 +393,10 @@ class BackendKind:
     extra: str = ""  # of pip, which brings what it needs
     packages: tuple[str, ...] = ()  # whose versions a run writes down
     simulated: bool = False  # its times are computed
+    untimed: bool = False  # it stands in for devices that are not here
     from_file: bool = False  # the argument is a file that holds its device: a recording
     plays_absent: bool = False  # `name:absent` is its device as if it were elsewhere
-    # What doctor says of it; devices are listed in a process of their own.
-    check: Callable[[ListDevices], list[DoctorFinding]] = lambda _devices: []
+    check: Callable[[ListDevices], list[DoctorFinding]] = lambda _devices: []  # what doctor says of it
     # Variables of its workers, given those inherited. Files that they name may go into the scratch folder.
     environment: Callable[[Path, Mapping[str, str]], Mapping[str, str]] = lambda _scratch, _inherited: {}
     # What its workers need besides: patterns of variables that they inherit, and of devices; what they read.

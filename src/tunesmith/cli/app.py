@@ -71,12 +71,15 @@ def check(
     template: OneTemplate = None,
     seed: Seed = None,
     sandbox: SandboxMode = None,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Also look for faults that results need not show.")
+    ] = False,
     as_json: AsJson = False,
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with console.progress(as_json) as listener:
-        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox}
+        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox, "sanitize": sanitize}
         done = tunesmith.check(problem, listener=listener, **own, **place)
     known: dict[str, Any] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}
@@ -90,7 +93,10 @@ def check(
     by = "the reference" if done.judged_by_reference else "itself, run twice (no reference given)"
     by += f"; {done.own_rules}" if done.own_rules else ""
     right = f"{done.problem} is right on {counted(done.cases, 'case')} on {done.device}, judged by {by}"
-    console.say(as_json, {**known, "cases": done.cases, "right": True}, [right, *counts, *notes])
+    watched = [one.sentence for one in done.sanitized]
+    known |= {"sanitized": watched} if watched else {}
+    lines = [right, *counts, *(f"sanitized: {words}" for words in watched), *notes]
+    console.say(as_json, {**known, "cases": done.cases, "right": True}, lines)
 
 
 def template(

@@ -61,6 +61,8 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             return f"going on with {device.name}" + (f" and {compiler}" if compiler else "")
         case ev.Primed(name, rows):
             return f"begins from {name}: {counted(len(rows), 'configuration')}"
+        case ev.Rehearsed():
+            return event.sentence
         case ev.Baseline(outcome):
             return f"the original is right; it takes {_times(outcome)}"
         case ev.Decided("refactor", reason, plans=plans):

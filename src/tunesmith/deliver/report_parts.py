@@ -213,6 +213,7 @@ def _survey_facts(report: Report, survey: SurveyReport) -> list[tuple[str, str]]
     """What builds alone tell of the configurations, and an example of each kind of trouble."""
     counts = ", ".join(f"{n} {'can run' if s == 'ok' else s}" for s, n in survey.statuses.items()) or "none"
     found = [("configurations", f"{sum(survey.statuses.values())} of {survey.planned} built ({counts})")]
+    found += [("checked", words) for words in survey.rehearsed]
     if survey.spilling:
         worst = [f"{config_text(s.config)} ({s.spills} bytes)" for s in survey.spilling[:SHOWN]]
         more = [f"{len(survey.spilling) - SHOWN} more"] if len(survey.spilling) > SHOWN else []

@@ -227,7 +227,7 @@ class Bench:
             listed = self._backend.devices()
             if not listed:
                 raise port.Unsupported("the tool shows no device")
-            device = listed[0]
+            device = device if device.untimed else listed[0]
         binary = blobs[0] if blobs else self._build(request.unit, device).data
         session = self._opened(device)
         executable = session.load(request.unit, binary)
@@ -247,6 +247,8 @@ class Bench:
     def _timing(self, action: Callable[[Stopwatch], T]) -> T:
         stopwatch = self._stopwatch
         assert stopwatch is not None, "nothing has been loaded"
+        if self._device is not None and self._device.untimed:
+            raise port.Unsupported(f"nothing is timed on {self._device.name}: it stands in for a GPU")
         for _ in range(MEMORY_ATTEMPTS):
             try:
                 return action(stopwatch)

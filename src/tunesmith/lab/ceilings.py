@@ -229,3 +229,11 @@ def _array(name: str, role: Role, nbytes: int) -> BufferPlan:
         compare="close",
         itemsize=4,
     )
+
+
+def why_no_profiles(kinds_own: str, device: Device, ceilings: CeilingsStore | None) -> str:
+    """Why a search there begins without a profile; empty: it has one. `kinds_own` is its backend's word."""
+    # On a CPU machine code is not read, and to measure ceilings takes longer than many a search.
+    if not kinds_own and device.is_host and (ceilings is None or ceilings.get(device) is None):
+        return f"the ceilings of {device.name} are not known; tunesmith profile measures them"
+    return kinds_own

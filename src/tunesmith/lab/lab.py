@@ -53,6 +53,7 @@ from tunesmith.text import seed_of
 
 if TYPE_CHECKING:
     from tunesmith.backends.machine_code import ReadListing
+    from tunesmith.lab.rehearsing import Rehearsal
     from tunesmith.lab.tooling import ToolBench
     from tunesmith.run.tools import ToolFound, ToolTask
 
@@ -161,6 +162,19 @@ class LocalLab:
             elif isinstance(verdict, Verdict):
                 raise original_failed(self._problem, verdict, case)
         return len(cases)
+
+    def sanitize(self) -> Sanitized:
+        """What sanitizers say of the original."""
+        return self._sanitizing.of_original(original(self._problem), self._seed)
+
+    def rehearse(self, template: Template | None, config: Config | None) -> Rehearsal:
+        """A verdict without a time, on the original or a configuration; KernelWrong where the original is."""
+        from tunesmith.lab.rehearsing import Rehearsal, rehearsed  # which few runs need
+
+        if template is None or config is None:
+            return Rehearsal(RIGHT, self.check())
+        found = builds_of(self._problem, template.on(self._device), config)
+        return rehearsed(found, self._builders, self._cases, self._sanitizing, self._seed)
 
     def extend(self, wanted: Extended) -> Extended:
         accepted, rejected = [], list(wanted.aside)

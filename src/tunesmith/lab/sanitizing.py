@@ -29,9 +29,18 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
 from tunesmith.run.config import secrets
 from tunesmith.run.protection import REQUIRED
-from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFinding, compared, distinct
+from tunesmith.run.sanitized import (
+    NOT_IN_FORCE,
+    NOTE,
+    Sanitized,
+    SanitizerFinding,
+    compared,
+    distinct,
+    merged,
+)
 from tunesmith.text import cut, plain, redacted
 
+NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
 MOST_OUTPUT = 4 << 20
 
@@ -147,11 +156,34 @@ class Sanitizing:
             return lambda: self._look(code, variant, seed, tools)
         return self._thread.submit(self._look, code, variant, seed, tools).result
 
+    @property
+    def at_gate_by(self) -> str:
+        return "" if isinstance(self._tools, str) else self._tools.name
+
     def at_gate(self, code: BuiltCode, variant: Variant, seed: int) -> Verdict:
         """The few tools that a draft by a model is shown to."""
         if isinstance(self._tools, str):
             return RIGHT
         return verdict_of(self._look(code, variant, seed, self._tools.kind.at_gate))
+
+    def of_original(self, variant: Variant, seed: int) -> Sanitized:
+        """All tools, for what the user wrote: every fault is its own."""
+        if isinstance(self._tools, str):
+            return Sanitized(absent=(("", self._tools),))
+        planned: dict[str, tuple[BuiltCode, list[BareRun]]] = {}
+        sizes: list[tuple[tuple[str, int], ...]] = []
+        for case in watched_cases(self._problem, variant, self._device, seed, self._tools.kind.nbytes):
+            code, plan = self._original.plan(case)
+            planned.setdefault(code.code_digest, (code, []))[1].append(self._run(case, plan))
+            sizes.append(case.sizes)
+        parts: list[Sanitized] = []
+        for code, runs in planned.values():
+            watched = self._tools.watch(code, self._device, runs, self._tools.kind.tools)
+            found = self._confirmed(code, runs, distinct(f for one in watched for f in one.findings))
+            held = tuple(one.tool for one in watched if not one.why_not)
+            missing = tuple((one.tool, one.why_not) for one in watched if one.why_not)
+            parts.append(Sanitized(self._tools.name, held, missing, tuple(sizes), found))
+        return merged(parts) or Sanitized(self._tools.name, absent=(("", NO_SMALL),))
 
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
@@ -165,7 +197,7 @@ class Sanitizing:
             if not isinstance(plan, CannotRun):
                 planned[case] = plan
         if not planned:
-            return Sanitized(self._tools.name, absent=(("", "the kernel can be launched at no small size"),))
+            return Sanitized(self._tools.name, absent=(("", NO_SMALL),))
         runs = [self._run(case, plan) for case, plan in planned.items()]
         watched = self._tools.watch(code, self._device, runs, tools)
         own = distinct(finding for one in watched for finding in one.findings)

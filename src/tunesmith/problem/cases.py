@@ -238,6 +238,7 @@ def _large(domain: Domain, rng: np.random.Generator, device: Device, limit: floa
 
 
 def _thresholds(domain: Domain, variant: Variant, seed: int, level: Level, limit: float) -> tuple[Sizes, ...]:
+    limit = min(limit, domain.most_bytes or limit)
     rng = np.random.default_rng(seed_of(seed, "thresholds", level))
     if level != "verify":
         known = common_constants(variant).values
@@ -359,7 +360,8 @@ def _edge_sizes(domain: Domain) -> tuple[Sizes, ...]:
         sights += [(MAX_VALUES - place, column == value) for place, value in enumerate(telling)]
     small = [int((points == [v for _, v in sizes]).all(axis=1).argmax()) for sizes in _smoke_sizes(domain)]
     largest = [int((column == column.max()).argmax()) for column in points.T]
-    largest.append(len(_edges(domain).within(FULL_BYTES)) - 1)  # all of them large; points are sorted
+    most = min(FULL_BYTES, domain.byte_limit())
+    largest.append(len(_edges(domain).within(most)) - 1)  # all of them large; points are sorted
     return tuple(domain.named(points[_cover(sights, [*small, *largest], EDGE_CASES)]))
 
 

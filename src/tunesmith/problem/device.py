@@ -62,6 +62,7 @@ class Device:
     limits: Limits
     finishes_compiling_at_launch: bool = False
     absent: bool = False  # described from a table; nothing here can run on it
+    untimed: bool = False  # kernels are checked there and never timed: it stands in for another device
     inspects: bool = False  # fills and compares its memory by itself, where no kernel reaches the judge
     target: str = ""  # the architecture, where it is more than a number: gfx942
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 import numpy as np
@@ -21,6 +21,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 FULL_BYTES = 16 << 20  # or what the largest workload needs
+HOST_BYTES = 2 << 20  # of a case where the host runs a GPU's threads one by one
+HOST_THREADS = (1 << 16, 1 << 20, 1 << 24)  # of a launch there; more where the contract has nothing so small
 MAX_POINTS = 10_000
 
 # The places tried around an anchor for values that the domain allows, in steps of the contract.
@@ -34,6 +36,7 @@ class Domain:
 
     problem: Problem
     conditions: tuple[Expr, ...]  # over sizes alone
+    most_bytes: float | None = None  # of a case; None: what a workload needs
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -68,6 +71,8 @@ class Domain:
         return np.where(np.isnan(total), np.inf, total)
 
     def byte_limit(self) -> float:
+        if self.most_bytes is not None:
+            return self.most_bytes
         return float(self.bytes(self.workload_points()).max(initial=FULL_BYTES))
 
     def workload_points(self) -> Ints:
@@ -75,7 +80,10 @@ class Domain:
         return self.allowed(np.array(rows, dtype=np.int64).reshape(-1, len(self.names)))
 
     def workloads(self) -> tuple[Sizes, ...]:
-        return tuple(dict.fromkeys(self.named(self.workload_points())))
+        points = self.workload_points()
+        if self.most_bytes is not None:
+            points = points[self.bytes(points) <= self.most_bytes]
+        return tuple(dict.fromkeys(self.named(points)))
 
     def edges(self) -> Ints:
         """The legal combinations of edge values; if there are none, random points or else the workloads."""
@@ -156,7 +164,23 @@ def domain_of(problem: Problem, variant: Variant, device: Device) -> Domain:
                 if bound.names and bound.names <= known:
                     own.append(parse(f"({bound.text}) <= {most}"))
     here = problem.on(limits)
-    return Domain(here, (*(c.expr for c in here.contract.require), *own))
+    whole = Domain(here, (*(c.expr for c in here.contract.require), *own))
+    return _on_host(whole, variant, limits) if device.untimed else whole
+
+
+def _on_host(whole: Domain, variant: Variant, limits: Mapping[str, int]) -> Domain:
+    """Where every thread of a launch takes its turn: with fewer of them, as long as anything is left."""
+    counted: list[str] = []
+    for launch in (*whole.problem.launches, *variant.launches):
+        sides = [expr.bind(limits) for expr in (*launch.grid, *launch.block)]
+        if all(side.names <= {*whole.names} for side in sides):
+            counted.append(" * ".join(f"({side.text})" for side in sides))
+    for most in HOST_THREADS:
+        few = tuple(parse(f"{product} <= {most}") for product in dict.fromkeys(counted))
+        found = Domain(whole.problem, (*whole.conditions, *few), HOST_BYTES)
+        if len(found.edges()):
+            return found
+    return replace(whole, most_bytes=HOST_BYTES)
 
 
 def array_lengths(domain: Domain, points: Ints) -> list[NDArray[np.float64]]:

@@ -15,6 +15,7 @@ from tunesmith.run.dialogue import Requested as Requested
 from tunesmith.run.dialogue import ToolUsed as ToolUsed
 from tunesmith.run.dialogue import Unanswered as Unanswered
 from tunesmith.run.outcome import Outcome, Result, Trial
+from tunesmith.run.outcome import Rehearsed as Rehearsed
 from tunesmith.run.protection import Protection
 from tunesmith.run.sanitized import Sanitized
 from tunesmith.space.params import Config
@@ -423,7 +424,9 @@ class Stopped:
     reason: str
 
 
-OfRun = Started | Surveyed | Attached | Protected | Baseline | Extended | Verified | Served | Stopped
+OfRun = (
+    Started | Surveyed | Rehearsed | Attached | Protected | Baseline | Extended | Verified | Served | Stopped
+)
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered | ToolUsed
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 from tunesmith.problem.device import Clock, Resources
 from tunesmith.problem.plan import Status
 from tunesmith.space.params import Config
+from tunesmith.text import counted, first_line
 
 Effort = Literal["build", "short", "long"]
 Purpose = Literal["search", "gate", "sentinel", "finalist"]
+NOT_TIMED = "right here, not timed: resume where a GPU is"
+CONVICTS = (Status.WRONG, Status.UNSTABLE, Status.CRASHED, Status.TIMED_OUT)
 
 
 @dataclass(frozen=True)
@@ -212,3 +215,33 @@ def _student(freedom: float) -> float:
         (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
     )
     return z + sum(term / freedom**power for power, term in enumerate(terms, 1))
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What the host's processor says of the original, or of a configuration."""
+
+    config: Config | None  # None: the original
+    device: str
+    status: Status
+    cases: int = 0  # that it was tried on
+    detail: str = ""
+    watched: str = ""  # what looked for faults that results need not show
+
+    @property
+    def convicts(self) -> bool:
+        """What cannot be built there, or not for want of memory, may be right elsewhere."""
+        return self.status in CONVICTS
+
+    @property
+    def sentence(self) -> str:
+        what = "the original" if self.config is None else (self.config.label or "the template")
+        if self.status is Status.OK:
+            watched = f", watched by {self.watched}" if self.watched else ""
+            return f"{what} is right on {counted(self.cases, 'case')} on {self.device}{watched}; not timed"
+        words = first_line(self.detail)
+        return (
+            f"{what} is {self.status} on {self.device}: {words}"
+            if self.convicts
+            else (f"{what} could not be checked on {self.device}: {words}")
+        )

@@ -43,6 +43,12 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
                 yield f"so many cannot be built ahead: {event.ahead}"
         case ev.Surveyed():
             yield from _surveyed(state, event)
+        case ev.Rehearsed(config):
+            yield from _of_configs(state, [config])
+            if not state.device.absent:
+                yield "a kernel is rehearsed only where the device is absent"
+            if not 0 <= event.cases <= LARGEST:
+                yield f"so many cases cannot be tried: {event.cases}"
         case ev.Baseline(outcome):
             yield from _baseline(state, outcome)
         case ev.Verified(outcome):
@@ -342,7 +348,7 @@ def misfit(templates: Templates, state: State, event: ev.Event) -> str | None:
             return None if is_known else f"no template {id_!r} was given or drafted"
         case ev.Asked(trials):
             configs = [trial.config for trial in trials]
-        case ev.Surveyed(config):
+        case ev.Surveyed(config) | ev.Rehearsed(config):
             configs = [config]
         case _:
             return None

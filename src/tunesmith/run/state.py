@@ -105,6 +105,7 @@ class State:
     elapsed: float = 0.0
     started: ev.Started | None = None
     surveyed: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))  # by the compiler in force
+    rehearsed: tuple[ev.Rehearsed, ...] = ()  # on the host, where the device is absent
     attached: ev.Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
     baseline: ev.Baseline | None = None
@@ -281,7 +282,8 @@ def apply(state: State, record: ev.Recorded) -> State:
     match record.event:
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
             return _with(state, **{type(event).__name__.lower(): event})
-        case ev.Primed() | ev.Profiled() | ev.Verified() | ev.Served() | ev.Protected() as event:
+        case (ev.Primed() | ev.Profiled() | ev.Verified() | ev.Served() | ev.Protected()
+              | ev.Rehearsed()) as event:  # fmt: skip
             name = type(event).__name__.lower()
             return _with(state, **{name: (*getattr(state, name), event)})
         case ev.Surveyed() as event:

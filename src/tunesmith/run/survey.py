@@ -14,11 +14,11 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, ToBuild, builds_of
 from tunesmith.run.budget import is_concrete
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Event, Settings, Surveyed
-from tunesmith.run.outcome import Result, median
+from tunesmith.run.events import Event, Rejected, Settings, Surveyed
+from tunesmith.run.outcome import Rehearsed, Result, median
 from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking
+from tunesmith.run.talking import Talking, asked_to_write, is_by_program
 from tunesmith.space.params import Config
 from tunesmith.text import digest_of, seed_of
 
@@ -118,6 +118,7 @@ class SurveyReport:
     statuses: dict[str, int]  # those looked at: ok can run, as far as a build tells
     spans: dict[str, Span]  # over those that can run
     spilling: tuple[Spilling, ...]  # the worst first
+    rehearsed: tuple[str, ...] = ()  # what the host's processor says of kernels, in words
 
 
 def survey_report(state: State) -> SurveyReport:
@@ -131,6 +132,7 @@ def survey_report(state: State) -> SurveyReport:
         statuses={status.value: counts[status] for status in Status if counts[status]},
         spans={name: span for name in LABELS if (span := _span(name, own, runnable))},
         spilling=tuple(sorted(spilling, key=lambda s: -s.spills)),
+        rehearsed=tuple(one.sentence for one in state.rehearsed),
     )
 
 
@@ -152,6 +154,9 @@ def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span
     return Span(own[0].most(name) if own else None, min(values), median(values), max(values))
 
 
+Rehearse = Callable[[Template | None, Config | None], Rehearsed | None]
+
+
 class Surveyor(Protocol):
     def submit(self, template: Template | None, config: Config | None) -> None: ...
     def collect(self) -> Surveyed: ...
@@ -168,6 +173,7 @@ class Survey:
     journal: Journal
     listener: Listener
     answer: Callable[[State], Event | None] = lambda _state: None  # a model's question, as far as it can be
+    rehearse: Rehearse = lambda _template, _config: None  # on the host, where that can be
 
     def run(self) -> State:
         """Go on from whatever the journal holds until nothing is left to build."""
@@ -176,6 +182,7 @@ class Survey:
             # What the compiler says of the original is told to whoever plans.
             self.surveyor.submit(None, None)
             self._append(self.surveyor.collect())
+        self._rehearsed(None)
         self._candidate = self._given() if self.templates.given is not None else self._drafted()
         waiting: list[Config | None] = []
         while True:
@@ -194,26 +201,55 @@ class Survey:
         own = Candidate("", given.digest)
         if self._state.admitted is None:
             self._append(self.templates.admitted(own))
+        self._rehearsed(own)
         return own
 
     def _drafted(self) -> Candidate | None:
-        """The first template the author writes: before anything is measured there is no second round. The
-        gate has to wait for the device."""
+        """The first template the author writes: before anything is measured there is no second round. What
+        the host finds wrong is turned away here; what it finds right passes the gate again on the device."""
         if not self._state.decided and not self._state.dialogue:
             self._append(self.talk.decided(self._state))
-        while (said := self.talk.next_event(self._state) or self.answer(self._state)) is not None:
-            self._append(said)
-        draft = self._state.draft
-        if draft is None or draft.drafted is None:
-            return None
+        while True:
+            while (said := self.talk.next_event(self._state) or self.answer(self._state)) is not None:
+                self._append(said)
+            draft = self._state.draft
+            if draft is None or not self._can_be_built(draft):
+                return None
+            found = self._rehearsed(draft)
+            if found is None or not found.convicts:
+                return draft
+            self._append(Rejected(draft.id, found.detail, again=self._may_mend(draft)))
+
+    def _can_be_built(self, draft: Candidate) -> bool:
+        if draft.drafted is None:
+            return False
         try:
             # Nothing that a model wrote is built before it is vetted.
             template = self.templates.of(draft)
             if draft.drafted.author and self.talk.draft_fault(self._state, draft, template) is not None:
-                return None
-            return draft if len(self.templates.configs(draft)) else None
+                return False
+            return len(self.templates.configs(draft)) > 0
         except BadInput:
-            return None  # the gate will say so
+            return False  # the gate will say so
+
+    def _may_mend(self, draft: Candidate) -> bool:
+        """The built-in authors heed no words."""
+        if is_by_program(self._state, draft):
+            return False
+        replies = [e for e in asked_to_write(self._state, draft.branch) if e.reply and not e.tool]
+        return len(replies) <= self.settings.repairs
+
+    def _rehearsed(self, candidate: Candidate | None) -> Rehearsed | None:
+        """What the host says of the original, or of a template by one configuration; once."""
+        template = config = None
+        if candidate is not None:
+            template, configs = self.templates.of(candidate), self.templates.configs(candidate)
+            config = template.default if template.default in configs else configs[0]
+        known = [one for one in self._state.rehearsed if one.config == config]
+        if not known and (found := self.rehearse(template, config)) is not None:
+            self._append(found)
+            known.append(found)
+        return known[-1] if known else None
 
     def _next(self, waiting: list[Config | None]) -> list[Config | None]:
         """The original first, then one configuration at a time; nothing when the budget is used up."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.backends.port import DoctorFinding, module_finding
 from tunesmith.capture.examining import examine_capture
-from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.errors import BadInput, DeviceMissing, KernelWrong
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
@@ -21,7 +21,8 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
-from tunesmith.session import machine
+from tunesmith.run.sanitized import Sanitized
+from tunesmith.session import machine, standing_in
 from tunesmith.session.problems import LoadedProblem, load_template, read_text
 from tunesmith.session.strategies import casting
 
@@ -36,8 +37,12 @@ def examine() -> list[DoctorFinding]:
     for kind in backends.kinds():
         findings += kind.check(partial(_devices, kind.name))
     findings.append(examine_capture())
-    unrun = (language for language in languages.known() if backends.kind_for(language.name) is None)
-    return [*findings, *(DoctorFinding(one.title, False, "no backend in this version") for one in unrun)]
+    for one in languages.known():
+        own = backends.kind_for(one.name)
+        checked = ": the cpu device checks its kernels" if own is not None else ""
+        if own is None or own.untimed:
+            findings.append(DoctorFinding(one.title, False, f"no backend in this version{checked}"))
+    return findings
 
 
 def _protection() -> list[DoctorFinding]:
@@ -65,6 +70,7 @@ class CheckedProblem:
     notes: tuple[str, ...] = ()  # on the launch
     about: tuple[tuple[str, str], ...] = ()  # moves that apply: what each does, and where
     own_rules: str = ""  # how outputs are compared, where not element by element
+    sanitized: tuple[Sanitized, ...] = ()  # what sanitizers were in force, where they were asked for
 
 
 @dataclass(frozen=True)
@@ -99,34 +105,66 @@ class FoundDevices:
 
 
 def check(
-    loaded: LoadedProblem, template_path: Path | None, config: RunConfig, listener: Listener
+    loaded: LoadedProblem,
+    template_path: Path | None,
+    config: RunConfig,
+    listener: Listener,
+    sanitize: bool = False,
 ) -> CheckedProblem:
     problem, files = loaded
     template = load_template(template_path, problem, files) if template_path is not None else None
-    spec = backends.backend_for(problem.kernel.language, config.backend)
+    language = problem.kernel.language
+    spec = standing_in.backend_of(language, config)
     with machine.temporary_scratch() as scratch:
         here = machine.look(spec, scratch, config.sandbox)
-        device = machine.choose_device(here, config.device)
+        device = standing_in.choose_device(language, here, config.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         place = (device, spec, scratch, listener.note, config.sandbox)
-        compiler = machine.choose_compiler(problem, template, *place)
-        known = (problem.name, device.name, problem.accuracy.reference is not None)
         notes = casting.launch_notes(problem, device)
-        if device.absent:
+        try:
+            compiler = machine.choose_compiler(problem, template, *place)
             built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
+        except DeviceMissing as error:
+            compiler, built = "", f"{problem.name} was not built ({error.message})"
+            if config.device is not None or not device.absent:
+                raise
+        if device.absent:
             missing = DeviceMissing(
                 f"{built} for {device.name}, which is not here to check it on: {here.trouble}",
-                hint="run the same command where one is, or see what is missing with: tunesmith doctor",
+                hint="check it without one with --device cpu, or see what is missing with: tunesmith doctor",
             )
-            return CheckedProblem(*known, 0, feasible, missing, notes)
+            other = None
+            if config.device is None:  # nobody asks for that one: what is here will do
+                own_place = machine.look(standing_in.CPU, scratch, config.sandbox)
+                other = standing_in.device_like(device, own_place)
+            if other is None:
+                known = (problem.name, device.name, problem.accuracy.reference is not None)
+                return CheckedProblem(*known, 0, feasible, missing, notes)
+            notes += (f"{built} for {device.name}, which is not here: {here.trouble}",)
+            device, spec, compiler = other, standing_in.CPU, ""
+        if device.untimed:
+            notes += (standing_in.TIMES_NONE,)
+        known = (problem.name, device.name, problem.accuracy.reference is not None)
         own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
         lab = machine.make_lab(
             problem, device, spec, scratch, settings=own, progress=listener.note, sandbox=config.sandbox
         )
         try:
-            return CheckedProblem(*known, lab.check(), feasible, notes=notes, own_rules=problem.own_rules)
+            cases = lab.check()
+            watched = [lab.sanitize()] if sanitize else []
         finally:
             lab.close()
+        if sanitize and not device.untimed:
+            about = (problem, device, scratch, own, config.sandbox, listener.note)
+            watched += standing_in.watched_on_host(*about)
+        for found in watched:
+            if found.own:
+                fault = "; ".join(one.sentence for one in found.own)
+                hint = "mend the kernel: results need not show such a fault here, and do elsewhere"
+                raise KernelWrong(fault, where=problem.kernel.path, hint=hint)
+        return CheckedProblem(
+            *known, cases, feasible, notes=notes, own_rules=problem.own_rules, sanitized=tuple(watched)
+        )
 
 
 PLAINLY = "a model can rewrite it plainly, for the expert to read: tune it with --model author=SPEC --plain"
@@ -239,8 +277,13 @@ def devices(wanted: str | None) -> FoundDevices:
 def device_for(language: str, config: RunConfig) -> Device:
     """Moves depend on limits: those of the device here, or of the one that is named or assumed."""
     assumed = languages.named(language).assumed
-    if assumed is not None and config.backend is None:
+    wants_cpu = standing_in.is_wanted(language, config)
+    if assumed is not None and (config.backend is None or wants_cpu):
         return assumed
+    own = backends.kind_for(language)
+    absent = backends.absent_device(own.name, None) if own is not None and wants_cpu else None
+    if absent is not None:
+        return absent
     spec = backends.backend_for(language, config.backend)
     with machine.temporary_scratch() as scratch:
         return machine.choose_device(machine.look(spec, scratch), config.device)

@@ -13,7 +13,7 @@ from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
 from tunesmith.backends.port import Counting, NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
-from tunesmith.lab.ceilings import CeilingsStore
+from tunesmith.lab.ceilings import CeilingsStore, why_no_profiles
 from tunesmith.lab.fork_server import start_in_folder, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
@@ -27,6 +27,7 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original
 from tunesmith.run import config as settings
 from tunesmith.run.candidates import Templates
+from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Attached
 from tunesmith.run.files import explained
 from tunesmith.run.outcome import Outcome
@@ -96,6 +97,16 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
     if absent is None:
         raise DeviceMissing(local.trouble, hint=DOCTOR)
     return absent
+
+
+def place_to_time(language: str, config: RunConfig, scratch: Path) -> tuple[str, LocalDevices, str | None]:
+    """The backend that times, its devices here and the name of the wanted one."""
+    if (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language):
+        from tunesmith.session import standing_in
+
+        return standing_in.place_to_time(language, config, scratch)
+    spec = backends.backend_for(language, config.backend)
+    return spec, look(spec, scratch, config.sandbox), config.device
 
 
 def list_devices(spec: str, scratch: Path, sandbox: str = AUTO) -> tuple[Device, ...]:
@@ -407,7 +418,7 @@ def make_lab(
     cases that a tester added; `counters`: profiles of the search have them too."""
     if fault := problem.beyond(device.limits.names()):
         raise BadInput(fault, hint=f"change the workload, or the contract; the device is {device.name}")
-    missing, onlooker = _no_profiles(spec, device, ceilings), None
+    missing, onlooker = why_no_profiles(backends.kind(spec).no_profiles, device, ceilings), None
     if not missing:
         from tunesmith.lab.profiling import Onlooker
 
@@ -432,13 +443,3 @@ def make_lab(
         no_calls="a recording has no times of other sizes" if backends.kind(spec).from_file else "",
         listing=backends.kind(spec).listing,
     )
-
-
-def _no_profiles(spec: str, device: Device, ceilings: CeilingsStore | None) -> str:
-    """Why a search here has no profile to begin from; empty where it has."""
-    if backends.kind(spec).no_profiles:
-        return backends.kind(spec).no_profiles
-    # There machine code is not read, and to measure ceilings takes longer than many a search.
-    if device.is_host and (ceilings is None or ceilings.get(device) is None):
-        return f"the ceilings of {device.name} are not known; tunesmith profile measures them"
-    return ""

@@ -80,11 +80,10 @@ def begin(
     if config.plain and not casting.is_for_expert(problem):
         fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
         raise BadInput(fault, hint="leave out --plain")
-    spec = backends.backend_for(problem.kernel.language, config.backend)
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        local = machine.look(spec, scratch, config.sandbox)
-        device = machine.choose_device(local, config.device)
+        spec, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch)
+        device = machine.choose_device(local, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         own = (device, spec, scratch, listener.note, config.sandbox)
         compiler = machine.choose_compiler(problem, template, *own)
@@ -379,13 +378,23 @@ class ActiveRun:
 
     def survey(self, state: State, missing: DeviceMissing) -> DeviceMissing:
         """What can be done without the device; what then is missing, in words."""
+        from tunesmith.session.standing_in import HostRehearsal  # which few runs need
+
         own = (self.spec, self.scratch, self.device, self._builder_count(), state.compiler)
         place = (self.problem, self.spec, self.scratch, self.config.sandbox, self.talk)
         tools, talks = _host_tools(state, *place), (self.talk, self.journal, self.listener)
-        with closing(machine.make_builders(*own, self.config.sandbox)) as builders:
+        salt = state.started.salt if state.started else 0
+        lab = LabSettings(state.settings.seed, self._builder_count(), salt=salt)
+        about = (self.problem, self.device, self.scratch, lab, self.config.sandbox, self.listener.note)
+        with (
+            closing(machine.make_builders(*own, self.config.sandbox)) as builders,
+            closing(HostRehearsal(*about)) as rehearsal,
+        ):
             surveyor = BuildSurveyor(self.problem, self.device, builders)
             parts = (self.problem, self.templates, state.settings, surveyor, searcher("random"))
-            state = Survey(*parts, *talks, *((tools.answer,) if tools else ())).run()
+            more = {"answer": tools.answer} if tools else {}
+            state = Survey(*parts, *talks, **more, rehearse=rehearsal).run()
+        missing = rehearsal.told(missing, state)
         return tools.told(state, missing) if tools else missing
 
     def _builder_count(self) -> int:

@@ -1,0 +1,2 @@
+#pragma once
+#include "../tunesmith_cpu.h"

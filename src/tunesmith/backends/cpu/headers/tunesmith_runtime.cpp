@@ -1,0 +1,590 @@
+// Runs the blocks of a launch on the host, one after the other. A thread runs until it has to wait for others;
+// one that never does leaves its stack to the next, so that a kernel without barriers is a plain loop. The order
+// of threads and blocks is drawn from a seed, and warps overtake each other, so that races show. Shared memory is
+// poisoned before every block.
+#include "tunesmith_runtime.h"
+
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+struct __tunesmith_three { unsigned x, y, z; };
+__tunesmith_three threadIdx, blockIdx, blockDim, gridDim;
+
+namespace __tunesmith {
+struct Arrival { unsigned at, count, left, phase; long long bytes; bool used; };
+struct BulkCopy { unsigned char *to; const unsigned char *from; unsigned bytes, at; };
+struct Stack { jmp_buf jump; ucontext_t context; bool begun; };
+
+static const size_t STACK = 128 << 10, PAGE = 64 << 10;
+static const int MOST_ARRIVALS = 64, MOST_BULK = 1024;
+Thread threads[MOST_THREADS];
+int thread_count, current;
+unsigned char *shared, *statics, *stacks;
+size_t shared_bytes, statics_bytes, stacks_bytes;
+static unsigned char seen[MOST_THREADS][WARP][SLOT];
+static Stack places[MOST_THREADS];
+static int idle[MOST_THREADS], idle_count, stacks_used;
+static int order[MOST_THREADS], cursor;
+static Lanes lagging;
+static int arrived[BARRIERS];  // without waiting
+static Arrival arrivals[MOST_ARRIVALS];
+static BulkCopy bulk[MOST_BULK];
+static int bulk_count;
+static jmp_buf scheduler, outside;
+static void (*body)(void **);
+static void **arguments;
+static char *told;
+static size_t told_room;
+static unsigned long long seed;
+static thread_local volatile unsigned char touched;  // makes the system lay out what is thread local
+
+void fail(const char *why, ...)
+{
+    va_list values;
+    va_start(values, why);
+    vsnprintf(told, told_room, why, values);
+    va_end(values);
+    _longjmp(outside, 1);
+}
+
+static unsigned drawn(unsigned below)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return (unsigned)((seed >> 11) % below);
+}
+
+static void begin(int thread, int stack)
+{
+    Thread &own = threads[thread];
+    own.state = READY;
+    own.stack = stack;
+    current = thread;
+    threadIdx = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
+}
+
+static bool is_due(int thread) { return !(lagging >> (thread / WARP) % 64 & 1); }
+
+__attribute__((noinline)) static void leave(jmp_buf here)
+{
+    if (!_setjmp(here))
+        _longjmp(scheduler, 1);
+}
+
+static void enter()
+{
+    int own = threads[current].stack;
+    for (;;) {
+        body(arguments);
+        threads[current].state = DONE;
+        const int next = cursor + 1 < thread_count ? order[cursor + 1] : -1;
+        if (next >= 0 && threads[next].state == FRESH && is_due(next)) {
+            cursor++;
+            begin(next, own);
+            continue;
+        }
+        idle[idle_count++] = own;
+        leave(places[own].jump);
+    }
+}
+
+__attribute__((noinline)) static void wait(State state, const void *place)
+{
+    Thread &own = threads[current];
+    own.state = state;
+    own.fenced = false;
+    own.place = place;
+    watch_wait(place);
+    leave(places[own.stack].jump);
+}
+
+__attribute__((noinline)) static void resume(int thread)
+{
+    if (_setjmp(scheduler))
+        return;
+    if (threads[thread].state == FRESH)
+        begin(thread, idle_count ? idle[--idle_count] : stacks_used++);
+    else
+        begin(thread, threads[thread].stack);
+    Stack &stack = places[threads[thread].stack];
+    if (stack.begun)
+        _longjmp(stack.jump, 1);
+    stack.begun = true;
+    unsigned char *lowest = stacks + threads[thread].stack * STACK;
+    mprotect(lowest, PAGE, PROT_NONE);  // one that grows too far meets this
+    getcontext(&stack.context);
+    stack.context.uc_stack.ss_sp = lowest + PAGE;
+    stack.context.uc_stack.ss_size = STACK - PAGE;
+    makecontext(&stack.context, enter, 0);
+    setcontext(&stack.context);
+}
+
+// -- who may go on
+
+static bool release_warp(int first)
+{
+    const int count = thread_count - first < WARP ? thread_count - first : WARP;
+    bool any = false, go[WARP] = {};
+    int waiting = 0, same = 0;
+    const Lanes all = count == 64 ? ~(Lanes)0 : ((Lanes)1 << count) - 1;
+    for (int t = 0; t < count; t++) {
+        waiting += threads[first + t].state == AT_WARP;
+        same += threads[first + t].state == AT_WARP && threads[first + t].mask == all;
+    }
+    if (!waiting)
+        return false;
+    if (same == count) {  // what most do
+        int who[WARP];
+        for (int t = 0; t < count; t++) {
+            Thread &own = threads[first + t];
+            memcpy(seen[first][t], own.slot, SLOT);
+            own.leader = first;
+            own.state = READY;
+            who[t] = first + t;
+        }
+        watch_meeting(who, count, threads[first].barrier != 0);
+        return true;
+    }
+    for (int t = 0; t < count; t++) {
+        Thread &own = threads[first + t];
+        if (own.state != AT_WARP)
+            continue;
+        const Lanes mask = own.mask;
+        int leader = -1;
+        bool here = true;
+        for (int lane = 0; lane < count; lane++) {
+            if (!(mask >> lane & 1))
+                continue;
+            leader = leader < 0 ? lane : leader;
+            here = here && threads[first + lane].state == AT_WARP;
+            if (threads[first + lane].state == AT_WARP && threads[first + lane].mask != mask)
+                fail("threads of a warp meet with different masks: %#llx and %#llx", mask,
+                     threads[first + lane].mask);
+        }
+        go[t] = here;
+        own.leader = first + leader;
+        if (here)
+            memcpy(seen[first + leader][t], own.slot, SLOT);
+    }
+    for (int t = 0; t < count; t++) {
+        if (!go[t])
+            continue;
+        Thread &own = threads[first + t];
+        if (own.leader == first + t) {
+            int who[WARP], met = 0;
+            for (int lane = 0; lane < count; lane++)
+                if (own.mask >> lane & 1)
+                    who[met++] = first + lane;
+            watch_meeting(who, met, own.barrier != 0);
+        }
+        own.state = READY;
+        any = true;
+    }
+    return any;
+}
+
+static bool release_barriers()
+{
+    static int who[MOST_THREADS];
+    bool any = false;
+    unsigned used = 0;
+    for (int t = 0; t < thread_count; t++)
+        if (threads[t].state == AT_BARRIER)
+            used |= 1u << threads[t].barrier;
+    for (int id = 0; used >> id; id++) {
+        if (!(used >> id & 1))
+            continue;
+        int waiting = 0, live = 0, expected = -1;
+        for (int t = 0; t < thread_count; t++) {
+            const Thread &own = threads[t];
+            live += own.state != DONE;
+            if (own.state != AT_BARRIER || own.barrier != id)
+                continue;
+            if (expected >= 0 && own.count != expected)
+                fail("threads wait at barrier %d for %d and for %d others", id, expected, own.count);
+            expected = own.count;
+            who[waiting++] = t;
+        }
+        if (!waiting || waiting + arrived[id] < (expected ? expected : live))
+            continue;
+        if (waiting == live)
+            watch_all();
+        else
+            watch_barrier(who, waiting);
+        arrived[id] = 0;
+        for (int i = 0; i < waiting; i++)
+            threads[who[i]].state = READY;
+        any = true;
+    }
+    return any;
+}
+
+// Bulk copies land when nobody can go on without them.
+static bool release_arrivals()
+{
+    bool any = false;
+    for (int t = 0; t < thread_count; t++) {
+        if (threads[t].state != AT_ARRIVAL)
+            continue;
+        Arrival *own = nullptr;
+        for (Arrival &one : arrivals)
+            own = one.used && one.at == threads[t].at ? &one : own;
+        if (own && own->phase == threads[t].phase && own->left == 0) {
+            int kept = 0;
+            for (int i = 0; i < bulk_count; i++) {
+                if (bulk[i].at != own->at) {
+                    bulk[kept++] = bulk[i];
+                    continue;
+                }
+                memcpy(bulk[i].to, bulk[i].from, bulk[i].bytes);
+                watch_landed(bulk[i].to, bulk[i].bytes);
+                own->bytes -= bulk[i].bytes;
+            }
+            bulk_count = kept;
+            if (own->bytes)
+                fail("a barrier was told of %lld bytes more than come", own->bytes);
+            own->phase ^= 1;
+            own->left = own->count;
+        }
+        if (own && own->phase != threads[t].phase) {
+            threads[t].state = READY;
+            any = true;
+        }
+    }
+    return any;
+}
+
+static bool release()
+{
+    bool any = false, ready = false;
+    for (int t = 0; t < thread_count; t++)
+        ready = ready || threads[t].state == READY || threads[t].state == FRESH;
+    any = release_barriers();
+    for (int first = 0; first < thread_count; first += WARP)
+        any = release_warp(first) || any;
+    return any || ready || release_arrivals();
+}
+
+static void run_block(unsigned number)
+{
+    memset(shared, 0xff, shared_bytes);
+    memset(statics, 0xff, statics_bytes);
+    memset(arrivals, 0, sizeof arrivals);
+    memset(arrived, 0, sizeof arrived);
+    bulk_count = 0;
+    for (int t = 0; t < thread_count; t++) {
+        Thread &own = threads[t];
+        own.state = FRESH;
+        own.copies_held = own.group = own.depth = 0;
+        order[t] = t;
+    }
+    watch_block(number);
+    for (int turn = 0;; turn++) {
+        for (int t = thread_count - 1; seed && turn % 16 == 0 && t > 0; t--) {
+            const int other = drawn(t + 1), kept = order[t];
+            order[t] = order[other];
+            order[other] = kept;
+        }
+        lagging = seed ? (Lanes)drawn(1u << 31) & drawn(1u << 31) : 0;  // warps that others overtake
+        for (cursor = 0; cursor < thread_count; cursor++) {
+            const int t = order[cursor];
+            if ((threads[t].state == READY || threads[t].state == FRESH) && is_due(t))
+                resume(t);
+        }
+        bool live = false;
+        for (int t = 0; t < thread_count; t++)
+            live = live || threads[t].state != DONE;
+        if (!live)
+            return;
+        if (!release()) {
+            watch_stuck();
+            fail("threads wait for each other in different places: a barrier, or a warp operation, is not "
+                 "reached by all");
+        }
+    }
+}
+
+static int find_statics(dl_phdr_info *info, size_t, void *)
+{
+    bool own = false;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const char *start = (const char *)info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        own = own || (info->dlpi_phdr[i].p_type == PT_LOAD && start <= (char *)&enter &&
+                      (char *)&enter < start + info->dlpi_phdr[i].p_memsz);
+    }
+    for (int i = 0; own && info->dlpi_tls_data && i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_TLS) {
+            statics = (unsigned char *)info->dlpi_tls_data;
+            statics_bytes = info->dlpi_phdr[i].p_memsz;
+        }
+    return own;
+}
+
+static void run_blocks(const unsigned *grid, unsigned *blocks, size_t count)
+{
+    for (size_t b = 0; b < count; b++)
+        blocks[b] = (unsigned)b;
+    for (size_t b = count; seed && b-- > 1;) {
+        const unsigned other = drawn((unsigned)b + 1), kept = blocks[b];
+        blocks[b] = blocks[other];
+        blocks[other] = kept;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const unsigned b = blocks[i];
+        blockIdx = {b % grid[0], b / grid[0] % grid[1], b / (grid[0] * grid[1])};
+        run_block(b);
+    }
+}
+
+// 0: it ran to its end; else `message` says why not.
+extern "C" __attribute__((visibility("default"))) int __tunesmith_launch(
+    void (*call)(void **), const unsigned *grid, const unsigned *block, size_t dynamic, void **given,
+    const Array *arrays, int array_count, unsigned long long order_seed, char *message, size_t room)
+{
+    told = message;
+    told_room = room;
+    body = call;
+    arguments = given;
+    seed = order_seed;
+    gridDim = {grid[0], grid[1], grid[2]};
+    blockDim = {block[0], block[1], block[2]};
+    thread_count = block[0] * block[1] * block[2];
+    const size_t count = (size_t)grid[0] * grid[1] * grid[2];
+    touched = 1;
+    dl_iterate_phdr(find_statics, nullptr);
+    static unsigned char *room_for_shared;
+    static size_t shared_room;
+    if (shared_room < dynamic + 1024 && !(shared_room = dynamic + 1024, room_for_shared = (unsigned char *)realloc(
+                                                                            room_for_shared, shared_room))) {
+        snprintf(message, room, "there is no memory for %zu bytes of shared memory", dynamic);
+        return 1;
+    }
+    shared = (unsigned char *)(((uintptr_t)room_for_shared + 1023) & ~(uintptr_t)1023);
+    shared_bytes = dynamic;
+    stacks_bytes = (size_t)thread_count * STACK;
+    stacks = (unsigned char *)mmap(nullptr, stacks_bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned *blocks = (unsigned *)malloc(count * sizeof *blocks);
+    if (stacks == MAP_FAILED || !blocks) {
+        snprintf(message, room, "there is no memory for %d threads of %zu blocks", thread_count, count);
+        return 1;
+    }
+    stacks_used = idle_count = 0;
+    for (int t = 0; t < thread_count; t++)
+        places[t].begun = false;
+    const int failed = _setjmp(outside);
+    if (!failed) {
+        watch_launch(arrays, array_count, (unsigned)count);
+        run_blocks(grid, blocks, count);
+    }
+    munmap(stacks, stacks_bytes);
+    free(blocks);
+    return failed;
+}
+}  // namespace __tunesmith
+
+// -- what kernels call
+
+using namespace __tunesmith;
+#define HERE __builtin_return_address(0)
+
+extern "C" {
+int __tunesmith_current() { return current; }
+unsigned char *__tunesmith_slot() { return threads[current].slot; }
+unsigned char *__tunesmith_dynamic() { return shared; }
+unsigned long long __tunesmith_ticks()
+{
+    static unsigned long long ticks;
+    return ticks += 7;
+}
+
+void __tunesmith_refuse(const char *why) { fail("%s", why); }
+
+void __tunesmith_barrier(int id, int count)
+{
+    if (id < 0 || id >= BARRIERS)
+        fail("barriers have numbers from 0 to %d, got %d", BARRIERS - 1, id);
+    threads[current].barrier = id;
+    threads[current].count = count;
+    wait(AT_BARRIER, HERE);
+}
+
+void __tunesmith_arrive(int id, int count)
+{
+    if (id < 0 || id >= BARRIERS || count < 1)
+        fail("a thread arrives at barrier %d of %d threads", id, count);
+    arrived[id]++;
+}
+
+int __tunesmith_count(int holds)
+{
+    memcpy(threads[current].slot, &holds, sizeof holds);
+    __tunesmith_barrier(0, 0);
+    int count = 0, other;
+    for (int t = 0; t < thread_count; t++) {
+        memcpy(&other, threads[t].slot, sizeof other);
+        count += other != 0 && threads[t].state != DONE;
+    }
+    __tunesmith_barrier(0, 0);
+    return count;
+}
+
+unsigned long long __tunesmith_live()
+{
+    const int first = current / WARP * WARP;
+    Lanes mask = 0;
+    for (int lane = 0; lane < WARP && first + lane < thread_count; lane++)
+        mask |= (Lanes)(threads[first + lane].state != DONE) << lane;
+    return mask;
+}
+
+// Waits for all threads of the mask; `orders`: what they wrote before they see afterwards.
+void __tunesmith_meet(unsigned long long mask, int orders)
+{
+    const int lane = current % WARP, held = thread_count - current / WARP * WARP;
+    if (held < WARP)
+        mask &= ((Lanes)1 << held) - 1;
+    if (!(mask >> lane & 1))
+        fail("lane %d takes part in a warp operation whose mask %#llx leaves it out", lane, mask);
+    threads[current].mask = mask;
+    threads[current].barrier = orders;
+    wait(AT_WARP, HERE);
+}
+
+// What a lane gave; nothing where it took no part.
+const unsigned char *__tunesmith_seen(int lane)
+{
+    const Thread &own = threads[current];
+    return lane >= 0 && lane < WARP && own.mask >> lane & 1 ? seen[own.leader][lane] : nullptr;
+}
+
+void __tunesmith_atomic(const void *at, size_t bytes) { watch_atomic(at, bytes, HERE); }
+
+void __tunesmith_copy(void *to, const void *from, size_t bytes, size_t zeros)
+{
+    if ((bytes != 4 && bytes != 8 && bytes != 16) || zeros > bytes)
+        fail("an asynchronous copy has 4, 8 or 16 bytes, got %zu", bytes);
+    if ((uintptr_t)to % bytes || ((uintptr_t)from % bytes && zeros < bytes))
+        fail("an asynchronous copy of %zu bytes is misaligned", bytes);
+    watch_copy(to, from, bytes - zeros, HERE);
+    Thread &own = threads[current];
+    if (own.copies_held == own.copies_room) {
+        own.copies_room = own.copies_room ? 2 * own.copies_room : 16;
+        own.copies = (Copy *)realloc(own.copies, own.copies_room * sizeof(Copy));
+    }
+    memset(to, 0xff, bytes);  // until somebody waits for it nothing can be said of what is there
+    own.copies[own.copies_held++] = {(unsigned char *)to, (const unsigned char *)from, (unsigned)bytes,
+                                     (unsigned)zeros, own.group};
+}
+
+void __tunesmith_commit() { threads[current].group++; }
+
+void __tunesmith_finish(int left)
+{
+    Thread &own = threads[current];
+    int kept = 0;
+    for (int i = 0; i < own.copies_held; i++) {
+        const Copy &copy = own.copies[i];
+        if ((int)(own.group - copy.group) <= left && left >= 0) {
+            own.copies[kept++] = copy;
+            continue;
+        }
+        memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
+        memset(copy.to + copy.bytes - copy.zeros, 0, copy.zeros);
+        watch_landed(copy.to, copy.bytes);
+    }
+    own.copies_held = kept;
+}
+
+// Places in shared memory as numbers: those of fixed sizes lie behind the dynamic ones.
+unsigned __tunesmith_place(const void *at)
+{
+    const unsigned char *own = (const unsigned char *)at;
+    if (own >= shared && own < shared + shared_bytes + 1)
+        return (unsigned)(own - shared);
+    if (own >= statics && own < statics + statics_bytes + 1)
+        return (unsigned)(own - statics) + (1u << 30);
+    fail("an address that is not in shared memory is used as one");
+}
+
+unsigned char *__tunesmith_at(unsigned place)
+{
+    return place >= 1u << 30 ? statics + (place - (1u << 30)) : shared + place;
+}
+
+static void within(unsigned place, size_t bytes)
+{
+    const bool fixed = place >= 1u << 30;
+    const size_t start = fixed ? place - (1u << 30) : place, whole = fixed ? statics_bytes : shared_bytes;
+    if (start + bytes > whole)
+        fail("a copy reaches beyond shared memory: %zu bytes from byte %zu of %zu", bytes, start, whole);
+}
+
+void __tunesmith_copy_to(unsigned place, const void *from, size_t bytes, size_t zeros)
+{
+    within(place, bytes);
+    __tunesmith_copy(__tunesmith_at(place), from, bytes, zeros);
+}
+
+static Arrival &arrival(unsigned at)
+{
+    for (Arrival &one : arrivals)
+        if (one.used && one.at == at)
+            return one;
+    fail("a barrier in shared memory is used that nobody has made");
+}
+
+void __tunesmith_make_arrival(unsigned at, unsigned count)
+{
+    within(at, 8);
+    for (Arrival &one : arrivals)
+        if (!one.used || one.at == at) {
+            one = {at, count, count, 0, 0, true};
+            watch_landed(__tunesmith_at(at), 8);
+            return;
+        }
+    fail("a block has at most %d barriers in shared memory", MOST_ARRIVALS);
+}
+
+void __tunesmith_fence_copies() { threads[current].fenced = true; }
+
+void __tunesmith_expect(unsigned at, int bytes)
+{
+    Arrival &own = arrival(at);
+    if (own.left == 0)
+        fail("a barrier is told of bytes before those of its last turn have come");
+    own.left--;
+    own.bytes += bytes;
+}
+
+void __tunesmith_bulk_copy(unsigned to, const void *from, int bytes, unsigned at)
+{
+    if ((uintptr_t)from % 16 || to % 16 || bytes % 16 || bytes <= 0)
+        fail("a bulk copy of %d bytes is misaligned, or of no length", bytes);
+    within(to, bytes);
+    if (!threads[current].fenced)
+        fail("a bulk copy may overtake what was read before it");
+    arrival(at);
+    if (bulk_count == MOST_BULK)
+        fail("more than %d bulk copies are under way", MOST_BULK);
+    watch_copy(__tunesmith_at(to), from, bytes, HERE);
+    memset(__tunesmith_at(to), 0xff, bytes);
+    bulk[bulk_count++] = {__tunesmith_at(to), (const unsigned char *)from, (unsigned)bytes, at};
+}
+
+unsigned __tunesmith_arrived(unsigned at, unsigned phase)
+{
+    if (arrival(at).phase == phase) {
+        threads[current].at = at;
+        threads[current].phase = phase;
+        wait(AT_ARRIVAL, HERE);
+    }
+    return 1;
+}
+}

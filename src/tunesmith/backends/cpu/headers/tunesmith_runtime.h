@@ -1,0 +1,70 @@
+// What kernels for the host and those who run them share: threads of a block, what they wait for, who watches.
+#pragma once
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef TUNESMITH_WARP
+#define TUNESMITH_WARP 32
+#endif
+
+namespace __tunesmith {
+typedef unsigned long long Lanes;
+enum State : unsigned char { FRESH, READY, AT_BARRIER, AT_WARP, AT_ARRIVAL, DONE };
+enum { WARP = TUNESMITH_WARP, MOST_THREADS = 1024, BARRIERS = 16, SLOT = 32, DEPTH = 96 };
+
+struct Copy { unsigned char *to; const unsigned char *from; unsigned bytes, zeros, group; };
+struct Thread {
+    State state;
+    bool fenced;         // since it last met others: bulk copies may overwrite what was read
+    int stack;           // on which it runs
+    Lanes mask;          // of the warp operation it is at
+    int leader;          // whose copy of the warp's values it reads afterwards
+    unsigned at, phase;  // of the arrival it waits for
+    int barrier, count;  // the barrier it waits at, and how many must come; 0: all that live
+    unsigned char slot[SLOT];
+    Copy *copies;        // asynchronous ones that have not landed
+    int copies_held, copies_room;
+    unsigned group;      // of copies, the open one
+    int depth;           // of calls, where somebody watches
+    const void *calls[DEPTH];
+    const void *place;   // where it waits, where somebody watches
+};
+struct Array { unsigned char *start; size_t bytes; int writes; };  // of a launch; `writes`: it may be written
+struct Entry { const char *name; int count; const unsigned *sizes; void (*call)(void **arguments); };
+
+extern Thread threads[MOST_THREADS];
+extern int thread_count, current;
+extern unsigned char *shared;       // dynamic
+extern size_t shared_bytes;
+extern unsigned char *statics;      // shared memory of fixed sizes
+extern size_t statics_bytes;
+extern unsigned char *stacks;
+extern size_t stacks_bytes;
+[[noreturn]] void fail(const char *why, ...) __attribute__((format(printf, 1, 2)));
+
+// What a watching build is told; nothing in others.
+#ifdef TUNESMITH_WATCH
+void watch_launch(const Array *arrays, int count, unsigned blocks);
+void watch_block(unsigned block);
+void watch_barrier(const int *who, int count);  // all before it is seen by all after it
+void watch_all();                               // the same of all threads
+void watch_meeting(const int *who, int count, bool orders);
+void watch_atomic(const void *at, size_t bytes, const void *place);
+void watch_copy(const void *to, const void *from, size_t bytes, const void *place);
+void watch_landed(const void *to, size_t bytes);
+void watch_wait(const void *place);
+void watch_stuck();
+#else
+static inline void watch_launch(const Array *, int, unsigned) {}
+static inline void watch_block(unsigned) {}
+static inline void watch_barrier(const int *, int) {}
+static inline void watch_all() {}
+static inline void watch_meeting(const int *, int, bool) {}
+static inline void watch_atomic(const void *, size_t, const void *) {}
+static inline void watch_copy(const void *, const void *, size_t, const void *) {}
+static inline void watch_landed(const void *, size_t) {}
+static inline void watch_wait(const void *) {}
+static inline void watch_stuck() {}
+#endif
+}  // namespace __tunesmith

@@ -1,0 +1,39 @@
+"""A kernel judged without a time: tried on all cases, and watched on some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tunesmith.lab.case_judge import CaseJudge
+from tunesmith.lab.memory import RIGHT, Verdict
+from tunesmith.lab.runner import Builders
+from tunesmith.lab.sanitizing import Sanitizing
+from tunesmith.problem.template import ToBuild
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    verdict: Verdict
+    cases: int = 0
+    watched: str = ""  # what looked for faults that results need not show
+
+
+def rehearsed(
+    builds: Sequence[ToBuild], builders: Builders, cases: CaseJudge, sanitizing: Sanitizing, seed: int
+) -> Rehearsal:
+    """Of one configuration: all its builds, up to the first that is not right."""
+    tried = 0
+    for item in builds:
+        code = builders.start(item.variant).result()
+        if isinstance(code, Verdict):
+            return Rehearsal(code)
+        for level in ("smoke", "full"):
+            verdict = cases.level(code, item.variant, level)
+            if not verdict.ok:
+                return Rehearsal(verdict)
+            tried += len(cases.of_level(level, item.variant))
+        verdict = sanitizing.at_gate(code, item.variant, seed)
+        if not verdict.ok:
+            return Rehearsal(verdict)
+    return Rehearsal(RIGHT, tried, sanitizing.at_gate_by)

@@ -1,0 +1,158 @@
+"""The host's processor in the place of a GPU that is not here: kernels are checked there, none is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.errors import DeviceMissing
+from tunesmith.lab.lab import LabSettings, LocalLab
+from tunesmith.problem import languages
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Template
+from tunesmith.run.config import RunConfig
+from tunesmith.run.outcome import NOT_TIMED, Rehearsed
+from tunesmith.run.sanitized import Sanitized
+from tunesmith.run.state import State
+from tunesmith.session import machine
+from tunesmith.space.params import Config
+
+CPU = "cpu"
+TIMES_NONE = "the cpu device checks kernels and times none"
+
+
+def is_wanted(language: str, config: RunConfig) -> bool:
+    """Whether the user names it, as a backend or as the device."""
+    if config.backend is not None:
+        return config.backend == CPU
+    named = (config.device or "").partition("-")[0] == CPU
+    return named and language in [own.name for own in backends.kind(CPU).languages]
+
+
+def backend_of(language: str, config: RunConfig) -> str:
+    """The backend to check kernels with."""
+    return CPU if is_wanted(language, config) else backends.backend_for(language, config.backend)
+
+
+def place_to_time(
+    language: str, config: RunConfig, scratch: Path
+) -> tuple[str, machine.LocalDevices, str | None]:
+    """The backend that times, its devices here and the name of the wanted one: where that is the cpu device
+    there are none, and what can be done without is done."""
+    if is_wanted(language, config):
+        own = backends.kind_for(language)
+        if own is None or own.name == CPU:
+            fault = f"{TIMES_NONE}, and this version runs {language} kernels nowhere else"
+            raise DeviceMissing(fault, hint="prove the kernel right with: tunesmith check PROBLEM")
+        here = machine.look(own.name, scratch, config.sandbox)
+        return own.name, replace(here, devices=(), trouble=TIMES_NONE), None
+    spec = backends.backend_for(language, config.backend)
+    if spec == CPU:
+        raise DeviceMissing(
+            f"this version times no {language} kernels: {TIMES_NONE}",
+            hint="prove the kernel right with: tunesmith check PROBLEM",
+        )
+    return spec, machine.look(spec, scratch, config.sandbox), config.device
+
+
+def choose_device(language: str, here: machine.LocalDevices, wanted: str | None) -> Device:
+    """Of the processor's own descriptions the one whose warps are as wide as the language's."""
+    if here.spec != CPU or not here.devices or (wanted not in (None, CPU)):
+        return machine.choose_device(here, wanted)
+    assumed = languages.named(language).assumed
+    warp = assumed.limits.warp if assumed is not None else here.devices[0].limits.warp
+    return next((one for one in here.devices if one.limits.warp == warp), here.devices[0])
+
+
+def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
+    """The processor with the limits of the device that is not here; None where it cannot stand in."""
+    runs = {own.name for own in backends.kind(CPU).languages}
+    if absent.backend not in runs or not here.devices:
+        return None
+    own = next((d for d in here.devices if d.limits.warp == absent.limits.warp), None)
+    if own is None:
+        return None
+    memory, most = own.limits.memory, own.limits.max_allocation
+    return replace(own, limits=replace(absent.limits, llc=0, memory=memory, max_allocation=most))
+
+
+def watched_on_host(
+    problem: Problem,
+    device: Device,
+    scratch: Path,
+    settings: LabSettings,
+    sandbox: str,
+    progress: Callable[[str], None],
+) -> list[Sanitized]:
+    """Beside a GPU: the same kernel under the processor's own watch; nothing where that cannot be."""
+    here = machine.look(CPU, scratch, sandbox)
+    own = device_like(device, here)
+    if own is None:
+        return []
+    made = replace(settings, compiler="")
+    lab = machine.make_lab(problem, own, CPU, scratch, settings=made, progress=progress, sandbox=sandbox)
+    try:
+        return [lab.sanitize()]
+    finally:
+        lab.close()
+
+
+@dataclass
+class HostRehearsal:
+    """Checks of a run whose device is absent. The laboratory is made when it is first needed."""
+
+    problem: Problem
+    absent: Device
+    scratch: Path
+    settings: LabSettings
+    sandbox: str
+    progress: Callable[[str], None]
+    _lab: LocalLab | None = None
+    _device: Device | None = None
+    _looked: bool = False
+    done: list[Rehearsed] = field(default_factory=list)
+
+    def __call__(self, template: Template | None, config: Config | None) -> Rehearsed | None:
+        """KernelWrong where the original is; None where the processor cannot stand in."""
+        lab = self._opened()
+        if lab is None or self._device is None:
+            return None
+        what = "the original" if template is None else "the template"
+        self.progress(f"checking {what} on {self._device.name}, where nothing is timed")
+        found = lab.rehearse(template, config)
+        made = Rehearsed(
+            config, self._device.name, found.verdict.status, found.cases, found.verdict.detail, found.watched
+        )
+        self.done.append(made)
+        return made
+
+    def told(self, missing: DeviceMissing, state: State) -> DeviceMissing:
+        """With what was found here."""
+        if not state.rehearsed or any(one.convicts for one in state.rehearsed[-1:]):
+            return missing
+        if not any(one.cases for one in state.rehearsed):
+            return missing
+        return DeviceMissing(f"{missing.message}; {NOT_TIMED}", hint=missing.hint, where=missing.where)
+
+    def close(self) -> None:
+        if self._lab is not None:
+            self._lab.close()
+
+    def _opened(self) -> LocalLab | None:
+        if self._looked:
+            return self._lab
+        self._looked = True
+        if self.absent.backend not in {own.name for own in backends.kind(CPU).languages}:
+            return None
+        here = machine.look(CPU, self.scratch, self.sandbox)
+        self._device = device_like(self.absent, here)
+        if self._device is None:
+            self.progress(f"nothing is checked here: {here.trouble}")
+            return None
+        place = (self.problem, self._device, CPU, self.scratch)
+        own = replace(self.settings, compiler="")
+        self._lab = machine.make_lab(*place, settings=own, progress=self.progress, sandbox=self.sandbox)
+        return self._lab

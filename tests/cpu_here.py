@@ -1,0 +1,13 @@
+"""Whether kernels can be built for the host here."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tunesmith.backends.cpu.compilers import compilers
+
+needs_cpu = pytest.mark.skipif(
+    sys.platform != "linux" or not compilers(), reason="there is no C++ compiler for the cpu device"
+)
