@@ -243,7 +243,7 @@ def built(folder: Path, name: str, *flags: str) -> None:
 
 def code_of(cubin: Cubin, part: str) -> str:
     (symbol,) = (symbol for symbol in cubin.kernels if part in symbol)
-    return cubin._kernel_digest(symbol)
+    return cubin.kernel_digest(symbol)
 
 
 @needs_patch
