@@ -16,7 +16,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem import recorded
 from tunesmith.problem.cases import full_cases, smoke_cases, verify_cases
 from tunesmith.problem.problem import Problem
-from tunesmith.problem.recorded import RecordedCase, read_recorded, recorded_array, recorded_of, recorded_text
+from tunesmith.problem.recorded import RecordedCase, read_recorded, recorded_array, recorded_text
 from tunesmith.problem.template import original
 from tunesmith.run.events import Baseline
 from tunesmith.run.outcome import Outcome, Trial
@@ -51,8 +51,8 @@ def test_a_case_is_read_and_tested_besides_the_others() -> None:
     problem = with_case(recorded_file())
     (case,) = problem.recorded
     assert (case.name, case.sizes) == ("recorded_5", (("rows", 6), ("d", 8)))
-    assert recorded_of(problem, "recorded recorded_5") is case
-    assert recorded_of(problem, "normal") is None
+    assert problem.recorded_case("recorded recorded_5") is case
+    assert problem.recorded_case("normal") is None
     variant = original(problem)
     for cases in (
         full_cases(problem, variant, DEVICE, 1),

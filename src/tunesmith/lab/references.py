@@ -34,7 +34,6 @@ from tunesmith.problem.formulas import NoElement, formula_values
 from tunesmith.problem.freedom import key_arrays
 from tunesmith.problem.plan import BufferPlan, Plan, show_sizes
 from tunesmith.problem.problem import Problem, PythonFunction, element_type
-from tunesmith.problem.recorded import recorded_of
 from tunesmith.problem.slots import slot_items
 from tunesmith.text import seed_of
 
@@ -65,7 +64,7 @@ class Referred:
 
 
 def draw_of(problem: Problem, case: Case) -> Draw:
-    if (recorded := recorded_of(problem, case.distribution)) is not None:
+    if (recorded := problem.recorded_case(case.distribution)) is not None:
         return Draw("normal", case.seed, recorded.inputs)
     return Draw(case.distribution, case.seed, problem.inputs, case.place)
 
@@ -148,7 +147,7 @@ class References:
 
     def _refer(self, question: _CaseToRefer, plan: Plan) -> Referred:
         case, accuracy = question.case, self._problem.accuracy
-        recorded = recorded_of(self._problem, case.distribution)
+        recorded = self._problem.recorded_case(case.distribution)
         rows = None if case.is_odd or recorded else self._rows(plan, case.seed)
         if rows is not None and question.contested:
             rows = np.union1d(rows, np.asarray(sorted(question.contested), dtype=np.intp))

@@ -360,6 +360,10 @@ class Problem:
         said = [*called, *([f"{' and '.join(free)} in any order"] if free else []), *pointing]
         return "; ".join(said)
 
+    def recorded_case(self, distribution: str) -> RecordedCase | None:
+        """The one whose values are called so."""
+        return next((one for one in self.recorded if one.distribution == distribution), None)
+
     def workload(self, name: str) -> Workload:
         return next(w for w in self.workloads if w.name == name)
 

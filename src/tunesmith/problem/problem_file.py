@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.problem import argument_tables, languages, order_tables, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Origin, Problem, is_inside
-from tunesmith.problem.recorded import MOST_CASES, RecordedCase, read_recorded
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
 from tunesmith.problem.toml_table import Table, finite, load_toml, show, texts
 from tunesmith.space.expr import Expr
+
+if TYPE_CHECKING:
+    from tunesmith.problem.recorded import RecordedCase
 
 _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
 _ROOT = ("name", "inputs", "traffic", "operations", "recorded", *_TABLES, "origin")
@@ -68,7 +71,7 @@ def parse_problem(
         operations=_read_operations(root, sizes),
         origin=_read_origin(root),
     )
-    if not root.faults:
+    if not root.faults and "recorded" in root:
         problem = replace(problem, recorded=_read_recorded(root, problem, read))
     if not root.faults:  # only a problem that reads well can be tried out
         size_tables.try_problem(problem, root)
@@ -153,6 +156,8 @@ def _read_operations(root: Table, sizes: Collection[str] | None) -> tuple[tuple[
 
 def _read_recorded(root: Table, problem: Problem, read: argument_tables.Read) -> tuple[RecordedCase, ...]:
     """Where everything else is read: cases are of its arrays, at sizes that it allows."""
+    from tunesmith.problem.recorded import MOST_CASES, read_recorded  # which few problems need
+
     found: list[RecordedCase] = []
     listed = root.texts("recorded")
     if len(listed) > MOST_CASES:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.plan import Plan
-from tunesmith.problem.problem import TYPES, Argument, Contract, Problem, PythonFunction
+from tunesmith.problem.problem import TYPES, Argument, Contract, PythonFunction
 from tunesmith.space.expr import Undefined
 from tunesmith.text import sha256
 
@@ -86,11 +86,6 @@ class RecordedCase:
     def _function(self, when: When, name: str) -> PythonFunction:
         own = [array for array in self.arrays if array.when == when]
         return PythonFunction(f"{self.name}.json", name, _module(own, name))
-
-
-def recorded_of(problem: Problem, distribution: str) -> RecordedCase | None:
-    """The case whose values are called so."""
-    return next((one for one in problem.recorded if one.distribution == distribution), None)
 
 
 def recorded_array(name: str, when: When, type_: str, values: NDArray[Any]) -> RecordedArray:
