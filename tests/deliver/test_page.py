@@ -147,6 +147,10 @@ def every(value: Any, end: str, kept: frozenset[str] = frozenset({"strategy", "s
     return tuple(every(one, end) for one in value) if isinstance(value, tuple) else value
 
 
+def images(page: str) -> list[str]:
+    return [b64decode(own["src"].removeprefix(IMAGE)).decode() for own in PageReader(page).of("img")]
+
+
 def harmless(page: str) -> PageReader:
     found = PageReader(page)
     assert found.inside == []
@@ -218,7 +222,11 @@ def test_the_first_screen_has_workloads_intervals_floors_and_what_is_delivered()
     ):
         assert expected in words
     assert "delivered" in words
+    assert "Verified" in "".join(images(report_page(FULL)))
     assert BY_SEARCH not in words
+    broken = report_page(replace(FULL, unproven="the chain is broken", verified_cases=0))
+    assert "What was verified" not in broken
+    assert "Verified" not in "".join(images(broken))
     none = report_page(replace(REPORT, finished=False, workloads=(), geometric_mean=None))
     assert "×" not in none[none.index("<section") : none.index("<nav")].replace(f"× {BY_SEARCH}", "")
 
@@ -234,6 +242,9 @@ def test_people_who_hear_or_type_find_their_way() -> None:
     ids = [own["id"] for _, own in found.elements if "id" in own]
     assert len(ids) == len(set(ids))
     assert {own["href"][1:] for own in found.of("a")} <= set(ids)
+    without = PageReader(report_page(REPORT, texts("said")))
+    ids = [own["id"] for _, own in without.elements if "id" in own]
+    assert {own["href"][1:] for own in without.of("a")} <= set(ids), "no rounds, no link to them"
     levels = [int(tag[1]) for tag in tags if tag in ("h1", "h2", "h3")]
     assert levels[:2] == [1, 2]
     regions = [own for own in found.of("div") if own.get("class") == "scroll"]

@@ -122,7 +122,8 @@ def _written(report: Report) -> str:
 
 
 def _first_screen(report: Report) -> list[Markup]:
-    inside: list[Markup] = [element("h2", "What was verified" if report.workloads else "What is known")]
+    proven = bool(report.workloads) and not report.unproven
+    inside: list[Markup] = [element("h2", "What was verified" if proven else "What is known, not verified")]
     if report.geometric_mean is not None:
         inside.append(element("ul", *_figures(report, report.geometric_mean), class_="figures"))
     grid = verified_grid(report)
@@ -134,7 +135,7 @@ def _first_screen(report: Report) -> list[Markup]:
     told = facts(report, "", "", note=600)[:MOST_FACTS]
     rows = [part for name, text in told for part in (element("dt", name), element("dd", cut(text, 1200)))]
     inside.append(element("dl", *rows))
-    if report.survey is None and any(w.config is not None for w in report.workloads):
+    if proven and report.survey is None and any(w.config is not None for w in report.workloads):
         inside.append(_picture(_spoken(report.workloads), speedups_svg(report.workloads)))
     return [element("section", *inside, id="verified")]
 
@@ -200,7 +201,7 @@ def _folded(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:
         count = counted(len(report.history.speedups), "evaluation")
         words = f"Best speed-up so far over {count}, {BY_SEARCH}"
         found["best"] = f"{count}, {BY_SEARCH}", [_picture(words, plots[BEST])]
-    if kernels := kernels_markup(texts):
+    if kernels := kernels_markup(texts, bool(report.rounds)):
         found["kernels"] = counted(len(texts.tuned), "kernel"), kernels
     if texts.dialogue:
         found["talk"] = counted(len(texts.dialogue), "request"), talk_markup(texts.dialogue)

@@ -76,11 +76,12 @@ def page_texts(
 # -- kernels ------------------------------------------------------------------------------------------------
 
 
-def kernels_markup(texts: PageTexts) -> list[Markup]:
+def kernels_markup(texts: PageTexts, has_rounds: bool) -> list[Markup]:
     """The original beside each kernel that is delivered, with the changed lines marked."""
+    why = element("p", "Why it was changed: ", element("a", "the rounds", href="#rounds"), ".")
     if texts.original is None or not texts.tuned:
         return []
-    found: list[Markup] = []
+    found = [why] if has_rounds else []
     room = KERNEL_ROOM
     for own in texts.tuned[:MOST_KERNELS]:
         made = _beside(texts.original, own, room)
@@ -105,8 +106,7 @@ def _beside(before: PageKernel, after: PageKernel, room: int) -> Markup:
     caption = element("caption", f"Side by side: {counted(changed, 'line')} changed (− and +)")
     table = element("table", caption, element("thead", element("tr", *columns)), rows, class_="code")
     own = {"role": "region", "aria_label": "The kernel before and after", "tabindex": "0"}
-    why = element("p", "Why it was changed: ", element("a", "the rounds", href="#rounds"), ".")
-    return joined([head, why, element("div", table, class_="scroll", **own)])
+    return joined([head, element("div", table, class_="scroll", **own)])
 
 
 def _lines(text: str) -> list[list[Piece]]:
