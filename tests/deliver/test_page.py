@@ -224,6 +224,8 @@ def test_the_first_screen_has_workloads_intervals_floors_and_what_is_delivered()
     assert "delivered" in words
     assert "Verified" in "".join(images(report_page(FULL)))
     assert BY_SEARCH not in words
+    assert "winner" in words, "one of them could not be delivered"
+    assert "winner" not in report_page(REPORT).split("</section>")[0]
     broken = report_page(replace(FULL, unproven="the chain is broken", verified_cases=0))
     assert "What was verified" not in broken
     assert "Verified" not in "".join(images(broken))

@@ -148,7 +148,7 @@ def _figures(report: Report, mean: float) -> list[Markup]:
     found = [(f"{mean:.2f}×", f"geometric mean{proven}")]
     if report.finished and report.workloads:
         kept = sum(w.config is not None for w in report.workloads)
-        found.append((f"{kept} of {len(report.workloads)}", "workloads that are served faster"))
+        found.append((f"{kept} of {len(report.workloads)}", "workloads with a faster kernel"))
         there = report.winners - len(report.left_out)
         found.append((f"{there} of {report.winners}", "tuned kernels that won are delivered"))
     good = "good" if report.verified_cases and mean > 1 else ""
@@ -166,7 +166,8 @@ def _with_floors(report: Report, grid: Grid) -> Grid:
     for row, w in zip(grid.rows, report.workloads, strict=True):
         floors = _floor(w, bounds.get(w.name)) if known else ()
         rows.append((*row, *floors, config_text(w.config, w.template)))
-    head = f"{grid.head}{' | floor: | × floor:' if known else ''} | delivered"
+    what = "winner" if report.left_out else "delivered"  # not every winner could be
+    head = f"{grid.head}{' | floor: | × floor:' if known else ''} | {what}"
     return Grid(head, rows)
 
 
