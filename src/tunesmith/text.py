@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
 
 # A terminal's own language: colours and cursor moves, window titles and links, two-character commands.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]P^_X][^\x07\x1b]{0,999}(?:\x07|\x1b\\)|[ -/]*[0-~])")
@@ -148,3 +150,41 @@ def markdown(text: str) -> str:
     """A line that reads in Markdown as it was written, whoever wrote it: nothing in it acts."""
     line = _ACTING.sub(lambda found: "".join(f"\\{letter}" for letter in found.group()), flat(text))
     return _NUMBERED.sub(r"\1\\", line)
+
+
+# -- HTML that is built, never pasted: what is text stays text ----------------------------------------------
+
+_EMPTY = frozenset(("br", "img", "meta"))  # elements that have no inside
+_NOT_HTML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Markup:
+    """What may stand in a page as it is."""
+
+    text: str
+
+
+Inside = Markup | str
+
+
+def shown(text: str) -> str:
+    """Foreign text for a page, inside an element or between the quotes of an attribute: nothing acts."""
+    return escape(_NOT_HTML.sub("\N{REPLACEMENT CHARACTER}", plain(text)), quote=True)
+
+
+def element(tag: str, *inside: Inside, **attributes: str) -> Markup:
+    """`class_` is class, and left out where it is empty; `aria_label` is aria-label. Tags and the names of
+    attributes are always ours."""
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{shown(value)}"'
+        for name, value in attributes.items()
+        if value or name != "class_"
+    )
+    if tag in _EMPTY:
+        return Markup(f"<{tag}{written}>")
+    return Markup(f"<{tag}{written}>{joined(inside).text}</{tag}>")
+
+
+def joined(inside: Iterable[Inside]) -> Markup:
+    return Markup("".join(one.text if isinstance(one, Markup) else shown(one) for one in inside))

@@ -314,7 +314,7 @@ class TestFlags:
 
     def test_unknown_format(self, tmp_path: Path) -> None:
         ended = quickly(tmp_path, "report", "--format", "pdf")
-        refused(ended, 2, "unknown format 'pdf'; known are text, md, json", "--format text")
+        refused(ended, 2, "unknown format 'pdf'; known are text, md, html, json", "--format text")
 
     def test_no_run_yet(self, tmp_path: Path) -> None:
         for command in ("report", "resume"):

@@ -195,6 +195,11 @@ class TestReport:
         markdown = tunesmith(finished, "report", "--format", "md")
         assert markdown.code == 0
         assert markdown.out == (run / "report.md").read_text()
+        for arguments in (["--html"], ["--format", "html"]):
+            page = tunesmith(finished, "report", *arguments)
+            assert page.code == 0
+            assert page.out == (run / "report.html").read_text()
+        assert "kernel.fake" in page.out, "the kernel before and after"
         for arguments in (["--format", "json"], ["--format", "md", "--json"]):
             ended = tunesmith(finished, "report", *arguments)
             assert ended.code == 0

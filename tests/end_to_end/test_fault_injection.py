@@ -79,7 +79,16 @@ def _values(config: dict[str, Any]) -> tuple[int, ...]:
 def nothing_left(folder: Path) -> None:
     assert wait_until_alone(folder) == []
     assert [p.name for p in (folder / "tmp").iterdir()] == []
-    expected = {"journal.jsonl", "lock", "objects", "plots", "report.json", "report.md", "tuned"}
+    expected = {
+        "journal.jsonl",
+        "lock",
+        "objects",
+        "plots",
+        "report.html",
+        "report.json",
+        "report.md",
+        "tuned",
+    }
     expected |= {"certificate.json", "template.cl", "template.fake"}
     assert {p.name for p in (folder / "run").iterdir()} <= expected
 

@@ -198,8 +198,8 @@ def most_urgent(troubles: Iterable[tuple[Path, TunesmithError]]) -> int:
 def show_report(run: Run, form: str, full: bool = False) -> None:
     if form == "json":
         print_json(run.report("json").encode())
-    elif form == "md":
-        print_line(run.report("md").rstrip())
+    elif form in ("md", "html"):
+        print_line(run.report("md" if form == "md" else "html").rstrip())
     else:
         write(run.report("text", sys.stdout, full))
 

@@ -27,7 +27,7 @@ from tunesmith.errors import BadInput
 if TYPE_CHECKING:
     from tunesmith.deliver.difference import RunDifference
 
-FORMS = ("text", "md", "json")
+FORMS = ("text", "md", "html", "json")
 SLOWER = 6  # exit code of `diff --fail-below`
 DOES_NOT_HOLD = 3  # exit code of `verify`
 
@@ -119,19 +119,20 @@ def report(
         str,
         typer.Option(
             "--format",
-            help="text, md or json.",
+            help="text, md, html or json.",
             autocompletion=lambda incomplete: [f for f in FORMS if f.startswith(incomplete)],
         ),
     ] = "text",
     full: Annotated[
         bool, typer.Option("--full", help="With rounds, diffs, failures and all else that was tried.")
     ] = False,
+    as_html: Annotated[bool, typer.Option("--html", help="The same as --format html: one page.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the report of a run, finished, at work or stopped: what was verified, on one screen."""
     if format_ not in FORMS:
-        raise BadInput(f"unknown format {format_!r}; known are text, md, json", hint="try --format text")
-    console.show_report(tunesmith.load_run(run), "json" if as_json else format_, full)
+        raise BadInput(f"unknown format {format_!r}; known are {', '.join(FORMS)}", hint="try --format text")
+    console.show_report(tunesmith.load_run(run), "json" if as_json else "html" if as_html else format_, full)
 
 
 def verify(

@@ -11,10 +11,12 @@ from tunesmith.deliver.svg import GRID, INK, MUTED, PALETTE, PAPER, RULE, Drawin
 from tunesmith.profiles.facts import Point, ProfilePage
 from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, roofline
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
+from tunesmith.run.report import BoundReport, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH, Best, History
 
 MOST_DOTS = 1500
 MOST_STEPS = 400
+MOST_ROUNDS = 60
 MOST_FAILURES = 300
 MOST_LINES = 7  # workloads that are drawn; more would be a tangle
 MOST_ROWS = 40  # parameters, those that matter most
@@ -26,8 +28,9 @@ BLUE, ORANGE = PALETTE[0], PALETTE[1]
 # -- best so far --------------------------------------------------------------------------------------------
 
 
-def best_so_far_svg(history: History, name: str) -> bytes:
-    """Every evaluation as a dot, the best so far as a line, over all and at each workload."""
+def best_so_far_svg(history: History, name: str, rounds: Sequence[tuple[int, int]] = ()) -> bytes:
+    """Every evaluation as a dot, the best so far as a line, over all and at each workload. `rounds`: the
+    evaluation that each begins with, and its number."""
     count = len(history.speedups)
     drawing = Drawing(840, 440, f"Best speed-up so far: {name}", _words(history))
     drawn, left_out = history.best[: MOST_LINES + 1], history.best[MOST_LINES + 1 :]
@@ -38,7 +41,8 @@ def best_so_far_svg(history: History, name: str) -> bytes:
     if y.low <= 1 <= y.high:
         drawing.line(x.start, y.at(1), x.end, y.at(1), MUTED, 1, "5 4")
         drawing.text(x.end - 4, y.at(1) - 5, "original", 11, MUTED, "end")
-    _dots(drawing, history.speedups, x, y)
+    _round_marks(drawing, rounds, x, y)
+    _dots(drawing, history, x, y)
     ends: list[tuple[float, str, str]] = []
     for place, best in reversed(list(enumerate(drawn))):
         colour, width = PALETTE[place % len(PALETTE)], 1.5 if place else 2.8
@@ -57,7 +61,8 @@ def best_so_far_svg(history: History, name: str) -> bytes:
 def _words(history: History) -> str:
     count = len(history.speedups)
     failed = f", {history.failed:,} failed (marks below)" if history.failed else ""
-    return f"{count:,} evaluation{'' if count == 1 else 's'}{failed}; {BY_SEARCH}"
+    gated = f", {len(history.gated):,} of the gate (rings)" if history.gated else ""
+    return f"{count:,} evaluation{'' if count == 1 else 's'}{failed}{gated}; {BY_SEARCH}"
 
 
 def _speedup_scale(speedups: Sequence[float], lines: Sequence[Best]) -> Scale:
@@ -70,10 +75,26 @@ def _speedup_scale(speedups: Sequence[float], lines: Sequence[Best]) -> Scale:
     return Log(low * 0.9, top * 1.12, 376, 68)
 
 
-def _dots(drawing: Drawing, speedups: Sequence[float | None], x: Linear, y: Scale) -> None:
+def _round_marks(drawing: Drawing, rounds: Sequence[tuple[int, int]], x: Linear, y: Scale) -> None:
+    """A line where each begins; its number where there is room for it."""
+    free = x.start
+    for first, number in rounds[:MOST_ROUNDS]:
+        place = x.at(first - 0.5)
+        drawing.line(place, y.start, place, y.end, RULE, 1, "2 3")
+        text = f"round {number}"
+        if place >= free:
+            drawing.text(place + 3, y.end + 2, text, 10, MUTED)
+            free = place + svg.width_of(text, 10) + 6
+
+
+def _dots(drawing: Drawing, history: History, x: Linear, y: Scale) -> None:
+    speedups, gated = history.speedups, frozenset(history.gated)
     good = [(n, s) for n, s in enumerate(speedups, 1) if s is not None and y.low <= s <= y.high]
     for n, speedup in _thinned(good, MOST_DOTS):
-        drawing.circle(x.at(n), y.at(speedup), 2.2, RULE, opacity=0.55)
+        if n in gated:
+            drawing.circle(x.at(n), y.at(speedup), 3, PAPER, MUTED)
+        else:
+            drawing.circle(x.at(n), y.at(speedup), 2.2, RULE, opacity=0.55)
     bad = [(n, 0.0) for n, s in enumerate(speedups, 1) if s is None]
     for n, _ in _thinned(bad, MOST_FAILURES):
         drawing.line(x.at(n), y.start - 7, x.at(n), y.start, ORANGE, 1.2)
@@ -360,3 +381,67 @@ def _kernel_legend(drawing: Drawing, dots: Sequence[Dot], left: float) -> None:
         if any(dot[4] is is_original for dot in dots):
             drawing.circle(left, 380 + 20 * number, 5, fill, colour)
             drawing.text(left + 12, 384 + 20 * number, text, 11, colour)
+
+
+# -- workload by workload -----------------------------------------------------------------------------------
+
+ROWS_TOP, ROWS_HIGH, ROWS_LEFT, ROWS_RIGHT = 66.0, 30.0, 220.0, 640.0
+
+
+def speedups_svg(workloads: Sequence[WorkloadReport]) -> bytes:
+    """A row for each workload: its verified speed-up with the interval, beside the original at 1×."""
+    rows = workloads[:MOST_ROWS]
+    bottom = ROWS_TOP + ROWS_HIGH * len(rows)
+    drawing = Drawing(780, bottom + 48, "Verified speed-up", "dot: median; line: 95 % interval")
+    ends = [end for w in rows for end in (w.speedup, *w.interval) if 0 < end < float("inf")]
+    x = _ratio_scale([1.0, *ends])
+    svg.x_axis(drawing, x, Linear(0, 1, bottom, ROWS_TOP), "speed-up over the original", "×", 7)
+    drawing.line(x.at(1), ROWS_TOP, x.at(1), bottom, MUTED, 1, "5 4")
+    for place, w in enumerate(rows):
+        y = _row_name(drawing, w.name, place)
+        if w.config is None:
+            drawing.text(ROWS_RIGHT + 14, y + 4, "the original stays", 12, MUTED)
+            continue
+        low, high = (x.at(min(max(end, x.low), x.high)) for end in w.interval)
+        drawing.line(low, y, high, y, TUNED, 2)
+        for end in (low, high):
+            drawing.line(end, y - 4, end, y + 4, TUNED, 2)
+        drawing.circle(x.at(w.speedup), y, 4.5, TUNED)
+        drawing.text(ROWS_RIGHT + 14, y + 4, svg.times(w.speedup), 12, INK, bold=True)
+    return drawing.render()
+
+
+def floors_svg(bounds: Sequence[BoundReport]) -> bytes:
+    """A row for each workload: its time over the floor of the roofline, before and after."""
+    rows = [b for b in bounds if b.distance is not None and b.distance > 0][:MOST_ROWS]
+    bottom = ROWS_TOP + ROWS_HIGH * len(rows)
+    about = "ring: the original; dot: what is delivered; 1× is what the device allows at best"
+    drawing = Drawing(780, bottom + 48, "Time over the floor of the roofline", about)
+    x = _ratio_scale(
+        [1.0, *(d for b in rows for d in (b.distance, b.tuned_distance) if d is not None and d > 0)]
+    )
+    svg.x_axis(drawing, x, Linear(0, 1, bottom, ROWS_TOP), "times the floor (log scale)", "×", 7)
+    drawing.line(x.at(1), ROWS_TOP, x.at(1), bottom, INK, 1.2)
+    for place, b in enumerate(rows):
+        y = _row_name(drawing, b.workload, place)
+        before, after = b.distance or 1.0, b.tuned_distance
+        if after is not None and after > 0:
+            drawing.line(x.at(before), y, x.at(after), y, RULE, 2)
+            drawing.circle(x.at(after), y, 4.5, TUNED)
+        drawing.circle(x.at(before), y, 4.5, PAPER, ORIGINAL)
+        words = svg.times(before) if after is None else f"{svg.times(before)} → {svg.times(after)}"
+        drawing.text(ROWS_RIGHT + 14, y + 4, words, 12, INK)
+    return drawing.render()
+
+
+def _row_name(drawing: Drawing, name: str, place: int) -> float:
+    y = ROWS_TOP + ROWS_HIGH * (place + 0.5)
+    drawing.text(ROWS_LEFT - 14, y + 4, svg.cut(name, ROWS_LEFT - 38, 12), 12, anchor="end")
+    return y
+
+
+def _ratio_scale(values: Sequence[float]) -> Scale:
+    low, high = min(values), max(values)
+    high = max(high, low * 1.1)
+    edge = (high / low) ** 0.05
+    return Log(low / edge, high * edge, ROWS_LEFT, ROWS_RIGHT)

@@ -55,6 +55,7 @@ Part = str | Grid | Items | Diff | Picture  # a text is a paragraph
 class ReportSection:
     title: str  # ours
     parts: Sequence[Part]
+    key: str = ""  # what it is about, in one word
 
 
 # -- words --------------------------------------------------------------------------------------------------

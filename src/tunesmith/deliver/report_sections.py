@@ -27,6 +27,7 @@ from tunesmith.run.report import Report
 from tunesmith.run.rounds import BY_SEARCH, RoundReport
 from tunesmith.text import counted, one_line, ratio_text, sentence
 
+BEST = "best-so-far.svg"  # in the folder of plots
 TOLD = 300  # characters of an answer of the laboratory
 LONGEST_END = 160  # characters of a reason that the summary has room for
 # What people call the rules of `pruning`.
@@ -38,27 +39,22 @@ RULES = {
 
 def sections(report: Report) -> list[ReportSection]:
     """All that a report has behind its first screen; the empty ones are left out."""
-    found = [ReportSection("The run: configurations, evaluations, notes", _run(report))]
-    found.append(
-        ReportSection(f"How it came about: rounds, {BY_SEARCH}", _rounds(report) if report.rounds else [])
-    )
-    found.append(ReportSection("What bounds it", _bounds(report)))
+    found = [ReportSection("The run: configurations, evaluations, notes", _run(report), "run")]
+    rounds = _rounds(report) if report.rounds else []
+    found.append(ReportSection(f"How it came about: rounds, {BY_SEARCH}", rounds, "rounds"))
+    found.append(ReportSection("What bounds it", _bounds(report), "bounds"))
     if report.survey is not None:
         spilling = [(config_text(s.config), s.spills) for s in report.survey.spilling]
-        found.append(
-            ReportSection(
-                "What spills registers", [Grid("configuration | bytes:", spilling)] if spilling else []
-            )
-        )
+        grids = [Grid("configuration | bytes:", spilling)] if spilling else []
+        found.append(ReportSection("What spills registers", grids, "spills"))
     elif report.finished and report.workloads:
-        found.append(ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effects(report)))
+        found.append(ReportSection(f"Effect of each parameter, {BY_SEARCH}", _effects(report), "effects"))
     failures = [(config_text(f.config, f.template), f.status, one_line(f.detail)) for f in report.failures]
     failed = [Grid("configuration | status | why", failures)] if failures else []
-    found.append(ReportSection(f"What did not work: {len(failures)}", failed))
+    found.append(ReportSection(f"What did not work: {len(failures)}", failed, "failures"))
     names = (*report.digests.items(), *report.versions.items(), ("driver", report.driver))
-    found.append(
-        ReportSection("Digests and versions", [Items([f"{name}: {value}" for name, value in names])])
-    )
+    lines = Items([f"{name}: {value}" for name, value in names])
+    found.append(ReportSection("Digests and versions", [lines], "digests"))
     return [section for section in found if section.parts]
 
 
@@ -293,7 +289,7 @@ def _effects(report: Report) -> list[Part]:
             "Model: estimated from all that was measured, with two deviations to either side. At best: the "
             "best tried with this value, where others are changed too."
         )
-    return [*parts, Picture(f"Best speed-up so far, {BY_SEARCH}", "best-so-far.svg")]
+    return [*parts, Picture(f"Best speed-up so far, {BY_SEARCH}", BEST)]
 
 
 def _explained(explanation: Explanation) -> list[Part]:

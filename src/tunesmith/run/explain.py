@@ -175,7 +175,15 @@ def _importance(param: ParamEffect) -> float:
 
 def history_of(problem: Problem, state: State) -> History:
     tried = [t for t in sound_scores(problem, state) if state.searched.count(t.config)]
-    return history(tried, [w.name for w in problem.workloads])
+    starts: dict[str, int] = {}
+    for number, one in enumerate(tried, 1):
+        starts.setdefault(one.config.candidate, number)
+    gate = {o.trial.config for o in state.outcomes if o.trial.purpose == "gate"}
+    return replace(
+        history(tried, [w.name for w in problem.workloads]),
+        starts=tuple((number, own) for own, number in starts.items() if own),
+        gated=tuple(number for number, one in enumerate(tried, 1) if one.config in gate),
+    )
 
 
 def explanations(

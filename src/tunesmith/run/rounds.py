@@ -34,6 +34,8 @@ class History:
 
     speedups: tuple[float | None, ...] = ()  # of every evaluation, over all workloads; None: it failed
     best: tuple[Best, ...] = ()
+    starts: tuple[tuple[int, str], ...] = ()  # evaluation, counted from 1, at which a candidate came first
+    gated: tuple[int, ...] = ()  # evaluations that were the gate's
 
     @property
     def failed(self) -> int:

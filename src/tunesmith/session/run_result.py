@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from tunesmith.deliver.page import report_page
+from tunesmith.deliver.page_texts import NO_TEXTS, PageTexts
 from tunesmith.deliver.report import report_html, report_json, report_markdown
 from tunesmith.errors import BadInput, DeviceMissing, WaitingForModel
 from tunesmith.problem.dispatch import ReadyKernel, kernel_for, read_dispatch
@@ -44,6 +46,7 @@ class Run:
     resume_command: str  # what to type in a shell, where it is not finished
     missing: DeviceMissing | WaitingForModel | None = None  # why it goes no further here
     library: tuple[str, ...] = ()  # what has become of its templates in the library
+    texts: PageTexts = field(default=NO_TEXTS, repr=False)  # what its page shows beside the report
 
     def __repr__(self) -> str:
         found = self.result
@@ -101,7 +104,7 @@ class Run:
 
     def report(
         self,
-        form: Literal["text", "md", "json"] = "text",
+        form: Literal["text", "md", "html", "json"] = "text",
         stream: TextIO | None = None,
         full: bool = False,
     ) -> str:
@@ -111,8 +114,10 @@ class Run:
             return report_json(self.result).decode()
         if form == "md":
             return report_markdown(self.result)
+        if form == "html":
+            return report_page(self.result, self.texts)
         if form != "text":
-            raise BadInput(f"a report is text, md or json; got {form!r}", hint='pass e.g. "md"')
+            raise BadInput(f"a report is text, md, html or json; got {form!r}", hint='pass e.g. "md"')
         from tunesmith.deliver.display import report_text
 
         folder = str(self.folder)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from tunesmith.deliver.exports.artefact import Target
 from tunesmith.errors import BadInput
+
+if TYPE_CHECKING:
+    from tunesmith.deliver.exports.artefact import Target
 
 _CUDA, _BOTH = ("cuda",), ("cuda", "opencl")
 # Each target, where it is, and its languages: loaded when it is asked for.

@@ -1,0 +1,289 @@
+"""The page of a run: report.html, one file that needs nothing else, neither a network nor a script.
+
+Whatever is foreign goes through `element`, which escapes it; a policy inside forbids all else.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+
+from tunesmith.deliver.page_texts import NO_TEXTS, PageTexts, kernels_markup, talk_markup
+from tunesmith.deliver.plots import floors_svg, speedups_svg
+from tunesmith.deliver.report import plot_files
+from tunesmith.deliver.report_parts import (
+    Diff,
+    Grid,
+    Items,
+    Part,
+    Picture,
+    ReportSection,
+    config_text,
+    facts,
+    title,
+    verified_grid,
+)
+from tunesmith.deliver.report_sections import BEST, sections
+from tunesmith.run.report import BoundReport, Report, WorkloadReport
+from tunesmith.run.rounds import BY_SEARCH
+from tunesmith.text import Inside, Markup, counted, cut, element, joined
+
+MOST = 980_000  # bytes of a page, whatever a run has to tell
+MOST_FACTS, MOST_WORKLOADS, LONGEST_FIRST = 40, 100, 120  # on the first screen
+MOST_ROWS = 250
+LONGEST_CELL, LONGEST_NAME = 400, 160
+ELSEWHERE = "The rest has no room on this page: it is in report.md and report.json."
+_SHORT = (
+    "workload",
+    "sizes",
+    "95 % interval",
+    "round",
+    "status",
+    "parameter",
+    "from",
+    "rule",
+)  # columns that need no width
+FoldedSection = tuple[str, Iterable[Markup]]  # what stands beside its title, and what is inside
+# The order on the page, what each is called there, and the bytes it may take beside what others leave.
+_SECTIONS = {
+    "bounds": ("Roofline, before and after", 50_000),
+    "best": ("Best so far", 250_000),
+    "effects": ("What each parameter is worth", 90_000),
+    "spills": ("What spills registers", 30_000),
+    "kernels": ("The kernel, before and after", 180_000),
+    "rounds": ("Round by round", 110_000),
+    "failures": ("What failed, and why", 125_000),
+    "talk": ("The conversation", 60_000),
+    "run": ("The run", 30_000),
+    "digests": ("Versions and digests", 25_000),
+}
+_ASIDE = {"effects": BY_SEARCH, "rounds": BY_SEARCH}
+
+
+def report_page(report: Report, texts: PageTexts = NO_TEXTS) -> str:
+    """What was verified, and the rest folded away below it."""
+    folded = _folded(report, texts)
+    name = cut(report.problem, LONGEST_NAME)
+    style = _style()
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(style)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("title", f"{name}: Tunesmith's report"),
+        element("style", Markup(style)),
+    )
+    first = _first_screen(report)
+    links = [element("li", element("a", _SECTIONS[key][0], href=f"#{key}")) for key in folded]
+    body = element(
+        "body",
+        element("a", "To what was verified", href="#verified", class_="skip"),
+        element("header", element("h1", name), element("p", f"{_where(report)}.", class_="about")),
+        element(
+            "main",
+            *first,
+            element("nav", element("ul", *links), aria_label="Sections"),
+            *_fitted(folded, MOST - len(joined([head, *first]).text.encode())),
+        ),
+        element("footer", element("p", _written(report))),
+    )
+    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en').text}\n"
+
+
+def policy(style: str) -> str:
+    """Nothing is loaded and nothing runs; of styles this one alone is taken."""
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    own = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:"
+    return f"{own}; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def _style() -> str:
+    return resources.files("tunesmith.deliver").joinpath("page.css").read_text("utf-8")
+
+
+def _where(report: Report) -> str:
+    words = cut(title(report).removeprefix(report.problem).strip(), 400)
+    return f"{words[:1].upper()}{words[1:]}"
+
+
+def _written(report: Report) -> str:
+    version = report.versions.get("tunesmith", "")
+    written = f"Written by Tunesmith{f' {cut(version, 40)}' if version else ''}."
+    return f"{written} Speed-ups in the sections that are folded are {BY_SEARCH}."
+
+
+# -- the first screen ---------------------------------------------------------------------------------------
+
+
+def _first_screen(report: Report) -> list[Markup]:
+    proven = bool(report.workloads) and not report.unproven
+    inside: list[Markup] = [element("h2", "What was verified" if proven else "What is known, not verified")]
+    if report.geometric_mean is not None:
+        inside.append(element("ul", *_figures(report, report.geometric_mean), class_="figures"))
+    grid = verified_grid(report)
+    if grid is not None and report.survey is None:
+        grid = _with_floors(report, grid)
+    if grid is not None:
+        words = "What compilers say" if report.survey is not None else "Each workload, timed in alternation"
+        inside.append(_table(grid, words, MOST_WORKLOADS, LONGEST_FIRST))
+    told = facts(report, "", "", note=600)[:MOST_FACTS]
+    rows = [part for name, text in told for part in (element("dt", name), element("dd", cut(text, 1200)))]
+    inside.append(element("dl", *rows))
+    if proven and report.survey is None and any(w.config is not None for w in report.workloads):
+        inside.append(_picture(_spoken(report.workloads), speedups_svg(report.workloads)))
+    return [element("section", *inside, id="verified")]
+
+
+def _figures(report: Report, mean: float) -> list[Markup]:
+    cases = counted(report.verified_cases, "fresh case")
+    proven = (
+        f", verified on {cases}" if report.verified_cases else ", not verified" if report.unproven else ""
+    )
+    found = [(f"{mean:.2f}×", f"geometric mean{proven}")]
+    if report.finished and report.workloads:
+        kept = sum(w.config is not None for w in report.workloads)
+        found.append((f"{kept} of {len(report.workloads)}", "workloads with a faster kernel"))
+        there = report.winners - len(report.left_out)
+        found.append((f"{there} of {report.winners}", "tuned kernels that won are delivered"))
+    good = "good" if report.verified_cases and mean > 1 else ""
+    return [
+        element("li", element("strong", figure, class_="" if place else good), element("span", words))
+        for place, (figure, words) in enumerate(found)
+    ]
+
+
+def _with_floors(report: Report, grid: Grid) -> Grid:
+    """What was verified, beside what the device allows and what is delivered."""
+    bounds = {b.workload: b for b in report.bounds}
+    known = any(b.distance is not None for b in report.bounds)
+    rows = []
+    for row, w in zip(grid.rows, report.workloads, strict=True):
+        floors = _floor(w, bounds.get(w.name)) if known else ()
+        rows.append((*row, *floors, config_text(w.config, w.template)))
+    what = "winner" if report.left_out else "delivered"  # not every winner could be
+    head = f"{grid.head}{' | floor: | × floor:' if known else ''} | {what}"
+    return Grid(head, rows)
+
+
+def _floor(w: WorkloadReport, bound: BoundReport | None) -> tuple[str, str]:
+    """The floor, and how many times that it takes, before and after."""
+    if bound is None or not bound.distance:
+        return "not known", ""
+    if not bound.tuned_distance:
+        return f"{w.baseline_us / bound.distance:.1f} µs", f"{bound.distance:.2f} before"
+    floor = f"{w.tuned_us / bound.tuned_distance:.1f} µs"
+    return floor, f"{bound.distance:.2f} → {bound.tuned_distance:.2f}"
+
+
+def _spoken(workloads: Sequence[WorkloadReport]) -> str:
+    won = [w.speedup for w in workloads if w.config is not None]
+    return f"Speed-ups with their intervals: {min(won):.2f}× to {max(won):.2f}×; figures in the table"
+
+
+# -- what is folded -----------------------------------------------------------------------------------------
+
+
+def _folded(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:
+    """By key, in the order of the page."""
+    plots = plot_files(report)
+    found: dict[str, FoldedSection] = {}
+    for section in sections(report):
+        found[section.key] = _ASIDE.get(section.key, ""), _inside(section, plots)
+    if any(b.distance for b in report.bounds):
+        words = "Time over the floor of the roofline, before and after, as in the table below"
+        found["bounds"] = "", [_picture(words, floors_svg(report.bounds)), *found["bounds"][1]]
+    if report.history.speedups:
+        count = counted(len(report.history.speedups), "evaluation")
+        words = f"Best speed-up so far over {count}, {BY_SEARCH}"
+        found["best"] = f"{count}, {BY_SEARCH}", [_picture(words, plots[BEST])]
+    if kernels := kernels_markup(texts, bool(report.rounds)):
+        found["kernels"] = counted(len(texts.tuned), "kernel"), kernels
+    if texts.dialogue:
+        found["talk"] = counted(len(texts.dialogue), "request"), talk_markup(texts.dialogue)
+    return {key: found[key] for key in _SECTIONS if key in found}
+
+
+def _fitted(folded: dict[str, FoldedSection], left: int) -> list[Markup]:
+    """Every section with as much of it as there is room for: so many bytes for all."""
+    room, found = 0, []
+    for key, (aside, parts) in folded.items():
+        name, own = _SECTIONS[key]
+        room, kept = min(room + own, left), []
+        for part in parts:
+            size = len(part.text.encode())
+            if size > room:
+                kept.append(element("p", ELSEWHERE))
+                break
+            room, left = room - size, left - size
+            kept.append(part)
+        beside = [element("span", aside, class_="aside")] if aside else []
+        summary = element("summary", element("h2", name), *beside)
+        found.append(element("details", summary, element("div", *kept, id=key, class_="inside")))
+    return found
+
+
+def _inside(section: ReportSection, plots: dict[str, bytes]) -> Iterator[Markup]:
+    """One by one: what finds no room is not made."""
+    return (made for part in section.parts for made in _part(part, plots, section.title))
+
+
+def _part(part: Part, plots: dict[str, bytes], name: str) -> list[Markup]:
+    match part:
+        case Grid():
+            return [_table(part, name)]
+        case Items(lines):
+            shown = [element("li", cut(line, 4000)) for line in lines[:MOST_ROWS]]
+            return [element("ul", *shown), *_more(len(lines) - len(shown))]
+        case Diff(lines):
+            inside = element("pre", *_marked(lines))
+            summary = element("summary", f"What changed, {counted(len(lines), 'line')}", class_="small")
+            return [element("details", summary, inside)]
+        case Picture(_, file) if file == BEST:
+            return []  # it has a section of its own
+        case Picture(alt, file):
+            return [_picture(f"{alt}, as in the table above", plots[file])]
+    return [element("p", part)]
+
+
+def _marked(lines: Iterable[str]) -> Iterable[Inside]:
+    for line in lines:
+        own = {"+": "add", "-": "del"}.get(line[:1])
+        yield element("span", cut(line, LONGEST_CELL), class_=own) if own else cut(line, LONGEST_CELL)
+        yield "\n"
+
+
+def _table(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LONGEST_CELL) -> Markup:
+    heads = [head.strip() for head in grid.head.split("|")]
+    classes = ["n" if h.endswith(":") else "" if h in _SHORT else "wide" for h in heads]
+    top = [
+        element("th", head.rstrip(":"), scope="col", class_="n" if own == "n" else "")
+        for head, own in zip(heads, classes, strict=True)
+    ]
+    rows = [element("tr", *_cells(row, classes, longest)) for row in grid.rows[:most]]
+    left = len(grid.rows) - len(rows)
+    caption = element("caption", f"{name}{f'; the first {len(rows)} of {len(grid.rows):,}' if left else ''}")
+    table = element("table", caption, element("thead", element("tr", *top)), element("tbody", *rows))
+    own = {"role": "region", "aria_label": name, "tabindex": "0"}
+    return joined([element("div", table, class_="scroll", **own), *_more(left)])
+
+
+def _cells(row: Sequence[object], classes: Sequence[str], longest: int) -> Iterable[Markup]:
+    for place, (value, own) in enumerate(zip(row, classes, strict=True)):
+        text, named = cut(str(value), longest), {"class_": own}
+        yield element("td", text, **named) if place else element("th", text, scope="row", **named)
+
+
+def _more(count: int) -> list[Markup]:
+    return [element("p", f"{count:,} more in report.json.")] if count > 0 else []
+
+
+def _picture(alt: str, data: bytes) -> Markup:
+    """As an image: whatever a text in it says, nothing of it acts on the page."""
+    source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
+    return element("figure", element("img", src=source, alt=alt), class_="plot")
