@@ -13,6 +13,7 @@ from tests.cuda_here import needs_nvrtc
 from tunesmith.errors import BadInput, WaitingForModel
 from tunesmith.run.dialogue import NoReply, Reply, Request
 from tunesmith.session.extract.filling import ATTEMPTS, fill, filled, open_places, values_of
+from tunesmith.session.extract.folder import NOT_PROVEN
 from tunesmith.session.extract.trimming import BuildAttempt
 from tunesmith.session.extract.wishes import Extraction
 
@@ -173,6 +174,8 @@ def test_through_a_mailbox_and_from_its_recording(tmp_path: Path) -> None:
     (box / "0001-extractor.reply.md").write_text(json.dumps({"values": values}))
     found = tunesmith.extract(sources, model="mailbox", wait=False, **wish)
     assert (found.fills, found.faults) == (0, ())
+    assert (tmp_path / "problem" / "problem.toml").read_text().startswith(NOT_PROVEN)
+    assert "filled in is not proven by a captured launch" in found.report[-1]
     again = tunesmith.extract(sources, model=f"recorded:{box}", **{**wish, "out": tmp_path / "again"})
     assert again.fills == 0
     with pytest.raises(BadInput, match="built-in expert has said"):

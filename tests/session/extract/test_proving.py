@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,11 @@ from tunesmith.capture.records import (
 from tunesmith.errors import KernelWrong
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
+from tunesmith.session.extract.agreeing import difference
 from tunesmith.session.extract.extraction import Extraction
 from tunesmith.session.extract.folder import proven
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of, proved_here
-from tunesmith.session.extract.proving import ProvenLaunch, prove
+from tunesmith.session.extract.proving import ProvenLaunch, prove, with_problem
 from tunesmith.session.extract.trimming import BuildAttempt
 from tunesmith.session.problems import load_problem
 
@@ -122,14 +124,15 @@ def problem(tmp_path: Path) -> Problem:
     return load_problem(tmp_path).definition
 
 
-def run(problem: Problem, capture: Capture, stored: Stored) -> ProvenLaunch:
+def run(problem: Problem, capture: Capture, stored: Stored, n: int = N) -> ProvenLaunch:
     backend = backends.backend("opencl")
     device = backend.devices()[0]
     variant = original(problem, {"n": N})
     unit = Unit(variant.path, variant.source, "opencl", (), variant.entries)
     session = backend.open(device)
     executable = session.load(unit, backend.build(unit, device).data)
-    (found,) = prove(session, executable, problem, capture, "scaled", stored.texts.__getitem__)
+    sizes = {5: {"n": n}}
+    (found,) = prove(session, executable, problem, capture, "scaled", stored.texts.__getitem__, sizes)
     return found
 
 
@@ -190,6 +193,70 @@ def test_memory_that_was_not_kept_proves_nothing(problem: Problem) -> None:
     broken = KeptLaunch("scaled", 5, kept.arguments, (gone,))
     found = run(problem, Capture(**{**vars(capture), "kept": (broken,)}), stored)
     assert (found.verdict, found.words) == ("unknown", "1024 bytes of its memory were not kept")
+
+
+@needs_opencl
+def test_the_problem_itself_is_proven_not_the_kernel_alone(tmp_path: Path, problem: Problem) -> None:
+    stored = Stored()
+    (tmp_path / "problem.toml").write_text(PROBLEM.replace("ceildiv(n, 64)", "ceildiv(n, 32)"))
+    found = run(load_problem(tmp_path).definition, captured(stored), stored)
+    assert found.verdict == "differs"
+    assert found.words == "the problem's grid is 4 x 1 x 1, it was launched with 2 x 1 x 1, at n = 128"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("", "", ""),
+        (
+            'block = ["64"]',
+            'block = ["32"]',
+            "the problem's block is 32 x 1 x 1, it was launched with 64 x 1 x 1",
+        ),
+        ("value = 3.0", "value = 2.5", "the problem passes 2.5 as factor, the program passed 3.0"),
+        ('value = "n"', 'value = "n // 2"', "the problem passes 64 as n, the program passed 128"),
+        ('shape = ["n"]', 'shape = ["2 * n + 1"]', "out has 1028 bytes, behind the pointer were 1024"),
+        ('role = "output"', 'role = "output"\ninit = 0', "out did not hold 0 before the launch"),
+        ('role = "output"', 'role = "output"\ninit = -1', ""),
+        ('role = "output"', 'role = "input"', "out is an input to the problem, the launch changed it"),
+    ],
+)
+def test_what_the_problem_says_of_a_launch_is_compared(
+    tmp_path: Path, problem: Problem, old: str, new: str, words: str
+) -> None:
+    text = PROBLEM.replace(old, new, 1) if old else PROBLEM
+    if 'role = "input"' in new:  # some output there must be
+        text = text.replace(
+            'name = "x"\ntype = "float32*"\nrole = "input"', 'name = "x"\ntype = "float32*"\nrole = "output"'
+        )
+    (tmp_path / "problem.toml").write_text(text)
+    stored = Stored()
+    capture = captured(stored)
+    said = load_problem(tmp_path).definition
+    launch = capture.kernels[0].launches[0]
+    found = difference(said, capture.kept[0], launch, {"n": N}, stored.texts.__getitem__)
+    assert words in found
+    assert bool(found) == bool(words)
+
+
+def test_shared_memory_is_compared(problem: Problem) -> None:
+    stored = Stored()
+    capture = captured(stored)
+    launch = replace(capture.kernels[0].launches[0], shared=512)
+    found = difference(problem, capture.kept[0], launch, {"n": N}, stored.texts.__getitem__)
+    assert found == "the problem's shared memory is 0 bytes, it was launched with 512, at n = 128"
+
+
+def test_a_size_that_nobody_saw_leaves_the_problem_unproven(problem: Problem) -> None:
+    stored = Stored()
+    capture = captured(stored)
+    same = ProvenLaunch(5, "same", "8 bytes, bit for bit")
+    launch = capture.kernels[0].launches[0]
+    found = with_problem(same, problem, capture.kept[0], launch, {}, stored.texts.__getitem__)
+    assert found.verdict == "unknown"
+    assert found.words.endswith("what the problem says of it could not be compared: nobody saw n")
+    assert not ProofReply((found,)).holds
+    assert ProofReply((found, same)).holds
 
 
 def test_what_does_something_else_is_refused_and_its_folder_goes(tmp_path: Path) -> None:

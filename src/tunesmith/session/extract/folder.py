@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict, Unpack
@@ -33,6 +33,7 @@ from tunesmith.text import counted
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
 _UNFILLED = 'what says "FILL" must be filled in first'
+NOT_PROVEN = "# Lines marked `by` were filled in by a model and are not proven: `tunesmith check` decides."
 _PROVEN = {
     "same": "as captured",
     "within": "as captured",
@@ -91,12 +92,16 @@ def extract_folder(
     found = _taken(Repository(Path(repository)), wished, note, **wish)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
+    by_model = ""
     if (model := wish.get("model")) is not None and found.fills and found.stands_alone:
-        found = _filled(found, one_model(model, folder, wish.get("wait", True), note), note)
+        asked = one_model(model, folder, wish.get("wait", True), note)
+        found = _filled(found, asked, note)
+        by_model = "" if found.fills else asked.name
     capture = wish.get("capture")
     found = with_origin(found, Path(repository), None if capture is None else Path(capture))
     write_folder(folder, found.files)
     proof: tuple[str, ...] = ()
+    holds = False
     files = tuple(file for file, _ in found.files)
     faults = tuple(read_back(folder, found))
     if capture is not None and wished.seen is not None and found.stands_alone:
@@ -104,10 +109,15 @@ def extract_folder(
             proof = (f"not proven on what was captured: {_UNFILLED if found.fills else faults[0]}",)
         else:
             note("making captured launches again")
-            proof = tuple(_proof(folder, found, Path(capture), wished.seen.name))
+            proof, holds = _proof(folder, found, Path(capture), wished.seen.name)
             if wished.reference is None and not found.members:
                 added, said = record(folder, Path(capture), wished.seen.name, found)
                 files, proof = (*files, *added), (*proof, *said)
+    if by_model and holds:
+        _as_proven(folder)
+    elif by_model:
+        words = f"what {by_model} filled in is not proven by a captured launch: problem.toml says so too"
+        found = replace(found, report=(*found.report, words))
     return ExtractedFolder(
         folder,
         found.entry,
@@ -146,28 +156,40 @@ def _seen(capture: Capture, name: str) -> CapturedKernel | None:
         return None
 
 
-def _proof(folder: Path, found: Extraction, capture: Path, kernel: str) -> Iterator[str]:
-    """Of the kernel; where a call launches several, of each by itself, in a folder that goes again."""
+def _proof(folder: Path, found: Extraction, capture: Path, kernel: str) -> tuple[tuple[str, ...], bool]:
+    """Of the kernel, in words, and whether what the problem says is proven too. Where a call launches
+    several, of each by itself, in a folder that goes again: that says nothing of the whole's own file."""
     if not found.members:
-        yield from proven(folder, found, proof_of(folder, capture, kernel, found.parts))
-        return
+        reply = proof_of(folder, capture, kernel, found.parts, found.seen_sizes)
+        return proven(folder, found, reply), reply.holds
     known = read_capture(capture)
+    said: list[str] = []
     for part in found.members:
         seen = _seen(known, part.entry)
         if seen is None or part.fills:
-            yield f"{part.entry}: not proven on what was captured"
+            said.append(f"{part.entry}: not proven on what was captured")
             continue
         with tempfile.TemporaryDirectory(prefix="tunesmith-extract-") as scratch:
             write_folder(Path(scratch), part.files)
-            reply = proof_of(Path(scratch), capture, seen.name, part.parts)
-        yield from (
-            f"{part.entry}: {line}" for line in proven(folder, replace(part, files=found.files), reply)
-        )
+            reply = proof_of(Path(scratch), capture, seen.name, part.parts, part.seen_sizes)
+        lines = proven(folder, replace(part, files=found.files), reply)
+        said += [f"{part.entry}: {line}" for line in lines]
+    return tuple(said), False
 
 
 def _filled(found: Extraction, model: LanguageModel, note: Callable[[str], None]) -> Extraction:
+    """What is filled in is marked as not proven until it is."""
     done = fill(found, model, note)
-    return replace(done.found, report=(*done.found.report, *done.said))
+    own = dict(done.found.files)
+    if not done.found.fills:
+        own[PROBLEM_FILE] = f"{NOT_PROVEN}\n{own[PROBLEM_FILE]}"
+    return replace(done.found, files=tuple(own.items()), report=(*done.found.report, *done.said))
+
+
+def _as_proven(folder: Path) -> None:
+    place = folder / PROBLEM_FILE
+    with explained("write the problem", folder):
+        write_whole(place, place.read_bytes().removeprefix(f"{NOT_PROVEN}\n".encode()))
 
 
 def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
@@ -213,7 +235,8 @@ def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...
         for name, _ in found.files:
             (folder / name).unlink(missing_ok=True)
         fault = f"{found.entry} does not do what was captured: {reply.fault or wrong[0]}"
-        hint = "are these the sources that ran, and built so? --define, --flag and --entry say how"
+        hint = "are these the sources that ran, and built so? --define, --flag and --entry say how; what a "
+        hint += "model filled in may be wrong: without --model it is left to you"
         raise KernelWrong(fault, hint=hint, where=found.place)
     if reply.trouble:
         return (f"not proven on what was captured: {reply.trouble}",)

@@ -15,6 +15,7 @@ from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.template import original
 from tunesmith.session.extract.flattening import Parts, in_parts
 from tunesmith.session.extract.proving import ProvenLaunch, prove
+from tunesmith.session.extract.seen import SeenSizes
 from tunesmith.session.problems import load_problem
 
 SECONDS = 300.0
@@ -29,16 +30,30 @@ class ProofReply:
     trouble: str = ""
     fault: str = ""
 
+    @property
+    def holds(self) -> bool:
+        """Whether kernel and problem are what was captured, at one launch at least and at none otherwise."""
+        verdicts = {one.verdict for one in self.launches}
+        return not self.fault and "differs" not in verdicts and bool(verdicts & {"same", "within"})
+
 
 @dataclass(frozen=True)
 class ProofParts:
+    """`parts`: of structs, their fields; `sizes`: of launches."""
+
     parts: Parts
+    sizes: SeenSizes
 
 
 def proof_of(
-    folder: Path, capture: Path, kernel: str, parts: Parts = (), seconds: float = SECONDS
+    folder: Path,
+    capture: Path,
+    kernel: str,
+    parts: Parts = (),
+    sizes: SeenSizes = (),
+    seconds: float = SECONDS,
 ) -> ProofReply:
-    """By another process; `kernel` is the mangled name that was captured, `parts` its structs' fields."""
+    """By another process; `kernel` is the mangled name that was captured."""
     command = [
         sys.executable,
         "-m",
@@ -46,10 +61,10 @@ def proof_of(
         str(folder),
         str(capture),
         kernel,
-        encode(ProofParts(parts)).decode(),
     ]
+    told = encode(ProofParts(parts, sizes))
     try:
-        done = subprocess.run(command, capture_output=True, timeout=seconds)
+        done = subprocess.run(command, input=told, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return ProofReply(fault=f"its launches did not end within {seconds:.0f} s")
     try:
@@ -59,7 +74,9 @@ def proof_of(
         return ProofReply(fault=f"the process that makes captured launches again ended: {last[0]}")
 
 
-def proved_here(folder: Path, capture_folder: Path, kernel: str, spec: str, parts: Parts = ()) -> ProofReply:
+def proved_here(
+    folder: Path, capture_folder: Path, kernel: str, spec: str, parts: Parts = (), sizes: SeenSizes = ()
+) -> ProofReply:
     """In this process, on the first device of a backend."""
     capture = in_parts(read_capture(capture_folder), kernel, parts)
     if not any(one.kernel == kernel for one in capture.kept):
@@ -80,14 +97,15 @@ def proved_here(folder: Path, capture_folder: Path, kernel: str, spec: str, part
     except (port.BuildFailed, port.Unsupported, port.DeviceLost) as error:
         return ProofReply(trouble=str(error))
     executable = session.load(unit, binary.data)
-    found = prove(session, executable, problem, capture, kernel, lambda d: read_array(capture_folder, d))
-    return ProofReply(found)
+    seen = {number: dict(own) for number, own in sizes}
+    stored = (capture, kernel, lambda digest: read_array(capture_folder, digest))
+    return ProofReply(prove(session, executable, problem, *stored, seen))
 
 
 def main() -> None:
-    folder, capture, kernel, parts = sys.argv[1:5]
-    divided = decode(parts.encode(), ProofParts, "parts").parts
-    reply = proved_here(Path(folder), Path(capture), kernel, "cuda", divided)
+    folder, capture, kernel = sys.argv[1:4]
+    told = decode(sys.stdin.buffer.read(), ProofParts, "parts")
+    reply = proved_here(Path(folder), Path(capture), kernel, "cuda", told.parts, told.sizes)
     sys.stdout.buffer.write(encode(reply))
 
 

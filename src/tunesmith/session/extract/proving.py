@@ -1,4 +1,5 @@
-"""The proof of an extraction: its kernel, run on captured memory, leaves the memory that was captured.
+"""The proof of an extraction: its kernel, run on captured memory, leaves the memory that was captured, and
+the problem says of each of these launches what it was.
 
 Bit for bit, or within the spread of two captures of one launch where atomics make the original itself vary.
 """
@@ -7,8 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -17,13 +18,9 @@ from numpy.typing import NDArray
 from tunesmith.backends import port
 from tunesmith.capture.records import Capture, CapturedLaunch, KeptLaunch, KeptRange
 from tunesmith.problem.problem import Argument, Problem
+from tunesmith.session.extract.agreeing import FORMATS, NotCompared, ReadArray, Sizes, difference
 
-ReadArray = Callable[[str], bytes]
 Proven = Literal["same", "within", "differs", "unknown"]
-FORMATS = {  # of scalars, as `struct` has them
-    "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
-    "uint64": "Q", "float32": "f", "float64": "d", "float16": "e",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -42,11 +39,36 @@ def prove(
     capture: Capture,
     kernel: str,
     array: ReadArray,
+    sizes: Mapping[int, Sizes],
 ) -> tuple[ProvenLaunch, ...]:
-    """Every launch of `kernel`, by its mangled name, whose memory was kept."""
+    """Every launch of `kernel`, by its mangled name, whose memory was kept. `sizes`: of launches."""
     launches = {launch.number: launch for one in capture.kernels for launch in one.launches}
     kept = [one for one in capture.kept if one.kernel == kernel and one.launch in launches]
-    return tuple(prove_launch(session, executable, problem, one, launches[one.launch], array) for one in kept)
+    found = []
+    for one in kept:
+        launch = launches[one.launch]
+        made = prove_launch(session, executable, problem, one, launch, array)
+        found.append(with_problem(made, problem, one, launch, sizes.get(one.launch, {}), array))
+    return tuple(found)
+
+
+def with_problem(
+    made: ProvenLaunch,
+    problem: Problem,
+    kept: KeptLaunch,
+    launch: CapturedLaunch,
+    sizes: Sizes,
+    array: ReadArray,
+) -> ProvenLaunch:
+    """The verdict on the kernel with that on the problem, which must say of the launch what it was."""
+    if made.verdict == "differs" or len(kept.arguments) != len(problem.arguments):
+        return made
+    try:
+        other = difference(problem, kept, launch, sizes, array)
+    except NotCompared as why:
+        words = f"{made.words}; what the problem says of it could not be compared: {why}"
+        return replace(made, verdict="unknown", words=words)
+    return replace(made, verdict="differs", words=other) if other else made
 
 
 def prove_launch(
@@ -57,6 +79,7 @@ def prove_launch(
     launch: CapturedLaunch,
     array: ReadArray,
 ) -> ProvenLaunch:
+    """The kernel alone, with the geometry and the values that were captured."""
     if len(kept.arguments) != len(problem.arguments):
         words = f"{len(kept.arguments)} arguments were captured, the problem has {len(problem.arguments)}"
         return ProvenLaunch(kept.launch, "unknown", words)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tunesmith.capture.records import Capture, CapturedArgument, KeptLaunch
 from tunesmith.problem.problem import Argument, Problem
 from tunesmith.problem.recorded import MOST_BYTES, MOST_TEXT, recorded_array, recorded_text
-from tunesmith.session.extract.proving import FORMATS, ReadArray
+from tunesmith.session.extract.agreeing import FORMATS, ReadArray
 from tunesmith.space.expr import Expr, Undefined
 from tunesmith.space.real import RealExpr
 

@@ -13,8 +13,8 @@ from tunesmith.expert.reading.arguments import DraftArgument
 from tunesmith.expert.reading.known import KnownFacts, KnownWorkload
 from tunesmith.expert.reading.launches import FILL, DraftLaunch
 from tunesmith.problem.problem import TYPES
+from tunesmith.session.extract.agreeing import FORMATS
 from tunesmith.session.extract.fitting import fit, fit_extent
-from tunesmith.session.extract.proving import FORMATS
 from tunesmith.space.expr import Undefined, parse
 
 _CAST = re.compile(r"\((?:unsigned )?(?:int|long|short|char|long long|unsigned)\)\s*(-?\d+)")
