@@ -41,6 +41,28 @@ enum Other { none };
 struct Modes { Mode mode; Other other; };
 struct Odd { int& reference; };
 struct alignas(32) Aligned { int a; };
+struct Late { int n; alignas(16) float w[4]; float s; };
+struct Wide { int n; __align__(8) int m; };
+struct Said { decltype(1) a; int b; };
+struct Pointing { int a; float (*fn)(float); };
+struct Called { int a; T (*fn)(float); };
+struct Bracketed { int (a); int b; };
+struct Virtual { int a; virtual int f() { return 1; } };
+struct __attribute__((packed)) Packed { char a; int b; };
+struct Behind { char a; int b; } __attribute__((packed));
+struct Hidden { FIELDS(int, a); int b; };
+struct Padded { Padded() {} int a; char b; };
+struct OnPadded : Padded { char c; };
+struct Empty {};
+struct OnEmpty : Empty {
+  float first;
+  int second;
+  explicit __device__ OnEmpty(int n) : first(n), second{n} {}
+  OnEmpty& operator=(const OnEmpty&) = default;
+  template <typename U> __device__ U as(int i) const { return U(first); }
+  ~OnEmpty();
+  static_assert(sizeof(int) == 4, "so");
+};
 """
 
 
@@ -80,10 +102,17 @@ def test_fields_lie_as_in_memory() -> None:
     assert [f[2] for f in fields("torch::PackedTensorAccessor64<float, 1>")] == [0, 8, 16]
 
 
-@pytest.mark.parametrize("type_", ["Odd", "Aligned", "Unknown", "Params<float, n>"])
+@pytest.mark.parametrize("type_", [
+    "Odd", "Aligned", "Unknown", "Params<float, n>", "Late", "Wide", "Said", "Pointing", "Called",
+    "Bracketed", "Virtual", "Packed", "Behind", "Hidden", "OnPadded",
+])  # fmt: skip
 def test_what_cannot_be_taken_apart_is_said(type_: str) -> None:
     with pytest.raises(NoFields):
         fields(type_)
+
+
+def test_an_empty_base_takes_no_room_and_functions_are_no_fields() -> None:
+    assert fields("OnEmpty") == [(".first", "float", 0, 4), (".second", "int", 4, 4)]
 
 
 BY_VALUE = """
@@ -116,6 +145,54 @@ void run(torch::Tensor x, torch::Tensor out, float factor) {
 }
 }
 """
+PACKED = """
+#pragma pack(push, 1)
+struct Params { char first; float* out; };
+#pragma pack(pop)
+__global__ void marked(Params params) { params.out[threadIdx.x] = params.first; }
+"""
+DERIVED = """
+struct None {};
+template <typename T> struct Base : None { const T* in; int rows, cols; };
+struct Params : Base<float> { float* out; double factor; int last[2]; };
+__global__ void derived(Params params) {
+  params.out[threadIdx.x] = params.factor * params.in[threadIdx.x] + params.last[1] + params.rows;
+}
+"""
+
+
+WIDE = """
+enum Choice { small, large = 1LL << 40 };
+struct Params { float* out; Choice choice; };
+__global__ void chosen(Params params) { params.out[threadIdx.x] = params.choice == large; }
+"""
+
+
+def simply(name: str, text: str) -> Extraction:
+    return extract(TextTree((("a.cu", text),)), ExtractionWish(name, trim=False), compilers=here)
+
+
+@needs_nvrtc
+def test_the_compiler_holds_fields_to_where_they_were_read() -> None:
+    found = simply("derived", DERIVED)
+    assert found.entry == "derived_of_fields", found.report
+    text = dict(found.files)["kernel.cu"]
+    assert "static_assert(sizeof(Params) == 40" in text
+    assert "__builtin_offsetof(Params, last[1]) == 36" in text
+    wide = simply("chosen", WIDE)
+    assert wide.entry == "chosen"
+    assert any(
+        "does not compile" in line and "choice lies where it was read" in line for line in wide.report
+    ), wide.report
+
+
+@needs_nvrtc
+def test_structs_that_a_pragma_packs_are_not_read() -> None:
+    found = simply("marked", PACKED)
+    assert found.entry == "marked"
+    assert "it takes a struct by value, and a.cu packs structs by a pragma: not read" in found.report
+
+
 ACCESSORS = """
 template <typename scalar_t>
 __global__ void add_bias(

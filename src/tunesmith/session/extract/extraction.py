@@ -23,6 +23,7 @@ from tunesmith.session.extract.host import HostReading, host_launches
 from tunesmith.session.extract.provenance import origin_of
 from tunesmith.session.extract.records import NoFields
 from tunesmith.session.extract.seen import instance_of
+from tunesmith.session.extract.slicing import FRAMEWORK
 from tunesmith.session.extract.tree import SourceTree
 from tunesmith.session.extract.trimming import Build, BuildAttempt, FittedSlice, compiled_slice, trimmed
 from tunesmith.session.extract.wanted import without_source
@@ -31,6 +32,7 @@ from tunesmith.session.extract.wishes import ExtractionWish as ExtractionWish
 from tunesmith.text import one_line
 
 TRIM_SECONDS = 45.0
+_PACK = re.compile(r"^\s*#\s*pragma\s+pack\b|\b_Pragma\s*\(\s*\"pack\b", re.MULTILINE)
 
 
 Compilers = Callable[[str, Pairs], AbstractContextManager[Sequence[Build]]]
@@ -57,7 +59,7 @@ def extract(
     entry, words = _entry(found, instance, signature)
     note(f"compiling {entry}")
     fitted = _fitted(found, entry, words, wish, compilers)
-    flat, said = _flat(instance, signature, fitted, wish, compilers)
+    flat, said = _flat(tree, instance, signature, fitted, wish, compilers)
     made = drafted(found, host, instance, entry, fitted, flat, wish, said)
     if flat is not None:  # what is tuned is a kernel of ours, that no launch of the repository calls
         return made
@@ -189,6 +191,7 @@ def _as_it_ran(
 
 
 def _flat(
+    tree: SourceTree,
     instance: ChosenLaunch,
     signature: KernelSignature,
     fitted: FittedSlice,
@@ -205,6 +208,9 @@ def _flat(
         return None, (f"a parameter is passed by value that problem files do not have: {why}",)
     if flat is None:
         return None, ()
+    files = {item.path for item in fitted.slice.items if item.kind == "record" and item.path != FRAMEWORK}
+    if packed := [path for path in sorted(files) if _PACK.search(tree.read(path))]:
+        return None, (f"it takes a struct by value, and {packed[0]} packs structs by a pragma: not read",)
     with compilers(flat.entry, wish.defines) as builders:
         attempts = [build(flat.slice, fitted.flags) for build in builders]
     same = next(one for one in attempts if one.compiler == fitted.attempt.compiler)

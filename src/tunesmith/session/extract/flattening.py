@@ -16,7 +16,7 @@ from tunesmith.expert.reading.known import KnownFacts
 from tunesmith.expert.reading.launches import LaunchSite
 from tunesmith.session.extract.items import FileItem
 from tunesmith.session.extract.naming import closing
-from tunesmith.session.extract.records import NoFields, StructField, accessor_of, fields_of
+from tunesmith.session.extract.records import NoFields, StructField, accessor_of, fields_of, size_of
 from tunesmith.session.extract.slicing import KernelSlice
 
 _PACKED = re.compile(r"^(.*?)\.(?:generic_)?packed_accessor(?:32|64)?\b")
@@ -34,6 +34,7 @@ class FlatParameter:
     type: str
     name: str
     fields: tuple[tuple[StructField, str], ...] = ()
+    size: int = 0  # in bytes, where it has fields
 
     @property
     def local(self) -> str:
@@ -105,7 +106,8 @@ def flattened(
             own = _named(plain, name, field, structs > 1, taken)
             taken.add(own)
             named.append((field, own))
-        parameters.append(FlatParameter(plain if fields else type_, name, tuple(named)))
+        size = size_of(plain, known.get) if fields else 0
+        parameters.append(FlatParameter(plain if fields else type_, name, tuple(named), size))
     kernel = cut.kernel
     plain_entry = f"{kernel.name}<{', '.join(arguments)}>" if arguments else kernel.name
     wrapper = _wrapper(kernel, plain_entry, parameters, bound)
@@ -173,7 +175,7 @@ def _wrapper(
     for one in parameters:
         listed += [f"{field.type} {own}" for field, own in one.fields] or [f"{one.type} {one.name}"]
         if one.fields:
-            made += [f"  {one.type} {one.local};"]
+            made += [f"  {one.type} {one.local};", *_asserted(one)]
             made += [f"  {one.local}{field.path} = {_given(field, own)};" for field, own in one.fields]
     text = "\n".join([
         "// The kernel above, with the fields of what it takes by value as parameters.",
@@ -187,6 +189,17 @@ def _wrapper(
     return FileItem(
         path, line, kernel.order + 1_000_000, "function", (name,), kernel.scope, text, tuple(lex(text))
     )
+
+
+def _asserted(one: FlatParameter) -> Iterator[str]:
+    """That the compiler has the struct as long, and its fields where they were read to be: what was captured
+    is taken apart by that."""
+    yield f'  static_assert(sizeof({one.type}) == {one.size}, "{one.name} is as long as it was read");'
+    for field, _ in one.fields:
+        if place := field.path.lstrip("."):
+            where = f"__builtin_offsetof({one.type}, {place}) == {field.offset}"
+            wide = f"sizeof({one.local}{field.path}) == {field.size}"
+            yield f'  static_assert({where} && {wide}, "{place} lies where it was read");'
 
 
 def _given(field: StructField, own: str) -> str:

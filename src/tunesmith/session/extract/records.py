@@ -17,6 +17,14 @@ _POINTER = 8  # bytes
 _ACCESSOR = re.compile(r"(?:\w+::)*(?:Generic)?PackedTensorAccessor(32|64)?<(.*)>")
 _IDLE = frozenset({"__restrict__", "__restrict", "restrict", "volatile", "mutable", "struct", "typename"})
 _DEPTH = 6
+# Words that change where fields lie, or hide what they are.
+_MOVING = frozenset(
+    {"alignas", "_Alignas", "__align__", "__attribute__", "__declspec", "decltype", "virtual"}
+)
+_PLAIN_TYPES = frozenset(
+    {"void", "bool", "char", "short", "int", "long", "float", "double", "half", "signed", "unsigned", "auto"}
+)
+_OF_FUNCTIONS = frozenset({"explicit", "constexpr", "inline", "const", "friend", "__host__", "__device__"})
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,15 @@ def accessor_of(type_: str) -> tuple[str, int, str] | None:
         return None
     index = "int" if match[1] == "32" or (len(parts) > 3 and parts[3].startswith("int32")) else "long"
     return parts[0], int(parts[1]), index
+
+
+def size_of(type_: str, find: Find) -> int:
+    """In bytes, of a type that is passed by value and whose fields are known."""
+    accessor = accessor_of(type_)
+    if accessor is None:
+        return _layout(type_, find, _DEPTH).size
+    last = list(_accessor_fields(*accessor))[-1]
+    return -(-(last.offset + last.size) // _POINTER) * _POINTER
 
 
 def fields_of(type_: str, find: Find) -> tuple[StructField, ...]:
@@ -130,8 +147,9 @@ def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) ->
         raise NoFields(f"{item.name} is no struct whose fields can be read")
     opening = texts.index("{", start)
     head = texts[start:opening]
-    if "alignas" in head or "__align__" in head:
-        raise NoFields(f"{item.name} has an alignment of its own")
+    end = closing(tokens, opening)
+    if moving := [text for text in (*head, *texts[end:]) if text in _MOVING]:
+        raise NoFields(f"{item.name} is declared with {moving[0]}: where its fields lie is not known")
     meanings = dict(zip(_parameters(texts[:start]), arguments, strict=False))
     fields: list[StructField] = []
     at, widest = 0, 1
@@ -141,8 +159,15 @@ def _record(item: FileItem, arguments: Sequence[str], find: Find, depth: int) ->
             raise NoFields(f"{item.name} has several bases")
         base = _layout("".join(inherited), find, depth)
         fields, at, widest = list(base.fields), base.size, base.alignment
-    for type_, name, counts in _members(tokens[opening + 1 : closing(tokens, opening) - 1], meanings):
+        if not fields:
+            at = 0
+        elif max(field.offset + field.size for field in fields) < at:
+            raise NoFields(f"{item.name} has a base that ends with padding, which fields may lie in")
+    has_base = ":" in head
+    for type_, name, counts in _members(tokens[opening + 1 : end - 1], meanings, item.name):
         one = _layout(type_, find, depth)
+        if has_base and not one.fields:
+            raise NoFields(f"{item.name} has a base and a field without contents")
         widest = max(widest, one.alignment)
         at = -(-at // one.alignment) * one.alignment
         for index in _indices(counts):
@@ -164,9 +189,12 @@ def _parameters(head: Sequence[str]) -> list[str]:
     return [part.split("=")[0].split()[-1] for part in inside.split(",") if part.strip()]
 
 
-def _members(tokens: Sequence[Token], meanings: dict[str, str]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Type, name and array extents; `meanings` grows by the struct's own aliases and constants."""
-    for statement in _statements(tokens):
+def _members(
+    tokens: Sequence[Token], meanings: dict[str, str], own: str
+) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    """Type, name and array extents; `meanings` grows by the struct's own aliases and constants. `own`: the
+    struct's name, which constructors have."""
+    for statement in _statements(tokens, own):
         texts = [token.text for token in statement]
         if texts[0] == "using" and "=" in texts:
             meanings[texts[1]] = _text(_replaced(statement[texts.index("=") + 1 :], meanings))
@@ -178,13 +206,16 @@ def _members(tokens: Sequence[Token], meanings: dict[str, str]) -> Iterator[tupl
             if "=" in texts and texts.index("=") > 1:
                 meanings[texts[texts.index("=") - 1]] = _text(statement[texts.index("=") + 1 :])
             continue
+        if moving := [text for text in texts if text in _MOVING]:
+            raise NoFields(f"'{_text(statement)}' has {moving[0]}: where it lies is not known")
         if texts[0] in ("struct", "class", "enum", "union", "friend", "template") and "{" in texts:
             raise NoFields("a struct is defined inside of it")
         yield from _declared(_replaced([t for t in statement if t.text not in _IDLE], meanings))
 
 
-def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
-    """Those that declare fields or names: functions and access words are left out."""
+def _statements(tokens: Sequence[Token], own: str) -> Iterator[list[Token]]:
+    """Those that declare fields or names: functions and access words are left out. Raises NoFields: a
+    statement with brackets may be a function or not."""
     found: list[Token] = []
     at = 0
     while at < len(tokens):
@@ -196,7 +227,9 @@ def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
             if found:
                 yield found
             found = []
-        elif text == "(" and not any(t.text == "=" for t in found):
+        elif text == "(" and not _has_value(found):
+            if not _is_function(tokens, at, found, own):
+                raise NoFields(f"'{_text([*found, tokens[at]])}...' may be a field or a function")
             at = _after_function(tokens, at)
             found = []
             continue
@@ -207,7 +240,29 @@ def _statements(tokens: Sequence[Token]) -> Iterator[list[Token]]:
             continue
         elif tokens[at].kind != "directive":
             found.append(tokens[at])
+        elif re.search(r"\bpack\b", text):
+            raise NoFields("its fields are packed by a pragma")
         at += 1
+
+
+def _has_value(found: Sequence[Token]) -> bool:
+    texts = [token.text for token in found]
+    return "operator" not in texts and any(text in ("=", "using", "typedef") for text in texts)
+
+
+def _is_function(tokens: Sequence[Token], at: int, found: Sequence[Token], own: str) -> bool:
+    """Whether the bracket at `at`, behind what was found of a statement, clearly begins parameters."""
+    texts = [token.text for token in found]
+    if not texts or any(text in _MOVING for text in texts):
+        return False
+    if "operator" in texts or texts == ["static_assert"]:
+        return True
+    end = closing(tokens, at)
+    inside, behind = tokens[at + 1].text, tokens[end].text if end < len(tokens) else ";"
+    if found[-1].kind != "word" or texts[-1] in _PLAIN_TYPES or inside in ("*", "&", "(") or behind == "(":
+        return False
+    words = [text for text in texts if text not in _OF_FUNCTIONS]
+    return len(words) > 1 or words == [own]
 
 
 def _after_function(tokens: Sequence[Token], at: int) -> int:
