@@ -166,6 +166,45 @@ def test_names_that_mean_something_else_are_told_apart() -> None:
     assert read["workloads"]["example"] == {"n": "FILL", "two_n": "FILL"}
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (
+            "min = 1, max = 64, multiple_of = 4",
+            "min = 2, max = 96, multiple_of = 6",
+            {"min": 2, "max": 64, "multiple_of": 12},
+        ),
+        ("one_of = [1, 2]", "one_of = [2, 4]", {"one_of": [2]}),
+        ("one_of = [8, 12, 24]", "min = 10, max = 20, multiple_of = 4", {"one_of": [12]}),
+        ("one_of = [1, 2]", "one_of = [4]", None),
+        ("min = 1, max = 4", "min = 5, max = 9", None),
+        ("min = 1, max = 10, multiple_of = 4", "min = 1, max = 10, multiple_of = 6", None),
+    ],
+)
+def test_what_both_launches_promise_is_kept(one: str, other: str, both: dict[str, Any] | None) -> None:
+    drafts = [
+        draft(name, ONE.replace("min = 1, max = 64", rule), out="tmp", n="rows")
+        for name, rule in (("one", one), ("two", other))
+    ]
+    if both is None:
+        with pytest.raises(BadInput, match="promise of n what no number keeps"):
+            merged(drafts)
+    else:
+        assert tomllib.loads(merged(drafts))["contract"]["n"] == both
+
+
+def test_sizes_that_are_no_arguments_are_one_where_their_numbers_are() -> None:
+    bare = ONE.replace('value = "n"', "value = 3").replace('name = "n"', 'name = "k"')
+    one, two = (bare.replace('"FILL"', number) for number in ("32", "64"))
+    same = tomllib.loads(merged([draft("one", one, out="a"), draft("two", one, out="b")]))
+    assert same["workloads"]["example"] == {"n": 32}
+    read = tomllib.loads(merged([draft("one", one, out="a"), draft("two", two, out="b")]))
+    assert read["workloads"]["example"] == {"n": 32, "two_n": 64}
+    assert [launch["grid"] for launch in read["launch"]] == [["n"], ["two_n"]]
+    assert {a["name"]: a.get("shape") for a in read["argument"]}["two_out"] == ["two_n"]
+    assert read["contract"]["require"] == ["n % 2 == 0", "two_n % 2 == 0"]
+
+
 def test_what_was_seen_stays_beside_what_is_open() -> None:
     open_one = ONE.replace('shape = ["n"]', 'shape = ["FILL"]  # the host passes tmp').replace(
         'block = ["32"]', 'block = ["FILL"]  # threads; line 7 says block'

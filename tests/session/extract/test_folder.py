@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.cuda_here import needs_nvrtc
 from tunesmith.errors import BadInput
 from tunesmith.expert.reading.known import KnownWorkload
 from tunesmith.session.extract.folder import given_workloads, wish_of, write_folder
+from tunesmith.session.extract.repository import Repository
 
 ROOT = Path(__file__).parent / "repository"
 
@@ -42,6 +44,23 @@ def test_an_entry_is_of_the_kernel() -> None:
     assert wish_of("k", entry="own::k<float, 4>").kernel == "k<float, 4>"
     with pytest.raises(BadInput, match="an instance of --kernel k"):
         wish_of("k", entry="other<float>")
+
+
+def test_names_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    odd.mkdir()
+    (odd / "a.cu").write_text("__global__ void k(float* x) { x[0] = 1.0f; }")
+    for wish in ({}, {"capture": odd}):
+        with pytest.raises(BadInput, match="its name is not UTF-8") as refused:
+            tunesmith.extract(tmp_path if wish else odd, kernel="k", **wish)
+        str(refused.value).encode()
+    link = tmp_path / "link"
+    link.symlink_to(odd)
+    with pytest.raises(BadInput, match="its name is not UTF-8"):
+        Repository(link)
+    with pytest.raises(BadInput, match=r"a name in the repository is not UTF-8: # k of caf\\udce9\.cu:1"):
+        write_folder(tmp_path / "out", (("problem.toml", "# k of caf\udce9.cu:1\n"),))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_repository_is_a_folder(tmp_path: Path) -> None:

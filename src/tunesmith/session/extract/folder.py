@@ -23,13 +23,13 @@ from tunesmith.session.extract.flattening import in_parts
 from tunesmith.session.extract.proof_worker import ProofReply, proof_of
 from tunesmith.session.extract.provenance import origin_text
 from tunesmith.session.extract.recording import recorded_files, with_recorded
-from tunesmith.session.extract.repository import Repository
+from tunesmith.session.extract.repository import Repository, refuse_odd_name
 from tunesmith.session.extract.wanted import captured_kernel
 from tunesmith.session.extract.wishes import Extraction, ExtractionWish
 from tunesmith.session.problems import PROBLEM_FILE, load_problem
 from tunesmith.session.sources import given_defines
 from tunesmith.session.strategies.casting import one_model
-from tunesmith.text import counted
+from tunesmith.text import counted, one_line
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
 _UNFILLED = 'what says "FILL" must be filled in first'
@@ -88,6 +88,9 @@ def extract_folder(
     **wish: Unpack[WishedExtraction],
 ) -> ExtractedFolder:
     """Write the folder; never over anything that is there."""
+    capture = wish.get("capture")
+    if capture is not None:
+        refuse_odd_name(Path(capture))
     wished = wish_of(kernel, **wish)
     found = _taken(Repository(Path(repository)), wished, note, **wish)
     name = found.entry.split("<")[0].split("::")[-1]
@@ -97,7 +100,6 @@ def extract_folder(
         asked = one_model(model, folder, wish.get("wait", True), note)
         found = _filled(found, asked, note)
         by_model = "" if found.fills else asked.name
-    capture = wish.get("capture")
     found = with_origin(found, Path(repository), None if capture is None else Path(capture))
     write_folder(folder, found.files)
     proof: tuple[str, ...] = ()
@@ -266,12 +268,21 @@ def write_folder(folder: Path, files: Sequence[tuple[str, str]]) -> None:
     if there:
         hint = "choose another folder with --out DIR"
         raise BadInput(f"{', '.join(there)} would be overwritten", where=str(folder), hint=hint)
+    try:
+        encoded = [(name, text.encode()) for name, text in files]
+    except UnicodeEncodeError as error:  # a file of the repository is named so
+        odd = (
+            error.object[max(error.start - 40, 0) : error.end + 40]
+            .encode("utf-8", "backslashreplace")
+            .decode()
+        )
+        raise BadInput(f"a name in the repository is not UTF-8: {one_line(odd)}", hint="rename it") from error
     with explained("write the problem", folder, instead="another folder with --out DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         written: list[Path] = []
         try:
-            for name, text in files:
-                write_new(folder / name, text.encode())
+            for name, data in encoded:
+                write_new(folder / name, data)
                 written.append(folder / name)
         except OSError:
             for path in written:

@@ -6,12 +6,14 @@ earlier launch writes and a later one reads is a workspace, where the host makes
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tunesmith.errors import BadInput
 from tunesmith.problem.problem_text import toml_text
 
 Table = dict[str, Any]
@@ -112,6 +114,7 @@ class _Joined:
         self._tables: dict[str, Table] = {}
         self._uses: dict[str, list[str]] = {}
         self._kept: dict[str, Kept] = {}
+        self._numbers: dict[tuple[str, str], int] = {}  # of workloads and sizes
         self._by_words: dict[tuple[str, str], str] = {}
 
     def take(self, draft: LaunchDraft, table: Table) -> dict[str, str]:
@@ -121,13 +124,13 @@ class _Joined:
             own, words = argument["name"], identity(draft.passed.get(argument["name"], ""))
             key = (words or own, argument["type"])
             known = self._by_words.get(key)
-            name = known or self._free(own, draft.kernel)
+            name = known or self._free(own, draft.kernel, table)
             names[own] = name
             if known is None:
                 self._by_words[key] = name
                 self.order.append(name)
-        sizes = {size: names.get(size, size) for size in table["contract"] if size != "require"}
-        names |= {size: name for size, name in sizes.items() if size not in names}
+        own_sizes = [size for size in table["contract"] if size != "require" and size not in names]
+        names |= {size: self._size_name(size, draft.kernel, table) for size in own_sizes}
         for argument in table["argument"]:
             name = names[argument["name"]]
             self._uses.setdefault(name, []).append(argument.get("role", ""))
@@ -136,11 +139,29 @@ class _Joined:
             new = {key: _renamed(value, names) for key, value in argument.items()} | {"name": name}
             self._tables[name] = _fuller(self._tables.get(name), new)
         self._promise(table["contract"], names)
+        for workload, values in table["workloads"].items():
+            for size, value in values.items():
+                if isinstance(value, int) and size in names:
+                    self._numbers.setdefault((workload, names[size]), value)
         self.renames.append(names)
         return names
 
-    def _free(self, name: str, kernel: str) -> str:
-        return name if name not in self._tables and name not in self.order else f"{kernel}_{name}"
+    def _free(self, name: str, kernel: str, table: Table) -> str:
+        taken = name in self._tables or name in self.order or self._is_other(name, table)
+        return f"{kernel}_{name}" if taken else name
+
+    def _size_name(self, size: str, kernel: str, table: Table) -> str:
+        """Of a size that is no argument: the host has no words for it, so numbers tell."""
+        array = size in self.order and size not in self.contract
+        return f"{kernel}_{size}" if array or self._is_other(size, table) else size
+
+    def _is_other(self, size: str, table: Table) -> bool:
+        """Whether a size of that name has another number in one of the workloads."""
+        return any(
+            self._numbers.get((workload, size), number) != number
+            for workload, values in table["workloads"].items()
+            if isinstance(number := values.get(size), int)
+        )
 
     def _promise(self, contract: Table, names: Mapping[str, str]) -> None:
         for size, rule in contract.items():
@@ -150,7 +171,7 @@ class _Joined:
             elif isinstance(rule, dict):
                 name = names[size]
                 known = self.contract.get(name)
-                self.contract[name] = rule if known is None else _narrower(known, rule)
+                self.contract[name] = rule if known is None else _narrower(name, known, rule)
 
     def argument(self, name: str) -> Table:
         table, uses = dict(self._tables[name]), self._uses[name]
@@ -186,14 +207,42 @@ def _fuller(known: Table | None, other: Table) -> Table:
     return found
 
 
-def _narrower(one: Table, other: Table) -> Table:
-    """What both promise."""
+def _narrower(size: str, one: Table, other: Table) -> Table:
+    """What both promise. Raises BadInput: nothing keeps both promises."""
     found = {**other, **one}
-    for key, choose in (("min", max), ("max", min), ("multiple_of", max)):
+    for key, choose in (("min", max), ("max", min), ("multiple_of", math.lcm)):
         values = [rule[key] for rule in (one, other) if isinstance(rule.get(key), int)]
         if values:
-            found[key] = choose(values)
+            found[key] = choose(*values) if len(values) > 1 else values[0]
+    listed = [rule["one_of"] for rule in (one, other) if isinstance(rule.get("one_of"), list)]
+    if listed:
+        kept = [value for value in listed[0] if value in listed[-1] and _allowed(value, found)]
+        if not kept:
+            raise _nothing_left(size, one, other)
+        return {"one_of": kept}
+    least, most, step = found.get("min"), found.get("max"), found.get("multiple_of", 1)
+    if not (isinstance(least, int) and isinstance(most, int) and isinstance(step, int)):
+        return found
+    if -(-least // step) * step > most:
+        raise _nothing_left(size, one, other)
     return found
+
+
+def _allowed(value: object, rule: Table) -> bool:
+    """By the ends and the step of a rule, where it has these."""
+    if not isinstance(value, int):
+        return True
+    least, most, step = (rule.get(key) for key in ("min", "max", "multiple_of"))
+    return (
+        (not isinstance(least, int) or value >= least)
+        and (not isinstance(most, int) or value <= most)
+        and (not isinstance(step, int) or value % step == 0)
+    )
+
+
+def _nothing_left(size: str, one: Table, other: Table) -> BadInput:
+    fault = f"the call's launches promise of {size} what no number keeps: {one} and {other}"
+    return BadInput(fault, hint="leave --call out, and extract the kernels one by one")
 
 
 def _workloads(tables: Sequence[Table], joined: _Joined) -> Table:

@@ -14,10 +14,20 @@ _MOST_BYTES = 4 << 20  # of one file: longer ones are data
 _LEFT_OUT = frozenset({"node_modules", "__pycache__", "build", "dist"})
 
 
+def refuse_odd_name(place: Path) -> None:
+    """Problem files are UTF-8, and name the places they come from."""
+    try:
+        str(place.resolve()).encode("utf-8")
+    except UnicodeEncodeError as error:
+        shown = str(place).encode("utf-8", "backslashreplace").decode()
+        raise BadInput("its name is not UTF-8", where=shown, hint="rename it") from error
+
+
 class Repository:
     """Its source files, which are read when they are asked for. Links are not followed."""
 
     def __init__(self, root: Path) -> None:
+        refuse_odd_name(root)
         if not root.is_dir():
             raise BadInput("a repository is a folder", where=str(root), hint="correct the name")
         self._root = root
