@@ -124,7 +124,7 @@ def counted_kernel(group: str, root: Path, file: str, kernel: str, trim: bool) -
 
 
 def table(found: Sequence[CountedKernel]) -> Iterator[str]:
-    yield "| project | kernels tried | stand alone at once | not |"
+    yield "| project | kernels tried | stand alone at once: compile | not |"
     yield "| --- | ---: | ---: | ---: |"
     tried = Counter(one.project for one in found)
     alone = Counter(one.project for one in found if one.alone)
@@ -151,7 +151,7 @@ def main() -> None:
             continue
         one = counted_kernel(group, root, file, kernel, asked.trim)
         found.append(one)
-        told = f"alone, {one.lines} lines, {one.fills} FILL" if one.alone else f"not: {one.why}"
+        told = f"alone (it compiles), {one.lines} lines, {one.fills} FILL" if one.alone else f"not: {one.why}"
         print(f"{project:<18} {kernel:<40} {one.seconds:5.1f} s  {told}", flush=True)
     for group in KERNELS:
         of_group = [one for one in found if one.group == group]

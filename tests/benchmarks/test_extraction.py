@@ -27,6 +27,7 @@ def test_the_table_adds_up() -> None:
         CountedKernel(MET, "a", "k", True, 1, 9, 0.1),
         CountedKernel(MET, "b", "l", False, 0, 0, 0.1, "so"),
     ]
+    assert "stand alone at once: compile" in next(iter(table(found)))
     assert list(table(found))[2:] == ["| a | 1 | 1 | 0 |", "| b | 1 | 0 | 1 |", "| all | 2 | 1 | 1 |"]
 
 

@@ -198,9 +198,9 @@ def _lines(found: ExtractedFolder) -> Iterator[str]:
     yield f"wrote            {', '.join(found.files)} in {found.folder}, {code} of code"
     then = f"tunesmith check {shlex.quote(str(found.folder))}"
     if not found.stands_alone:
-        yield "stands alone     no: see what is missing"
+        yield "stands alone     no, it does not compile: see what is missing"
     elif found.fills:
         places = counted(found.fills, 'place says "FILL"', 'places say "FILL"')
-        yield f"stands alone     yes; {places}, and what was seen stands beside it. Then: {then}"
+        yield f"stands alone     yes, it compiles; {places}, and what was seen stands beside it. Then: {then}"
     else:
-        yield f"stands alone     yes. Next: {then}"
+        yield f"stands alone     yes, it compiles. Next: {then}"

@@ -9,9 +9,10 @@ import pytest
 
 import tunesmith
 from tests.cuda_here import needs_nvrtc
+from tunesmith.cli import exports
 from tunesmith.errors import BadInput
 from tunesmith.expert.reading.known import KnownWorkload
-from tunesmith.session.extract.folder import given_workloads, wish_of, write_folder
+from tunesmith.session.extract.folder import ExtractedFolder, given_workloads, wish_of, write_folder
 from tunesmith.session.extract.repository import Repository
 
 ROOT = Path(__file__).parent / "repository"
@@ -28,6 +29,19 @@ def test_a_folder_is_written_and_read_back(tmp_path: Path) -> None:
     assert (tmp_path / "shift" / "kernel.cu").is_file()
     with pytest.raises(BadInput, match="would be overwritten"):
         write_folder(tmp_path / "shift", (("kernel.cu", ""),))
+
+
+@pytest.mark.parametrize(
+    ("alone", "fills", "words"),
+    [
+        (False, 0, "stands alone     no, it does not compile: see"),
+        (True, 2, 'stands alone     yes, it compiles; 2 places say "FILL"'),
+        (True, 0, "stands alone     yes, it compiles. Next"),
+    ],
+)
+def test_alone_means_that_it_compiles(alone: bool, fills: int, words: str) -> None:
+    found = ExtractedFolder(Path("out"), "k", "a.cu:1", (), alone, "nvrtc", 3, fills, (), (), ())
+    assert list(exports._lines(found))[-1].startswith(words)
 
 
 def test_workloads_are_sizes() -> None:
