@@ -27,6 +27,7 @@ from tunesmith.session.given import (
     RunLike,
     path_of,
     problem_of,
+    report_of,
     run_folder_of,
     settings,
 )
@@ -401,7 +402,7 @@ def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:
     """Two finished runs of one problem, workload by workload. A path is a run's folder or its report.json."""
     from tunesmith.deliver.difference import difference
 
-    (old, old_name), (new, new_name) = _report(before), _report(after)
+    (old, old_name), (new, new_name) = report_of(before), report_of(after)
     return difference(old, new, old_name, new_name)
 
 
@@ -445,12 +446,3 @@ def resume_comparison(
         return comparison.resume(
             Path(folder), settings(wait=wait, record=record, sandbox=sandbox), listener_of(listener)
         )
-
-
-def _report(given: RunLike | Report) -> tuple[Report, str]:
-    if isinstance(given, Report):
-        return given, given.problem
-    if isinstance(given, Run):
-        return given.result, str(given.folder)
-    path = Path(given)
-    return (certificates.read_report(path) if path.is_file() else load_run(path).result), str(path)

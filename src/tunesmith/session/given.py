@@ -9,9 +9,12 @@ from typing import TypedDict, Unpack
 
 from tunesmith.errors import BadInput
 from tunesmith.run.config import RunConfig, resolve
-from tunesmith.run.store import JOURNAL
+from tunesmith.run.report import Report
+from tunesmith.run.store import JOURNAL, RunFolder
+from tunesmith.session import certificates
 from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.run_result import Run
+from tunesmith.session.runs import as_it_stands
 
 PathName = str | os.PathLike[str]
 ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder
@@ -105,3 +108,15 @@ def run_folder_of(target: ProblemLike | Run) -> Path | None:
     if isinstance(target, str | os.PathLike) and (Path(target) / JOURNAL).is_file():
         return Path(target)
     return None
+
+
+def report_of(given: RunLike | Report) -> tuple[Report, str]:
+    """Its report, and what it is called. A path is a run's folder or its report.json."""
+    if isinstance(given, Report):
+        return given, given.problem
+    if isinstance(given, Run):
+        return given.result, str(given.folder)
+    path = Path(given)
+    if path.is_file():
+        return certificates.read_report(path), str(path)
+    return as_it_stands(RunFolder.open(path, resolve({}).wait)).result, str(path)

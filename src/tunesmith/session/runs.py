@@ -27,7 +27,6 @@ from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
 from tunesmith.run.candidates import Templates, draft_name
 from tunesmith.run.chain import is_broken
 from tunesmith.run.config import RunConfig
-from tunesmith.run.dialogue import Role
 from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
@@ -78,7 +77,7 @@ def begin(
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
         template = replace(template, is_foreign=True)
-    prompts = _prompts(config, template, listener.note)
+    prompts = casting.checked_prompts(config, template, listener.note)
     if config.plain and not casting.is_for_expert(problem):
         fault = f"--plain rewrites a kernel for the expert, which does not read {problem.kernel.language}"
         raise BadInput(fault, hint="leave out --plain")
@@ -139,15 +138,6 @@ def begin(
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
     return _execute(folder, config, listener, local, templates)
-
-
-def _prompts(config: RunConfig, template: Template | None, note: Callable[[str], None]) -> dict[Role, str]:
-    wishes.check(config, template is not None)
-    if config.model and template is not None:
-        fault = "the template is given (--template), and nothing is left for a model to write (--model)"
-        raise BadInput(fault, hint="leave out the template or the model")
-    casting.prepare(config.model, config.strategy)
-    return casting.prompts_for(config.model, config.prompts, config.strategy, note)
 
 
 def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:

@@ -23,6 +23,7 @@ from tunesmith.run.ports import Catalogue, Declined, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.session.strategies.wishes import authors, played
+from tunesmith.session.strategies.wishes import check as check_wishes
 
 if TYPE_CHECKING:
     from tunesmith.models import Spec
@@ -224,6 +225,18 @@ class Casting:
     strategy: str = "template"
     library: LibraryTemplate | None = None  # a template of the library that the run begins from
     lessons: str = ""  # of earlier runs, for whoever plans
+
+
+def checked_prompts(
+    config: settings.RunConfig, template: Template | None, note: Callable[[str], None]
+) -> dict[Role, str]:
+    """Of who plays the roles, once that is known to fit the rest of what is wished for."""
+    check_wishes(config, template is not None)
+    if config.model and template is not None:
+        fault = "the template is given (--template), and nothing is left for a model to write (--model)"
+        raise BadInput(fault, hint="leave out the template or the model")
+    prepare(config.model, config.strategy)
+    return prompts_for(config.model, config.prompts, config.strategy, note)
 
 
 def prompts_for(
