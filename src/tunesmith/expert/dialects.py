@@ -117,7 +117,7 @@ def problem_in(problem: Problem, to: str) -> Problem:
     """The same call of a kernel in another language; flags are the compiler's own."""
     kernel, suffix = problem.kernel, languages.named(to).suffixes[0]
     path = f"{kernel.path.rpartition('.')[0] or kernel.path}{suffix}"
-    changed = replace(kernel, language=to, path=path, flags=(), compiler="", predefined=())
+    changed = replace(kernel, language=to, path=path, flags=(), compiler="", predefined=(), wave=0)
     return replace(problem, kernel=changed)
 
 

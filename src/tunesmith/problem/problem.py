@@ -149,6 +149,8 @@ class Kernel:
     compiler: str = ""  # nvrtc | nvcc; empty: the first that takes the source
     # What the compilers that may build it define, once they were asked. It says nothing of the problem.
     predefined: tuple[Predefined, ...] = field(default=(), repr=False)
+    # Lanes of the device's waves, once it is known and the source asks; 0: what the language assumes.
+    wave: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True)

@@ -130,11 +130,15 @@ class SimulatedCompiler:
 
 @dataclass
 class SimulatedRuntime:
-    """One GPU. `calls` are the names of what was asked of it, in turn."""
+    """One GPU, and `others` after it. `calls` are the names of what was asked of it, in turn."""
 
     architecture: str = "gfx942:sramecc+:xnack-"
     wave: int = 64
     memory: int = 1 << 30
+    others: tuple[str, ...] = ()  # their architectures
+    clock_khz: int = 1_300_000
+    bus: int = 8192
+    l2: int = 4 << 20
     calls: list[str] = field(default_factory=list)
     blocks: dict[int, Any] = field(default_factory=dict)
     clock: float = 0.0  # milliseconds
@@ -147,7 +151,7 @@ class SimulatedRuntime:
         return object.__getattribute__(self, name)
 
     def hipGetDeviceCount(self) -> tuple[int, int]:
-        return OK, 1
+        return OK, 1 + len(self.others)
 
     def hipRuntimeGetVersion(self) -> tuple[int, int]:
         return OK, 70226015
@@ -159,13 +163,13 @@ class SimulatedRuntime:
         return {INVALID: b"invalid argument", OUT_OF_MEMORY: b"out of memory"}.get(status, b"")
 
     def hipGetDeviceProperties(self, into: Properties, number: int) -> tuple[int]:
-        assert number == 0
-        into.name, into.gcnArchName = b"A simulated Instinct", self.architecture.encode()
+        architecture = (self.architecture, *self.others)[number]
+        into.name, into.gcnArchName = b"A simulated Instinct", architecture.encode()
         into.warpSize, into.totalGlobalMem = self.wave, self.memory
-        into.memoryClockRate, into.memoryBusWidth = 1_300_000, 8192
+        into.memoryClockRate, into.memoryBusWidth = self.clock_khz, self.bus
         into.maxThreadsPerBlock, into.sharedMemPerBlock = 1024, 64 << 10
         into.maxThreadsDim, into.maxGridSize = (1024, 1024, 1024), ((1 << 31) - 1, 65536, 65536)
-        into.multiProcessorCount, into.l2CacheSize = 304, 4 << 20
+        into.multiProcessorCount, into.l2CacheSize = 304, self.l2
         return (OK,)
 
     def hipSetDevice(self, number: int) -> tuple[int]:

@@ -55,6 +55,9 @@ def test_blocks_on_a_compute_unit() -> None:
     assert groups_per_unit(mi300, 64, 64) == 32  # of one wave: no barrier, not counted
     assert groups_per_unit(mi300, 128, 64) == 16
     assert groups_per_unit(rdna, 64, 32) == 16
+    assert groups_per_unit(rdna, 64, 32, lds=8 << 10) == 8
+    assert groups_per_unit(rdna, 64, 32, lds=(7 << 10) + 512) == 8  # 1024 bytes at a time: as much as 8 KiB
+    assert groups_per_unit(rdna, 64, 32, lds=7 << 10) == 9
     assert occupancy_percent(rdna, 64, 16) == 100
     assert occupancy_percent(mi300, 256, 3) == 37
 

@@ -43,7 +43,17 @@ def _device(list_devices: port.ListDevices) -> DoctorFinding:
     except TunesmithError as error:
         return DoctorFinding("AMD GPU", False, str(error), ROCM)
     names = "; ".join(f"{d.name} ({d.target}, waves of {d.limits.warp})" for d in found)
+    names += _beside() if found else ""
     return DoctorFinding("AMD GPU", bool(found), names or "the runtime sees none", "" if found else ROCM)
+
+
+def _beside() -> str:
+    """Of GPUs that are left out. A worker has just heard from the driver, so that it may be asked here."""
+    try:
+        found = devices.left_out()
+    except (port.Unsupported, port.LaunchFailed, port.DeviceLost, port.OutOfMemory) as error:
+        return f"; whether others are here is not known: {error}"
+    return f"; left out, since Tunesmith does not know it: {', '.join(found)}" if found else ""
 
 
 def _hiprtc() -> DoctorFinding:

@@ -39,10 +39,11 @@ ARCHITECTURES = {
         AmdArchitecture("gfx90a", 9010, 64, 4, 8, 512, 8, 512, 800, 16, 64 * KIB, 512, 16, "MI250X"),
         AmdArchitecture("gfx942", 9402, 64, 4, 8, 512, 8, 512, 800, 16, 64 * KIB, 512, 16, "MI300X"),
         AmdArchitecture("gfx950", 9500, 64, 4, 8, 512, 8, 512, 800, 16, 160 * KIB, 1280, 16, "MI355X"),
-        # RDNA: registers of waves of 32; gfx1100 has half as many again.
-        AmdArchitecture("gfx1030", 10300, 32, 2, 16, 1024, 16, 256, 0, 0, 64 * KIB, 512, 16, "RX 6900 XT"),
-        AmdArchitecture("gfx1100", 11000, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 512, 16, "RX 7900 XTX"),
-        AmdArchitecture("gfx1201", 12001, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 512, 16, "RX 9070 XT"),
+        # RDNA: registers of waves of 32; gfx1100 has half as many again. From gfx10.3 on LDS is written down
+        # in units of 512 bytes and given in units of 1024: Mesa's ac_gpu_info.c, lds_alloc_granularity.
+        AmdArchitecture("gfx1030", 10300, 32, 2, 16, 1024, 16, 256, 0, 0, 64 * KIB, 1024, 16, "RX 6900 XT"),
+        AmdArchitecture("gfx1100", 11000, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 1024, 16, "RX 7900 XTX"),
+        AmdArchitecture("gfx1201", 12001, 32, 2, 16, 1536, 24, 256, 0, 0, 64 * KIB, 1024, 16, "RX 9070 XT"),
     )
 }
 
@@ -65,6 +66,27 @@ GPUS = {
     "RX 6900 XT": AmdGpu("AMD Radeon RX 6900 XT", "gfx1030", 80, 128, 16, 512),
     "RX 7900 XTX": AmdGpu("AMD Radeon RX 7900 XTX", "gfx1100", 96, 96, 24, 960),
     "RX 9070 XT": AmdGpu("AMD Radeon RX 9070 XT", "gfx1201", 64, 64, 16, 645),
+}
+
+
+@dataclass(frozen=True)
+class AmdMemory:
+    """The most that a GPU of an architecture has, of whatever name."""
+
+    bandwidth: int  # GB/s
+    llc: int  # MiB: the Infinity Cache where there is one, else L2
+
+
+# From AMD's data sheets. The runtime says neither how many transfers a cycle of its clock has (two of HBM2,
+# four of HBM3, sixteen of GDDR6) nor how large the Infinity Cache is.
+MOST = {
+    "gfx908": AmdMemory(1229, 8),
+    "gfx90a": AmdMemory(1638, 8),
+    "gfx942": AmdMemory(6000, 256),  # MI325X; MI300X has 5300
+    "gfx950": AmdMemory(8000, 256),
+    "gfx1030": AmdMemory(576, 128),  # RX 6950 XT
+    "gfx1100": AmdMemory(960, 96),
+    "gfx1201": AmdMemory(645, 64),
 }
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from tunesmith.backends.hip.architectures import ARCHITECTURES, GPUS, AmdArchitecture, limits_of
+from tunesmith.backends.hip.architectures import ARCHITECTURES, GPUS, MIB, MOST, AmdArchitecture, limits_of
 from tunesmith.backends.hip.library import checked, runtime
 from tunesmith.backends.port import Unsupported
 from tunesmith.errors import BadInput
@@ -18,17 +18,33 @@ DEFAULT = "MI300X"
 
 
 def describe_all() -> tuple[Device, ...]:
-    hip = runtime()
-    version = int(checked(hip.hipRuntimeGetVersion()))
-    return tuple(_describe(number, version) for number in range(int(checked(hip.hipGetDeviceCount()))))
+    """Those that are known. A processor's own small GPU beside them is left out: see `left_out`."""
+    version, found = int(checked(runtime().hipRuntimeGetVersion())), _every()
+    known = tuple(_describe(number, own, version) for number, own in found if _target(own) in ARCHITECTURES)
+    if not known:
+        targets = ", ".join(_target(own) for _, own in found)
+        are = "the GPU is" if len(found) == 1 else "the GPUs are"
+        raise Unsupported(f"{are} {targets}; known are {', '.join(ARCHITECTURES)}")
+    return known
 
 
-def _describe(number: int, version: int) -> Device:
-    properties = _properties(number)
-    target = _text(properties.gcnArchName).partition(":")[0]  # "gfx90a:sramecc+:xnack-"
-    own = ARCHITECTURES.get(target)
-    if own is None:
-        raise Unsupported(f"the GPU is {target}; known are {', '.join(ARCHITECTURES)}")
+def left_out() -> tuple[str, ...]:
+    """GPUs that the runtime sees and Tunesmith does not know, in words."""
+    unknown = [own for _, own in _every() if _target(own) not in ARCHITECTURES]
+    return tuple(f"{_text(own.name)} ({_target(own)})".strip() for own in unknown)
+
+
+def _every() -> tuple[tuple[int, Any], ...]:
+    count = int(checked(runtime().hipGetDeviceCount()))
+    return tuple((number, _properties(number)) for number in range(count))
+
+
+def _target(properties: Any) -> str:
+    return _text(properties.gcnArchName).partition(":")[0]  # "gfx90a:sramecc+:xnack-"
+
+
+def _describe(number: int, properties: Any, version: int) -> Device:
+    target = _target(properties)
     return Device(
         backend="hip",
         id=str(number),
@@ -36,7 +52,7 @@ def _describe(number: int, version: int) -> Device:
         platform=PLATFORM,
         driver=f"HIP {version // 10_000_000}.{version // 100_000 % 100}",
         kind="gpu",
-        limits=_limits(own, properties),
+        limits=_limits(ARCHITECTURES[target], properties),
         target=target,
     )
 
@@ -55,8 +71,9 @@ def _limits(own: AmdArchitecture, properties: Any) -> Limits:
     wave, memory = int(properties.warpSize), int(properties.totalGlobalMem)
     # The file of registers is as large whatever the waves: what a wave of another width gets follows.
     table = limits_of(own, GPUS[own.example])
-    # Kilohertz and bits; two transfers a cycle.
-    bandwidth = 2e3 * int(properties.memoryClockRate) * int(properties.memoryBusWidth) / 8
+    # Kilohertz and bits; at least two transfers a cycle. Too low a bound would call good timings impossible,
+    # too small a cache would leave warm what is timed as cold: the larger of what is said and the table's.
+    most, said = MOST[own.name], 2e3 * int(properties.memoryClockRate) * int(properties.memoryBusWidth) / 8
     return replace(
         table,
         max_threads=int(properties.maxThreadsPerBlock),
@@ -65,10 +82,10 @@ def _limits(own: AmdArchitecture, properties: Any) -> Limits:
         shared=int(properties.sharedMemPerBlock),
         sms=int(properties.multiProcessorCount),
         warp=wave,
-        llc=max(int(properties.l2CacheSize), 0),
+        llc=max(int(properties.l2CacheSize), most.llc * MIB),
         memory=memory,
         max_allocation=memory,
-        pin_bandwidth=bandwidth or None,
+        pin_bandwidth=max(said, most.bandwidth * 1e9),
         threads_per_sm=own.waves * own.simds * wave,
         units=AllocationUnits(own.lds_unit, own.vgpr_unit * own.wave, own.simds),
     )

@@ -171,7 +171,7 @@ def _lifted(problem: Problem, source: c.Source) -> KernelModel | NotReadable:
     bound = replace(bound, function=function)
     try:
         inlined = inline(function, source)
-        function, source = with_wave_size(inlined.function, problem.kernel.language), inlined.source
+        function, source = with_wave_size(inlined.function, problem.kernel), inlined.source
         function, also = with_decided(function, fixed, arrays)
         function, once = without_single_turns(function, fixed)
         function, promised = with_promised(function, source, problem)
