@@ -41,6 +41,7 @@ class LaunchingFile:
     path: str
     text: str
     macros: frozenset[str] = frozenset()
+    other: str = ""  # a file with a kernel of this name that is not the one that was tuned
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,9 @@ def patched_repository(
     for file in files:
         sites, faults = usable_launches(artefact, file.text, macros=True)
         notes += [f"{file.path}: {fault}" for fault in faults]
-        if sites:
+        if sites and file.other:
+            notes += [f"{file.path}:{site.line} stays as it is: {_another(file)}" for site in sites]
+        elif sites:
             macros |= file.macros | macros_in(file.text)
             after = _with_header(file, min(site.start for site in sites), header)
             moved = usable_launches(artefact, after, macros=True)[0]
@@ -105,9 +108,11 @@ def patched_repository(
         "else by the original. Take it out again with: tunesmith apply --undo RUN",
     ]
     text = (
-        f"{HEADER_MARK}\n{comment(lines)}#pragma once\n{sections(macros, units, namespace, hides=True)}"
+        f"{HEADER_MARK}\n{comment(lines)}#pragma once\n{_DEVICE_ONLY}"
+        f"{sections(macros, units, namespace, hides=True)}"
         f"\nnamespace {namespace} {{ namespace {{\n\n{shared}\n{dispatch_code(artefact, units)}"
         f"{sites_code(artefact)}\n}}}}  // namespace {namespace}\n#endif  // {namespace.upper()}\n"
+        "#endif  // __CUDACC__\n"
     )
     delivered = len({(unit.result.run, unit.file) for unit in units})
     entries = tuple((unit.result, unit.entry) for unit in units)
@@ -115,8 +120,15 @@ def patched_repository(
     return RepositoryPatch(own, delivered, tuple(launches), tuple(notes), entries)
 
 
+# A host's compiler, which has no launches either, passes over it.
+_DEVICE_ONLY = "#if defined(__CUDACC__) || defined(__HIPCC__)\n"
 _EMBEDDED = ("embedded_runtime.cuh", "embedded_kernel.h")
 _EXPORT = "take what was delivered in another form: tunesmith export RUN --to cpp"
+
+
+def _another(file: LaunchingFile) -> str:
+    where = "the file" if file.other == file.path else file.other
+    return f"{where} defines a kernel of this name itself"
 
 
 def _with_header(file: LaunchingFile, first: int, header: str) -> str:

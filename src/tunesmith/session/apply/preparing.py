@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunesmith.csource.kernel_scopes import kernel_definitions
+from tunesmith.csource.lex import lex
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.file_scope import macros_in
+from tunesmith.deliver.exports.patch_cuda import base_name
 from tunesmith.deliver.exports.patch_repository import LaunchingFile, RepositoryPatch, patched_repository
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Origin, Problem
-from tunesmith.run.files import read_plain
+from tunesmith.run.files import explained, read_plain
 from tunesmith.session.apply.changes import NewFile, recorded_edges, uncommitted
 from tunesmith.session.extract.provenance import text_digest
 
@@ -49,7 +52,7 @@ def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) ->
         edges.setdefault(path, []).append((pair[0], pair[1]))
     ours = _checked(origin, repository, edges)
     texts = {path: _text(repository, path) for path in dict.fromkeys((*origin.launching_files, origin.file))}
-    launching = [LaunchingFile(path, text, _macros(repository, path, text)) for path, text in texts.items()]
+    launching = [_launching(repository, path, text, artefact, origin) for path, text in texts.items()]
     patch = patched_repository(artefact, launching, posixpath.dirname(origin.file))
     changed = tuple(change.path for change in patch.changes if change.before is not None)
     open_changes = [path for path in uncommitted(repository, changed) if path not in ours]
@@ -120,9 +123,23 @@ def _text(repository: Path, path: str) -> str:
         ) from error
 
 
-def _macros(repository: Path, path: str, text: str) -> frozenset[str]:
-    """Names that headers of the repository define which the file includes, by whatever way."""
-    found: set[str] = set()
+def _launching(repository: Path, path: str, text: str, artefact: Artefact, origin: Origin) -> LaunchingFile:
+    """What the file includes tells whether it means the kernel that was tuned, or another of that name."""
+    base, _ = base_name(artefact.first.dispatch.original.launches[0].entry)
+    headers = _headers(repository, path, text)
+    macros = frozenset(name for more in headers.values() for name in macros_in(more))
+    other = ""
+    if origin.file != path and origin.file not in headers:
+        defining = (
+            own for own, more in ((path, text), *headers.items()) if kernel_definitions(lex(more), base)
+        )
+        other = next(defining, "")
+    return LaunchingFile(path, text, macros, other)
+
+
+def _headers(repository: Path, path: str, text: str) -> dict[str, str]:
+    """Headers of the repository which the file includes, by whatever way, with their texts."""
+    found: dict[str, str] = {}
     seen = {path}
     waiting = [(path, text)]
     while waiting and len(seen) < _MOST_HEADERS:
@@ -130,12 +147,13 @@ def _macros(repository: Path, path: str, text: str) -> frozenset[str]:
         for name in _INCLUDE.findall(own):
             for base in (posixpath.dirname(here), ""):
                 inner = posixpath.normpath(posixpath.join(base, name))
-                place = repository / inner
-                if inner.startswith("..") or inner in seen or not place.is_file():
+                place = (repository / inner).resolve()  # a header may be a link
+                if inner in seen or not place.is_relative_to(repository) or not place.is_file():
                     continue
                 seen.add(inner)
-                more = read_plain(place).decode("utf-8", "replace")
-                found |= macros_in(more)
+                with explained("read a header", place):
+                    more = read_plain(place).decode("utf-8", "replace")
+                found[inner] = more
                 waiting.append((inner, more))
                 break
-    return frozenset(found)
+    return found
