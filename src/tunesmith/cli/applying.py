@@ -62,7 +62,9 @@ def _lines(found: Applied) -> Iterator[str]:
         yield f"undo             tunesmith apply --undo {again}"
     elif found.ending == "rolled back":
         yield f"rolled back      {found.fault}"
-        yield "repository       as it was"
+        left = ", ".join(found.still_patched)
+        again = f"git apply -R {shlex.quote(found.patch)}"
+        yield f"repository       {f'still patched: {left}; take it out by {again}' if left else 'as it was'}"
     elif found.ending == "swap failed":
         yield f"failed           {found.fault}"
 

@@ -29,7 +29,7 @@ def scopes_at(tokens: Sequence[Token]) -> list[KernelScope]:
 
 
 def _names_behind(tokens: Sequence[Token], at: int) -> KernelScope:
-    names = []
+    names: list[str] = []
     for token in tokens[at + 1 :]:
         if token.text == "{":
             return tuple(names)

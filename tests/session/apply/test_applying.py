@@ -15,6 +15,7 @@ import pytest
 
 from tests.capture.made_up import capture, kernel, launch
 from tests.deliver.exports.test_patch import USERS
+from tests.samples import a_problem
 from tests.session.apply.repositories import BENCH, a_run, delivered, git, origin, python, repository
 from tunesmith.capture.folder import write_capture
 from tunesmith.errors import BadInput
@@ -224,6 +225,25 @@ def test_a_file_with_a_kernel_of_its_own_of_that_name_stays(tmp_path: Path, run:
     done = applied(run, repo, where=where)
     assert done.files == ("csrc/scale_tuned.cuh", "csrc/scale.cu", "b/m.cu")
     assert "b/n.cu:7 stays as it is: b/k.cuh defines a kernel of this name itself" in done.notes
+
+
+def test_what_one_launch_promises_changes_that_launch_alone(repo: Path, run: Run) -> None:
+    where = replace(origin(repo), unread=("x.is_sorted()",), read="csrc/scale.cu:15")
+    done = applied(run, repo, where=where, dry_run=True)
+    assert done.launches == ("csrc/scale.cu:15",)
+    why = "csrc/scale.cu:13 stays as it is: the host asks for x.is_sorted() at csrc/scale.cu:15"
+    assert any(note.startswith(why) for note in done.notes)
+    assert done.diff.count("+        ::scale_tuned::launch(") == 1
+    with pytest.raises(BadInput, match="which launch that was read from is not kept"):
+        applied(run, repo, where=replace(where, read=""))
+    problem = replace(a_problem(), origin=replace(where, unread=()))
+    first, *rest = problem.arguments
+    problem = replace(problem, arguments=(replace(first, init=0.0), *rest))
+    result = delivered(where)
+    assert result.templates is not None
+    result.templates.problem = problem
+    done = apply_result(run, result, listener_of(None), dry_run=True)
+    assert done.launches == ("csrc/scale.cu:15",)
 
 
 def test_windows_line_ends_stay(tmp_path: Path, run: Run) -> None:

@@ -45,6 +45,17 @@ class LaunchingFile:
 
 
 @dataclass(frozen=True)
+class PromisedAt:
+    """The launch that alone may change, "file:line", where no dispatch can check what it promises."""
+
+    place: str
+    why: str
+
+    def holds(self, path: str, line: int) -> bool:
+        return self.place == f"{path}:{line}"
+
+
+@dataclass(frozen=True)
 class FileChange:
     path: str
     before: str | None  # None: there was no such file
@@ -66,9 +77,14 @@ class RepositoryPatch:
 
 
 def patched_repository(
-    artefact: Artefact, files: Sequence[LaunchingFile], folder: str, same_code: SameCode | None = None
+    artefact: Artefact,
+    files: Sequence[LaunchingFile],
+    folder: str,
+    same_code: SameCode | None = None,
+    promised: PromisedAt | None = None,
 ) -> RepositoryPatch:
-    """`folder`: where the header goes, from the repository's top. Raises BadInput where nothing changes."""
+    """`folder`: where the header goes, from the repository's top; `promised`: the one launch that may change.
+    Raises BadInput where nothing changes."""
     dispatch, namespace = artefact.first.dispatch, f"{artefact.name}_tuned"
     header = posixpath.join(folder, f"{namespace}.cuh")
     if not any(result.dispatch.tuned for result in artefact.results):
@@ -89,15 +105,21 @@ def patched_repository(
     macros: set[str] = set()
     for file in files:
         sites, faults = usable_launches(artefact, file.text, macros=True)
+        kept = [site for site in sites if promised is None or promised.holds(file.path, site.line)]
+        if promised is not None:
+            left = [site.line for site in sites if site not in kept and not file.other]
+            notes += [f"{file.path}:{line} stays as it is: {promised.why}" for line in left]
+        chosen = [number for number, site in enumerate(sites) if site in kept]
         notes += [f"{file.path}: {fault}" for fault in faults]
         if sites and file.other:
             notes += [f"{file.path}:{site.line} stays as it is: {_another(file)}" for site in sites]
-        elif sites:
+        elif kept:
             macros |= file.macros | macros_in(file.text)
             after = _with_header(file, min(site.start for site in sites), header)
             moved = usable_launches(artefact, after, macros=True)[0]
-            changes.append(FileChange(file.path, file.text, asking(after, moved, 0, namespace, artefact)))
-            launches += [f"{file.path}:{site.line}" for site in sites]
+            own = [moved[number] for number in chosen]
+            changes.append(FileChange(file.path, file.text, asking(after, own, 0, namespace, artefact)))
+            launches += [f"{file.path}:{site.line}" for site in kept]
     if not changes:
         raise _no_launch(artefact, files, notes, namespace)
     embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
@@ -116,8 +138,8 @@ def patched_repository(
     )
     delivered = len({(unit.result.run, unit.file) for unit in units})
     entries = tuple((unit.result, unit.entry) for unit in units)
-    own = (FileChange(header, None, text), *changes)
-    return RepositoryPatch(own, delivered, tuple(launches), tuple(notes), entries)
+    every = (FileChange(header, None, text), *changes)
+    return RepositoryPatch(every, delivered, tuple(launches), tuple(notes), entries)
 
 
 # A host's compiler, which has no launches either, passes over it.

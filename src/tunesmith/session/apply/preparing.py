@@ -14,7 +14,12 @@ from tunesmith.csource.lex import lex
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.file_scope import macros_in
 from tunesmith.deliver.exports.patch_cuda import base_name
-from tunesmith.deliver.exports.patch_repository import LaunchingFile, RepositoryPatch, patched_repository
+from tunesmith.deliver.exports.patch_repository import (
+    LaunchingFile,
+    PromisedAt,
+    RepositoryPatch,
+    patched_repository,
+)
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Origin, Problem
 from tunesmith.run.files import explained, read_plain
@@ -37,13 +42,7 @@ class PreparedPatch:
 
 def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) -> PreparedPatch:
     """Nothing is changed. Raises BadInput where it may not, or cannot, be applied."""
-    assert result.templates is not None, "a patch is made of the problem as well"
-    problem = result.templates.problem
-    origin = problem.origin
-    if origin is None:
-        fault = "its problem was not taken from a repository: problem.toml has no [origin]"
-        hint = "tune what `tunesmith extract REPO --kernel NAME` takes out, or use: tunesmith export"
-        raise BadInput(fault, where=str(run), hint=hint)
+    problem, origin = _source(run, result)
     repository = repository_of(origin, repo)
     artefact = Artefact((result,))
     edges: dict[str, list[tuple[str, str]]] = {}
@@ -53,7 +52,8 @@ def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) ->
     ours = _checked(origin, repository, edges)
     texts = {path: _text(repository, path) for path in dict.fromkeys((*origin.launching_files, origin.file))}
     launching = [_launching(repository, path, text, artefact, origin) for path, text in texts.items()]
-    patch = patched_repository(artefact, launching, posixpath.dirname(origin.file))
+    promised = _promised(problem, origin)
+    patch = patched_repository(artefact, launching, posixpath.dirname(origin.file), promised=promised)
     changed = tuple(change.path for change in patch.changes if change.before is not None)
     open_changes = [path for path in uncommitted(repository, changed) if path not in ours]
     if open_changes and not force:
@@ -68,6 +68,22 @@ def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) ->
         old = None if change.before is None else change.before.encode()
         files.append(NewFile(change.path, old, change.after.encode()))
     return PreparedPatch(problem, origin, repository, artefact, patch, tuple(files))
+
+
+def _source(run: Path, result: DeviceResult) -> tuple[Problem, Origin]:
+    assert result.templates is not None, "a patch is made of the problem as well"
+    problem = result.templates.problem
+    if problem.origin is None:
+        fault = "problem.toml has no [origin]: its kernel was not taken from a repository, or takes a struct:"
+        fault += " then what was tuned is a kernel of ours with other parameters, which no launch there calls"
+        hint = "tune what `tunesmith extract REPO --kernel NAME` takes out, or use: tunesmith export"
+        raise BadInput(fault, where=str(run), hint=hint)
+    return problem, problem.origin
+
+
+def prepared_repository(run: Path, result: DeviceResult, repo: Path | None) -> Path:
+    """Where the patch goes."""
+    return repository_of(_source(run, result)[1], repo)
 
 
 def repository_of(origin: Origin, repo: Path | None) -> Path:
@@ -121,6 +137,18 @@ def _text(repository: Path, path: str) -> str:
         raise BadInput(
             f"cannot be read: {error.strerror}", where=str(place), hint="correct --repo"
         ) from error
+
+
+def _promised(problem: Problem, origin: Origin) -> PromisedAt | None:
+    """The launch that was read, where others may not keep what it promises."""
+    filled = [a.name for a in problem.arguments if a.init is not None and a.role != "workspace"]
+    if len(origin.launches) < 2 or not (filled or origin.unread):
+        return None
+    what = f"{filled[0]} is filled before it" if filled else f"the host asks for {origin.unread[0]}"
+    if not origin.read:
+        why = f"{what}, and which launch that was read from is not kept: take the kernel again"
+        return PromisedAt("", why)
+    return PromisedAt(origin.read, f"{what} at {origin.read}, which nothing can check here")
 
 
 def _launching(repository: Path, path: str, text: str, artefact: Artefact, origin: Origin) -> LaunchingFile:
