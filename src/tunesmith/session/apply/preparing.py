@@ -98,6 +98,10 @@ def repository_of(origin: Origin, repo: Path | None) -> Path:
 def _checked(origin: Origin, repository: Path, edges: Mapping[str, list[tuple[str, str]]]) -> frozenset[str]:
     """Files that other runs of ours changed since the kernel was taken; BadInput where somebody else did."""
     ours, changed = set(), []
+    known = {path for path, digest in origin.digests if digest}
+    if untold := [path for path in (origin.file, *origin.launching_files) if path not in known]:
+        fault = f"[origin.digests] has none of {untold[0]}, so that nobody can tell whether it has changed"
+        raise BadInput(fault, where=str(repository), hint="take it again: tunesmith extract")
     for path, digest in origin.digests:
         if not (repository / path).is_file():
             changed.append(f"{path} is gone")
