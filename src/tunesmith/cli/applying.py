@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from tunesmith.session.apply.results import Applied
 
 
-def check_words(program: list[str] | None, swap: bool, kernel: str | None) -> None:
-    """A program, and a kernel's name in it, are for --swap."""
+def check_words(program: list[str] | None, swap: bool, kernel: str | None, run: Path | None) -> None:
+    """A program, and a kernel's name in it, are for --swap, which takes the first word for the run."""
+    if swap and run is not None and not run.is_dir():
+        fault = f"--swap needs the run before the program, and {shlex.quote(str(run))} is no run's folder"
+        raise BadInput(fault, hint="tunesmith apply RUN --swap -- PROGRAM")
     if swap or not (program or kernel):
         return
     what = f"a program, {shlex.join(program)[:200]}," if program else "--kernel"
@@ -62,7 +66,9 @@ def _lines(found: Applied) -> Iterator[str]:
         yield f"undo             tunesmith apply --undo {again}"
     elif found.ending == "rolled back":
         yield f"rolled back      {found.fault}"
-        yield "repository       as it was"
+        left = ", ".join(found.still_patched)
+        again = f"git apply -R {shlex.quote(found.patch)}"
+        yield f"repository       {f'still patched: {left}; take it out by {again}' if left else 'as it was'}"
     elif found.ending == "swap failed":
         yield f"failed           {found.fault}"
 

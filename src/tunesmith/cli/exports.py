@@ -165,7 +165,7 @@ def apply(
     """Patch the repository that a kernel was taken from; test and time it before and after."""
     from tunesmith.cli import applying
 
-    applying.check_words(program, swap, kernel)
+    applying.check_words(program, swap, kernel, run)
     with console.progress(as_json) as listener:
         found = tunesmith.apply(
             run,

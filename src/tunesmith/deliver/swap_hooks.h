@@ -314,8 +314,9 @@ static int node_added(Which which, void** node, void* graph, const void* before,
 
 static int unloaded(Which which, void* what) {
     void* own = real(which);
+    forget();  // before: as soon as it is gone, another thread may load something to its address
     const int result = own ? reinterpret_cast<Unload>(own)(what) : NOT_INITIALIZED;
-    forget();
+    forget();  // what was launched meanwhile
     return result;
 }
 

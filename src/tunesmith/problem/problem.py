@@ -303,6 +303,8 @@ class Origin:
     repository: str = ""  # where it was
     capture: str = ""  # the folder of what a program launched, where one told
     kernel: str = ""  # the captured kernel's own name
+    read: str = ""  # of the launches that from which promises were taken
+    unread: tuple[str, ...] = ()  # what the host asks for there that no promise says
 
     @property
     def launching_files(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
 _ROOT = ("name", "inputs", "traffic", "operations", "recorded", *_TABLES, "origin")
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
 _PLACEHOLDER = "FILL"
-_ORIGIN = ("repository", "file", "lines", "launches", "digests", "capture", "kernel")
+_ORIGIN = ("repository", "file", "lines", "launches", "digests", "capture", "kernel", "read")
 _LINES = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
@@ -279,8 +279,11 @@ def _read_origin(root: Table) -> Origin | None:
         if path and not is_inside(path):
             table.fault(None, f"files count from the repository's top and lie below it, got {show(path)}")
     between = (int(lines[1]), int(lines[2])) if lines else (1, 1)
-    beside = [table.text(key) or "" for key in ("repository", "capture", "kernel")]
-    return Origin(file, between, launches, digests, *beside)
+    repository, capture, kernel = (table.text(key) or "" for key in ("repository", "capture", "kernel"))
+    read = table.table_or_empty("read", "[origin.read]")
+    read.only(("launch", "unread"))
+    asked = read.text("launch") or "", read.texts("unread")
+    return Origin(file, between, launches, digests, repository, capture, kernel, *asked)
 
 
 def with_workloads(problem: Problem, text: str, *, path: str) -> Problem:

@@ -254,7 +254,7 @@ def test_launches_in_a_cuda_file_ask_first_and_the_kernels_are_those_delivered(t
     text = patch_of(Artefact((cuda_result(),)), "scale.cu", USERS)
     assert "# delivered: 1 of 1 tuned kernels" in text
     after = applied(tmp_path, text, "scale.cu", USERS)
-    asks = "::scale_tuned::launch((const void*)&scale<float, 3>, "
+    asks = "::scale_tuned::launch((const void*)&::mine::scale<float, 3>, "
     assert f"        {asks}scale<T, 3>, rows, BLOCK - 13, 0, stream, out, x, 2.0f, rows, 2 * d);" in after
     assert after.index("SCALE_TUNED") < after.index("namespace mine")
     built(tmp_path, "scale.cu", "-c", "-o", "scale.o")
@@ -330,12 +330,13 @@ def test_each_argument_of_a_launch_is_evaluated_once() -> None:
     users = USERS.replace("scale<T, 3><<<rows, BLOCK - 13, 0, stream>>>(out, x, 2.0f, rows, 2 * d);", launch)
     made = patched_file(Artefact((cuda_result(),)), users)
     assert made.notes == ()
-    wanted = """        ::scale_tuned::launch((const void*)&scale<float, 3>, scale<T, 3>, rows++, BLOCK - 13,
+    asks = "::scale_tuned::launch((const void*)&::mine::scale<float, 3>"
+    wanted = f"""        {asks}, scale<T, 3>, rows++, BLOCK - 13,
                 0, pool.next() /* stream */, out,  // result
                 arena.take(rows), 2.0f, rows, 2 * d  // both
                 );
     else
-        ::scale_tuned::launch((const void*)&scale<float, 3>, scale<T, 4>, 1, 64, 0, 0, out, x, 2.0f,"""
+        {asks}, scale<T, 4>, 1, 64, 0, 0, out, x, 2.0f,"""
     assert wanted in made.text
     assert made.text.count("pool.next()") == made.text.count("arena.take(") == 1
 

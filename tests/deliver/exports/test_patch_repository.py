@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -42,7 +43,7 @@ def test_the_header_lies_beside_the_original_and_is_found_from_everywhere() -> N
     assert '#include <cuda_fp16.h>\n#include "scale_tuned.cuh"\n' in one
     assert '#include "../../csrc/scale_tuned.cuh"\n' in two
     assert made.launches == ("csrc/a.cu:13", "csrc/a.cu:15", "src/deep/b.cu:13", "src/deep/b.cu:15")
-    assert one.count("::scale_tuned::launch((const void*)&scale<float, 3>, ") == 2
+    assert one.count("::scale_tuned::launch((const void*)&::mine::scale<float, 3>, ") == 2
     assert "namespace scale_tuned { namespace { namespace v0 {" in header
     assert "--- /dev/null\n+++ b/csrc/scale_tuned.cuh\n" in made.diff
 
@@ -59,7 +60,7 @@ def test_launches_in_macros_ask_too_and_stay_macros() -> None:
     assert (site.line, site.fault, len(site.args)) == (4, "", 5)
     after = patched(LaunchingFile("csrc/a.cu", BY_MACRO)).changes[1].after
     assert (
-        "        ::scale_tuned::launch((const void*)&mine::scale<float, 3>, mine::scale<float, width>"
+        "        ::scale_tuned::launch((const void*)&::mine::scale<float, 3>, mine::scale<float, width>"
         in after
     )
     goes_on = [sum(line.endswith("\\") for line in text.split("\n")) for text in (BY_MACRO, after)]
@@ -154,6 +155,38 @@ def test_what_no_launch_can_ask_for_is_refused() -> None:
 def test_the_include_comes_behind_the_others(text: str, before: str) -> None:
     place = place_behind_includes(text, text.index("HERE"))
     assert text[place:].startswith(before)
+
+
+def test_launches_of_another_kernel_of_the_same_name_stay() -> None:
+    other = USERS.replace("mine", "yours").replace("both", "second")
+    made = patched(LaunchingFile("csrc/a.cu", USERS + other))
+    assert made.launches == ("csrc/a.cu:13", "csrc/a.cu:15")
+    after = made.changes[1].after
+    assert after[after.index("namespace yours") :] == other[other.index("namespace yours") :]
+    assert (
+        "csrc/a.cu: the launch of scale in line 34 stays as it is: it launches another kernel, yours::scale"
+        in (made.notes)
+    )
+    own = LaunchingFile("csrc/b.cu", USERS, other="csrc/b.cu")
+    made = patched(LaunchingFile("csrc/a.cu", USERS), own)
+    assert made.launches == ("csrc/a.cu:13", "csrc/a.cu:15")
+    assert "csrc/b.cu:13 stays as it is: the file defines a kernel of this name itself" in made.notes
+
+
+def test_a_null_pointer_to_an_array_is_the_originals() -> None:
+    header = patched(LaunchingFile("csrc/a.cu", USERS)).changes[0].after
+    for number in (0, 1):
+        assert f"if (bytes_{number} > 0 && pointer(values, {number}) == nullptr) return false;" in header
+    assert header.index("nullptr) return false;") < header.index("architecture(device) == 90")
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
+def test_a_hosts_compiler_passes_over_the_header(tmp_path: Path) -> None:
+    (tmp_path / "scale.h").write_text(patched(LaunchingFile("csrc/a.cu", USERS)).changes[0].after)
+    (tmp_path / "a.cpp").write_text('#include "scale.h"\nint main() { return 0; }\n')
+    command = ["c++", "-fsyntax-only", "-Wall", "-Werror", "a.cpp"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    assert ended.returncode == 0, ended.stderr.decode()
 
 
 DELIVERED = """\

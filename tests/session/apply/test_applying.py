@@ -15,12 +15,14 @@ import pytest
 
 from tests.capture.made_up import capture, kernel, launch
 from tests.deliver.exports.test_patch import USERS
+from tests.samples import a_problem
 from tests.session.apply.repositories import BENCH, a_run, delivered, git, origin, python, repository
 from tunesmith.capture.folder import write_capture
 from tunesmith.errors import BadInput
 from tunesmith.session.apply import applying
 from tunesmith.session.apply.applying import Applied, apply_result, undo_run
 from tunesmith.session.apply.changes import RepositoryChanges
+from tunesmith.session.extract.provenance import text_digest
 from tunesmith.session.listening import listener_of
 from tunesmith.session.run_result import Run
 
@@ -205,6 +207,43 @@ def test_what_cannot_be_applied_is_said(repo: Path, run: Run, tmp_path: Path) ->
     (repo / "csrc" / "scale_tuned.cuh").write_text("// mine")
     with pytest.raises(BadInput, match="there already"):
         applied(run, repo)
+
+
+def test_a_file_with_a_kernel_of_its_own_of_that_name_stays(tmp_path: Path, run: Run) -> None:
+    repo = repository(tmp_path / "repo", committed=False)
+    (repo / "b").mkdir()
+    head, tail = USERS.split("// each", 1)
+    (repo / "b" / "k.cuh").write_text(head + "}\n")
+    (repo / "b" / "n.cu").write_text('#include "k.cuh"\nnamespace mine {\n// each' + tail)
+    (repo / "b" / "m.cu").write_text('#include "csrc/scale.cu"\nnamespace mine {\n// each' + tail)
+    where = origin(repo)
+    digests = (
+        *where.digests,
+        *((f"b/{n}", text_digest((repo / "b" / n).read_text())) for n in ("n.cu", "m.cu")),
+    )
+    where = replace(where, launches=(*where.launches, "b/n.cu:7", "b/m.cu:7"), digests=digests)
+    done = applied(run, repo, where=where)
+    assert done.files == ("csrc/scale_tuned.cuh", "csrc/scale.cu", "b/m.cu")
+    assert "b/n.cu:7 stays as it is: b/k.cuh defines a kernel of this name itself" in done.notes
+
+
+def test_what_one_launch_promises_changes_that_launch_alone(repo: Path, run: Run) -> None:
+    where = replace(origin(repo), unread=("x.is_sorted()",), read="csrc/scale.cu:15")
+    done = applied(run, repo, where=where, dry_run=True)
+    assert done.launches == ("csrc/scale.cu:15",)
+    why = "csrc/scale.cu:13 stays as it is: the host asks for x.is_sorted() at csrc/scale.cu:15"
+    assert any(note.startswith(why) for note in done.notes)
+    assert done.diff.count("+        ::scale_tuned::launch(") == 1
+    with pytest.raises(BadInput, match="which launch that was read from is not kept"):
+        applied(run, repo, where=replace(where, read=""))
+    problem = replace(a_problem(), origin=replace(where, unread=()))
+    first, *rest = problem.arguments
+    problem = replace(problem, arguments=(replace(first, init=0.0), *rest))
+    result = delivered(where)
+    assert result.templates is not None
+    result.templates.problem = problem
+    done = apply_result(run, result, listener_of(None), dry_run=True)
+    assert done.launches == ("csrc/scale.cu:15",)
 
 
 def test_windows_line_ends_stay(tmp_path: Path, run: Run) -> None:

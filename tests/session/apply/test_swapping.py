@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -182,6 +183,20 @@ print(*ran())
     assert done.counts is not None
     assert (done.counts.ours, done.counts.swapped, done.counts.attributes) == (5, 4, 1)
     assert printed(run).split().count("tuned_scale/1") == 4
+
+
+def test_a_name_in_words_is_found_in_the_capture_and_tests_say_what_was_swapped(
+    run: Run, tmp_path: Path
+) -> None:
+    shown = "scale(float*, int, float)"
+    write_capture(tmp_path, capture(kernel(NAME, launch(seconds=0.4), demangled=shown), span=1.0))
+    done = swapped(run, LAUNCHES, kernel=shown, capture=str(tmp_path), test="true")
+    assert (done.kernel, done.ending) == (NAME, "swapped")
+    assert "in the tests no launch was swapped: they say nothing about the tuned kernel" in done.notes
+    test = shlex.join(program(BEGIN + LAUNCHES))
+    assert (
+        "in the tests 2 launches were swapped, of 6 of the kernel" in swapped(run, LAUNCHES, test=test).notes
+    )
 
 
 LINKED = """

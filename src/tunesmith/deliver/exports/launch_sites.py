@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tunesmith.csource.kernel_scopes import KernelScope, kernel_definitions, launched_scope, scopes_at
 from tunesmith.csource.lex import Token, directives, lex
 
 _OPENS, _CLOSES = ("(", "[", "{"), (")", "]", "}")
@@ -24,13 +25,20 @@ class PatchedLaunch:
     inside: tuple[int, int]  # where the text between <<< and >>> is
     passed: int  # where the arguments begin, behind their bracket
     fault: str = ""  # why it must stay as it is
+    means: KernelScope | None = None  # the namespaces of the kernel of this file that it launches
+
+    @property
+    def qualifiers(self) -> tuple[str, ...]:
+        """As it says them, "" first where it begins at the top."""
+        return tuple("".join(self.name.split()).split("::")[:-1])
 
 
 def launch_sites(text: str, kernel: str) -> list[PatchedLaunch]:
     """The launches of the kernel, which is named without qualifiers and template arguments."""
     tokens = lex(text)
+    defined, scopes = kernel_definitions(tokens, kernel), scopes_at(tokens)
     return [
-        site
+        replace(site, means=launched_scope(scopes[at], site.qualifiers, defined))
         for at, token in enumerate(tokens)
         if token.text == "<<<"
         for site in _site(text, tokens, at, kernel)

@@ -13,7 +13,8 @@ from tunesmith.backends.cuda.entries import Refused
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import BuildFailed, Unsupported
-from tunesmith.csource.lex import blank, directives, first_word
+from tunesmith.csource.kernel_scopes import kernel_definitions
+from tunesmith.csource.lex import blank, directives, first_word, lex
 from tunesmith.deliver.c_code import comment
 from tunesmith.deliver.cuda_api import resource
 from tunesmith.deliver.cuda_names import image_text
@@ -270,8 +271,12 @@ def usable_launches(
     except CannotServe as error:
         return [], [f"{where} {found[0].line} stays as it is: {error}"]
     usable, notes = [], []
+    own = tuple(kernel_path(launches[0].entry).split("::")[:-1])
+    is_defined = own in kernel_definitions(lex(text), base)
     for site in found:
         fault = site.fault
+        if not fault and is_defined and site.means is not None and site.means != own:
+            fault = f"it launches another kernel, {'::'.join((*site.means, base))}"
         if not fault and len(site.args) != len(launches[0].args):
             fault = f"it passes {len(site.args)} arguments, the problem has {len(launches[0].args)}"
         if not fault and templated and not site.template:
@@ -289,6 +294,11 @@ def base_name(entry: str) -> tuple[str, str]:
     return name.strip().rpartition("::")[2].strip(), f"{angle}{rest}"
 
 
+def kernel_path(entry: str) -> str:
+    """The name of a kernel with its namespaces, from the top."""
+    return "".join(entry.partition("<")[0].split()).removeprefix("::")
+
+
 def _rewritten(
     text: str, sites: Sequence[PatchedLaunch], place: int, block: str, namespace: str, artefact: Artefact
 ) -> str:
@@ -297,11 +307,13 @@ def _rewritten(
 
 def asking(text: str, sites: Sequence[PatchedLaunch], start: int, namespace: str, artefact: Artefact) -> str:
     """The text from `start` on, with launches that ask first."""
-    _, template = base_name(artefact.first.dispatch.original.launches[0].entry)
+    entry = artefact.first.dispatch.original.launches[0].entry
+    _, template = base_name(entry)
     pieces, done = [""], start
     for site in sorted(sites, key=lambda site: site.start):
         # The same expressions in the same places, in a call instead of a launch: each is evaluated once.
-        wanted = f"(const void*)&{site.name}{template if site.template else ''}"
+        # What is tuned is spelled from the top: the same name may be another kernel there.
+        wanted = f"(const void*)&::{kernel_path(entry)}{template if site.template else ''}"
         opened, closed = site.inside
         pieces.append(
             f"{text[done : site.start]}::{namespace}::launch({wanted}, {site.name}{site.template}, "

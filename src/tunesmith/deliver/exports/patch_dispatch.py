@@ -113,6 +113,7 @@ def _as_verified(dispatch: Dispatch) -> list[str]:
         lines.append(f"    const long long bytes_{number} = {c_code(bytes_of(argument), names)};\n")
         aligned = f"is_aligned(pointer(values, {number}), {argument.align})"
         lines.append(f"    if (undefined || bytes_{number} < 0 || !{aligned}) return false;\n")
+        lines.append(f"    if (bytes_{number} > 0 && pointer(values, {number}) == nullptr) return false;\n")
     for place, (number, argument) in enumerate(arrays):
         for other, before in arrays[:place]:
             if is_written(argument) or is_written(before):

@@ -41,6 +41,18 @@ class LaunchingFile:
     path: str
     text: str
     macros: frozenset[str] = frozenset()
+    other: str = ""  # a file with a kernel of this name that is not the one that was tuned
+
+
+@dataclass(frozen=True)
+class PromisedAt:
+    """The launch that alone may change, "file:line", where no dispatch can check what it promises."""
+
+    place: str
+    why: str
+
+    def holds(self, path: str, line: int) -> bool:
+        return self.place == f"{path}:{line}"
 
 
 @dataclass(frozen=True)
@@ -65,9 +77,14 @@ class RepositoryPatch:
 
 
 def patched_repository(
-    artefact: Artefact, files: Sequence[LaunchingFile], folder: str, same_code: SameCode | None = None
+    artefact: Artefact,
+    files: Sequence[LaunchingFile],
+    folder: str,
+    same_code: SameCode | None = None,
+    promised: PromisedAt | None = None,
 ) -> RepositoryPatch:
-    """`folder`: where the header goes, from the repository's top. Raises BadInput where nothing changes."""
+    """`folder`: where the header goes, from the repository's top; `promised`: the one launch that may change.
+    Raises BadInput where nothing changes."""
     dispatch, namespace = artefact.first.dispatch, f"{artefact.name}_tuned"
     header = posixpath.join(folder, f"{namespace}.cuh")
     if not any(result.dispatch.tuned for result in artefact.results):
@@ -88,13 +105,21 @@ def patched_repository(
     macros: set[str] = set()
     for file in files:
         sites, faults = usable_launches(artefact, file.text, macros=True)
+        kept = [site for site in sites if promised is None or promised.holds(file.path, site.line)]
+        if promised is not None:
+            left = [site.line for site in sites if site not in kept and not file.other]
+            notes += [f"{file.path}:{line} stays as it is: {promised.why}" for line in left]
+        chosen = [number for number, site in enumerate(sites) if site in kept]
         notes += [f"{file.path}: {fault}" for fault in faults]
-        if sites:
+        if sites and file.other:
+            notes += [f"{file.path}:{site.line} stays as it is: {_another(file)}" for site in sites]
+        elif kept:
             macros |= file.macros | macros_in(file.text)
             after = _with_header(file, min(site.start for site in sites), header)
             moved = usable_launches(artefact, after, macros=True)[0]
-            changes.append(FileChange(file.path, file.text, asking(after, moved, 0, namespace, artefact)))
-            launches += [f"{file.path}:{site.line}" for site in sites]
+            own = [moved[number] for number in chosen]
+            changes.append(FileChange(file.path, file.text, asking(after, own, 0, namespace, artefact)))
+            launches += [f"{file.path}:{site.line}" for site in kept]
     if not changes:
         raise _no_launch(artefact, files, notes, namespace)
     embedded = _EMBEDDED if any(unit.image is not None for unit in units) else ()
@@ -105,18 +130,27 @@ def patched_repository(
         "else by the original. Take it out again with: tunesmith apply --undo RUN",
     ]
     text = (
-        f"{HEADER_MARK}\n{comment(lines)}#pragma once\n{sections(macros, units, namespace, hides=True)}"
+        f"{HEADER_MARK}\n{comment(lines)}#pragma once\n{_DEVICE_ONLY}"
+        f"{sections(macros, units, namespace, hides=True)}"
         f"\nnamespace {namespace} {{ namespace {{\n\n{shared}\n{dispatch_code(artefact, units)}"
         f"{sites_code(artefact)}\n}}}}  // namespace {namespace}\n#endif  // {namespace.upper()}\n"
+        "#endif  // __CUDACC__\n"
     )
     delivered = len({(unit.result.run, unit.file) for unit in units})
     entries = tuple((unit.result, unit.entry) for unit in units)
-    own = (FileChange(header, None, text), *changes)
-    return RepositoryPatch(own, delivered, tuple(launches), tuple(notes), entries)
+    every = (FileChange(header, None, text), *changes)
+    return RepositoryPatch(every, delivered, tuple(launches), tuple(notes), entries)
 
 
+# A host's compiler, which has no launches either, passes over it.
+_DEVICE_ONLY = "#if defined(__CUDACC__) || defined(__HIPCC__)\n"
 _EMBEDDED = ("embedded_runtime.cuh", "embedded_kernel.h")
 _EXPORT = "take what was delivered in another form: tunesmith export RUN --to cpp"
+
+
+def _another(file: LaunchingFile) -> str:
+    where = "the file" if file.other == file.path else file.other
+    return f"{where} defines a kernel of this name itself"
 
 
 def _with_header(file: LaunchingFile, first: int, header: str) -> str:

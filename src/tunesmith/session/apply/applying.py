@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +15,11 @@ from tunesmith.deliver.exports.patch import TARGET
 from tunesmith.errors import BadInput, Interrupted
 from tunesmith.run.files import explained, write_whole
 from tunesmith.run.ports import Listener
-from tunesmith.session.apply.changes import FOLDER, RepositoryChanges, Side
+from tunesmith.session.apply.changes import FOLDER, RepositoryChanges, Side, repository_locked, run_locked
 from tunesmith.session.apply.commands import CommandEnd, run_command
 from tunesmith.session.apply.foretold import ForetoldGain
 from tunesmith.session.apply.measuring import BenchMetric, BenchSeries, sides
-from tunesmith.session.apply.preparing import PreparedPatch, prepared
+from tunesmith.session.apply.preparing import PreparedPatch, prepared, prepared_repository
 from tunesmith.session.apply.results import Applied, Ending, WishedApply, foretold_by
 from tunesmith.session.apply.swapping import swap_result
 from tunesmith.session.exporting import result_of
@@ -50,6 +49,7 @@ class _Application:
     side: Side = "before"
     number: int = 0  # of commands that were run
     is_tried: bool = False  # the patched files were compiled and tested
+    is_stale: bool = False  # what is built may be of patched files
     notes: list[str] = field(default_factory=list)
     tested: list[float] = field(default_factory=list)
 
@@ -67,7 +67,10 @@ class _Application:
             return ended
         if self.side == "after":
             raise _PatchFails(f"the {what} command {ended.fault}; {ended.log}")
-        fault = f"the {what} command fails before anything is changed: it {ended.fault}"
+        when = (
+            "on the files as they were, after patched ones" if self.is_tried else "before anything is changed"
+        )
+        fault = f"the {what} command fails {when}: it {ended.fault}"
         raise BadInput(fault, where=str(ended.log), hint=f"mend it, or correct --{what}")
 
     def switched(self, side: Side) -> None:
@@ -77,7 +80,9 @@ class _Application:
         self.changes.switch(side)
         self.side = side
         if self.build:
+            self.is_stale = True
             self.needed("build", self.build)
+            self.is_stale = side == "after"
         if side == "after" and not self.is_tried:
             self.is_tried = True
             if not self.build:
@@ -146,6 +151,7 @@ class _Application:
 
 def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
     """The patch is written whatever happens; the repository is as it was unless it ends as `applied`."""
+    run = replace(run, folder=run.folder.resolve())  # commands run in another folder
     if wish.get("undo", False):
         return undo_run(run)
     if wish.get("swap") is not None:
@@ -155,14 +161,27 @@ def apply_run(run: Run, listener: Listener, **wish: Unpack[WishedApply]) -> Appl
 
 def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
     """The same with what the run delivered."""
+    with run_locked(run.folder):
+        return _applied(run, result, listener, **wish)
+
+
+def _applied(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
     metric = BenchMetric(wish.get("metric") or "", wish.get("higher", False))
     repo = wish.get("repo")
     _recovered(run, listener)
-    listener.note("making the patch")
-    ready = prepared(run.folder, result, None if repo is None else Path(repo), wish.get("force", False))
+    own = prepared_repository(run.folder, result, None if repo is None else Path(repo))
+    with repository_locked(own):
+        listener.note("making the patch")
+        ready = prepared(run.folder, result, own, wish.get("force", False))
+        return _carried_out(run, ready, metric, listener, **wish)
+
+
+def _carried_out(
+    run: Run, ready: PreparedPatch, number: BenchMetric, listener: Listener, **wish: Unpack[WishedApply]
+) -> Applied:
     capture = wish.get("capture") or ready.origin.capture or None
     kernel = ready.origin.kernel
-    foretold, notes = foretold_by(run, kernel, None if capture is None else Path(capture), metric)
+    foretold, notes = foretold_by(run, kernel, None if capture is None else Path(capture), number)
     told = (foretold, (*ready.patch.notes, *notes))
     if wish.get("dry_run", False):
         return _ended(run, ready, "dry run", _written(run, ready), *told)
@@ -176,7 +195,7 @@ def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unp
         wish.get("test") or "",
         wish.get("bench") or "",
         wish.get("build") or "",
-        metric,
+        number,
         wish.get("rounds", 3),
         wish.get("timeout", 600.0),
     )
@@ -187,9 +206,9 @@ def apply_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unp
             series = work.series() if work.bench else None
             work.switched("after")
         except _PatchFails as failed:
-            _rolled_back(work)
+            left = _rolled_back(work)
             made = _ended(run, ready, "rolled back", changes.patch, *told, work)
-            return replace(made, fault=str(failed))
+            return replace(made, fault=str(failed), still_patched=tuple(left))
         changes.mark("applied")
     return _ended(run, ready, "applied", changes.patch, *told, work, series)
 
@@ -203,11 +222,8 @@ def undo_run(run: Run) -> Applied:
     if not changes.repository.is_dir():
         fault = "the repository that it was applied to is not there"
         raise BadInput(fault, where=str(changes.repository), hint=f"git apply -R {changes.patch}, in it")
-    descriptor = changes.lock()
-    try:
+    with run_locked(run.folder), repository_locked(changes.repository):
         changes.undo()
-    finally:
-        os.close(descriptor)
     files = tuple(file.path for file in changes.record.files)
     ending: Ending = "undone"
     where = str(run.folder), run.result.problem, str(changes.repository), ending, str(changes.patch)
@@ -217,31 +233,43 @@ def undo_run(run: Run) -> Applied:
 @contextmanager
 def _kept_safe(work: _Application) -> Iterator[None]:
     """Whatever ends it, the files are as they were, unless they are marked as applied."""
-    descriptor = work.changes.lock()
     try:
         yield
     except KeyboardInterrupt as error:
-        _rolled_back(work, build=False)
-        fault = "interrupted; the repository is as it was"
-        raise Interrupted(
-            fault, hint="run the same command again", where=str(work.ready.repository)
-        ) from error
+        left = _rolled_back(work, build=False)
+        as_it_is = f"{', '.join(left)} still patched" if left else "the repository is as it was"
+        fault = f"interrupted; {as_it_is}{_stale(work)}"
+        hint = f"git apply -R {work.changes.patch}" if left else "run the same command again"
+        raise Interrupted(fault, hint=hint, where=str(work.ready.repository)) from error
+    except BadInput as error:
+        left = _rolled_back(work, build=False)
+        if not (left or _stale(work)):
+            raise
+        more = f"; still patched: {', '.join(left)}" if left else ""
+        advice = f"git apply -R {work.changes.patch}" if left else error.hint
+        raise BadInput(f"{error.message}{more}{_stale(work)}", where=error.where, hint=advice) from error
     except BaseException:
         _rolled_back(work, build=False)
         raise
-    finally:
-        os.close(descriptor)
 
 
-def _rolled_back(work: _Application, build: bool = True) -> None:
+def _stale(work: _Application) -> str:
+    """Where what was built last may have been built of patched files."""
+    return "; what was built is of patched files: build it again" if work.is_stale else ""
+
+
+def _rolled_back(work: _Application, build: bool = True) -> list[str]:
+    """Files that still have the patch, because others changed them meanwhile."""
     was = work.side
-    work.changes.switch("before")
+    left = work.changes.restored()
     work.side = "before"
-    work.changes.mark("undone")
+    if left:
+        work.notes.append(f"changed by somebody else meanwhile, and still patched: {', '.join(left)}")
     if build and work.build and was == "after":
         ended = work.command("build", work.build)
         if not ended.ok:
             work.notes.append(f"the build command fails on the files as they were, too: {ended.log}")
+    return left
 
 
 def _recovered(run: Run, listener: Listener) -> None:
@@ -253,12 +281,8 @@ def _recovered(run: Run, listener: Listener) -> None:
         fault = f"this run is applied already, to {changes.repository}"
         hint = f"take it back first: tunesmith apply --undo {shlex.quote(str(run.folder))}"
         raise BadInput(fault, where=str(run.folder), hint=hint)
-    descriptor = changes.lock()
-    try:
-        changes.switch("before")
-        changes.mark("undone")
-    finally:
-        os.close(descriptor)
+    with repository_locked(changes.repository):
+        changes.undo()
     listener.say("an earlier call was killed: the repository is as it was before it")
 
 

@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -143,26 +144,60 @@ class RepositoryChanges:
         if strangers := self.strangers():
             fault = f"{', '.join(strangers)}: changed by somebody else meanwhile, and left as it is"
             raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
-        order = list(enumerate(self.record.files))
-        for number, file in order if side == "after" else reversed(order):
-            path = self.repository / file.path
-            data = self.kept(number, side)
-            if _digest(_read(path)) == _digest(data):
-                continue
-            with explained("change the file", path, instead="another repository with --repo"):
-                if data is None:
-                    path.unlink()
-                else:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    replace_file(path, data, file.mode)
+        order = range(len(self.record.files))
+        for number in order if side == "after" else reversed(order):
+            self._put(number, side)
 
     def undo(self) -> None:
         """The files as they were. Where others changed them since, the patch is taken back by git."""
-        if self.strangers():
+        if self.strangers() and self._is_patched():
             self._reversed_by_git()
-        else:
+        elif not self.strangers():
             self.switch("before")
         self.mark("undone")
+
+    def _is_patched(self) -> bool:
+        """Whether any file is as it was made, or is new: a patch that never came in need not be taken out."""
+        for file in self.record.files:
+            path = self.repository / file.path
+            if _digest(_read(path)) == file.after or (not file.before and os.path.lexists(path)):
+                return True
+        return False
+
+    def restored(self) -> list[str]:
+        """Files as they were, by git where others changed them meanwhile. Those that still have the patch."""
+        if not self.strangers():
+            self.switch("before")
+            self.mark("undone")
+            return []
+        if not self._is_patched():
+            self.mark("undone")
+            return []
+        try:
+            self._reversed_by_git()
+        except BadInput:
+            strangers = self.strangers()
+            for number, file in reversed(list(enumerate(self.record.files))):
+                # What a file that stays patched includes stays too: it would not compile without it.
+                if file.path not in strangers and file.before:
+                    self._put(number, "before")
+            left = [file.path for file in self.record.files if file.path in strangers or not file.before]
+            return [path for path in left if os.path.lexists(self.repository / path)]
+        self.mark("undone")
+        return []
+
+    def _put(self, number: int, side: Side) -> None:
+        file = self.record.files[number]
+        path = self.repository / file.path
+        data = self.kept(number, side)
+        if _digest(_read(path)) == _digest(data):
+            return
+        with explained("change the file", path, instead="another repository with --repo"):
+            if data is None:
+                path.unlink()
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(path, data, file.mode)
 
     def _reversed_by_git(self) -> None:
         strangers = ", ".join(self.strangers())
@@ -170,20 +205,41 @@ class RepositoryChanges:
         if shutil.which("git") is None:
             raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
         for options in (["--check"], []):
-            ended = git(self.repository, "apply", "-R", *options, str(self.patch))
-            if ended.returncode:
+            ended = git(self.repository, "apply", "-R", *options, str(self.patch.resolve()))
+            if ended is None or ended.returncode:
                 raise BadInput(fault, where=str(self.repository), hint=self._by_hand)
 
-    def lock(self) -> int:
-        """A descriptor that keeps others from these files; BadInput where somebody has them."""
-        path = self.folder / LOCK
+
+@contextmanager
+def run_locked(run: Path) -> Iterator[None]:
+    """Keeps others from applying this run meanwhile; BadInput where somebody does."""
+    path = run / FOLDER / LOCK
+    with explained("lock the run", path):
+        path.parent.mkdir(exist_ok=True)
         descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
+    with _locked(descriptor, "another process applies this run", path):
+        yield
+
+
+@contextmanager
+def repository_locked(repository: Path) -> Iterator[None]:
+    """Keeps other runs from the repository meanwhile. Its folder itself is locked: nothing is written."""
+    with explained("lock the repository", repository):
+        descriptor = os.open(repository, os.O_RDONLY | os.O_DIRECTORY)
+    with _locked(descriptor, "another process applies a run to this repository", repository):
+        yield
+
+
+@contextmanager
+def _locked(descriptor: int, fault: str, where: Path) -> Iterator[None]:
+    try:
         try:
             take_lock(descriptor)
         except BlockingIOError as error:
-            os.close(descriptor)
-            raise BadInput("another process applies this run", where=str(path), hint="wait for it") from error
-        return descriptor
+            raise BadInput(fault, where=str(where), hint="wait for it") from error
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def recorded_edges(runs: Path, repository: Path) -> Iterator[tuple[str, bytes, bytes]]:
@@ -206,18 +262,28 @@ def uncommitted(repository: Path, paths: tuple[str, ...]) -> list[str]:
     if shutil.which("git") is None:
         return []
     ended = git(repository, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--", *paths)
-    if ended.returncode:
+    top = git(repository, "rev-parse", "--show-prefix")
+    if ended is None or top is None:
+        fault = f"git did not say within {_GIT_SECONDS} s what is committed"
+        raise BadInput(fault, where=str(repository), hint="see what git status does there")
+    if ended.returncode or top.returncode:
         return []  # no repository of git's
-    return [entry[3:] for entry in ended.stdout.decode(errors="replace").split("\0") if len(entry) > 3]
+    prefix = top.stdout.decode(errors="replace").rstrip("\n")  # of a folder below its top
+    entries = ended.stdout.decode(errors="replace").split("\0")
+    return [entry[3:].removeprefix(prefix) for entry in entries if len(entry) > 3]
 
 
-def git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes]:
+def git(folder: Path, *words: str) -> subprocess.CompletedProcess[bytes] | None:
+    """None: it ran past its deadline."""
     # `git apply` would leave out, without a word, what it takes for another folder of a repository above.
     ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.resolve().parent)} if words[0] == "apply" else {}
     own = {**os.environ, **ceiling}
-    return subprocess.run(
-        ["git", *words], cwd=folder, env=own, capture_output=True, check=False, timeout=_GIT_SECONDS
-    )
+    try:
+        return subprocess.run(
+            ["git", *words], cwd=folder, env=own, capture_output=True, check=False, timeout=_GIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def replace_file(path: Path, data: bytes, mode: int) -> None:

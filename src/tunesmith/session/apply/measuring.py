@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from statistics import median
 from tunesmith.errors import BadInput
 from tunesmith.session.apply.changes import Side
 
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+# A sign belongs to a number unless a word stands before it, as in `latency-12`.
+_NUMBER = re.compile(r"(?:(?<!\w)[-+])?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?!\d|,)")  # thousands; other commas may be decimal ones
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,16 @@ class BenchMetric:
             text = next((group for group in match.groups() if group), match[0])
             number = _NUMBER.search(text)
             if number is not None:
-                found = float(number[0].replace(",", "").replace("_", ""))
-        return found if found is not None and found > 0 else None
+                found = _value(number[0])
+        return found if found is not None and math.isfinite(found) and found > 0 else None
+
+
+def _value(text: str) -> float | None:
+    """None: it is not clear what its commas mean."""
+    plain = text.rstrip(",_")
+    if "," in plain and not _GROUPED.match(plain):
+        return None
+    return float(plain.replace(",", "").replace("_", ""))
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class BenchSeries:
 
 def sides(rounds: int) -> Iterator[Side]:
     """Each round has both; it begins where the one before ended, so that files change less often."""
+    if rounds < 1:
+        raise BadInput(f"rounds must be 1 or more, got {rounds}", hint="leave it out: 3 are usual")
     for number in range(rounds):
         yield from ("before", "after") if number % 2 == 0 else ("after", "before")
 

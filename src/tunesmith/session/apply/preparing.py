@@ -9,12 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tunesmith.csource.kernel_scopes import kernel_definitions
+from tunesmith.csource.lex import lex
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.file_scope import macros_in
-from tunesmith.deliver.exports.patch_repository import LaunchingFile, RepositoryPatch, patched_repository
+from tunesmith.deliver.exports.patch_cuda import base_name
+from tunesmith.deliver.exports.patch_repository import (
+    LaunchingFile,
+    PromisedAt,
+    RepositoryPatch,
+    patched_repository,
+)
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Origin, Problem
-from tunesmith.run.files import read_plain
+from tunesmith.run.files import explained, read_plain
 from tunesmith.session.apply.changes import NewFile, recorded_edges, uncommitted
 from tunesmith.session.extract.provenance import text_digest
 
@@ -34,13 +42,7 @@ class PreparedPatch:
 
 def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) -> PreparedPatch:
     """Nothing is changed. Raises BadInput where it may not, or cannot, be applied."""
-    assert result.templates is not None, "a patch is made of the problem as well"
-    problem = result.templates.problem
-    origin = problem.origin
-    if origin is None:
-        fault = "its problem was not taken from a repository: problem.toml has no [origin]"
-        hint = "tune what `tunesmith extract REPO --kernel NAME` takes out, or use: tunesmith export"
-        raise BadInput(fault, where=str(run), hint=hint)
+    problem, origin = _source(run, result)
     repository = repository_of(origin, repo)
     artefact = Artefact((result,))
     edges: dict[str, list[tuple[str, str]]] = {}
@@ -49,8 +51,9 @@ def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) ->
         edges.setdefault(path, []).append((pair[0], pair[1]))
     ours = _checked(origin, repository, edges)
     texts = {path: _text(repository, path) for path in dict.fromkeys((*origin.launching_files, origin.file))}
-    launching = [LaunchingFile(path, text, _macros(repository, path, text)) for path, text in texts.items()]
-    patch = patched_repository(artefact, launching, posixpath.dirname(origin.file))
+    launching = [_launching(repository, path, text, artefact, origin) for path, text in texts.items()]
+    promised = _promised(problem, origin)
+    patch = patched_repository(artefact, launching, posixpath.dirname(origin.file), promised=promised)
     changed = tuple(change.path for change in patch.changes if change.before is not None)
     open_changes = [path for path in uncommitted(repository, changed) if path not in ours]
     if open_changes and not force:
@@ -67,6 +70,22 @@ def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) ->
     return PreparedPatch(problem, origin, repository, artefact, patch, tuple(files))
 
 
+def _source(run: Path, result: DeviceResult) -> tuple[Problem, Origin]:
+    assert result.templates is not None, "a patch is made of the problem as well"
+    problem = result.templates.problem
+    if problem.origin is None:
+        fault = "problem.toml has no [origin]: its kernel was not taken from a repository, or takes a struct:"
+        fault += " then what was tuned is a kernel of ours with other parameters, which no launch there calls"
+        hint = "tune what `tunesmith extract REPO --kernel NAME` takes out, or use: tunesmith export"
+        raise BadInput(fault, where=str(run), hint=hint)
+    return problem, problem.origin
+
+
+def prepared_repository(run: Path, result: DeviceResult, repo: Path | None) -> Path:
+    """Where the patch goes."""
+    return repository_of(_source(run, result)[1], repo)
+
+
 def repository_of(origin: Origin, repo: Path | None) -> Path:
     found = repo if repo is not None else Path(origin.repository) if origin.repository else None
     if found is None or not found.is_dir():
@@ -79,6 +98,10 @@ def repository_of(origin: Origin, repo: Path | None) -> Path:
 def _checked(origin: Origin, repository: Path, edges: Mapping[str, list[tuple[str, str]]]) -> frozenset[str]:
     """Files that other runs of ours changed since the kernel was taken; BadInput where somebody else did."""
     ours, changed = set(), []
+    known = {path for path, digest in origin.digests if digest}
+    if untold := [path for path in (origin.file, *origin.launching_files) if path not in known]:
+        fault = f"[origin.digests] has none of {untold[0]}, so that nobody can tell whether it has changed"
+        raise BadInput(fault, where=str(repository), hint="take it again: tunesmith extract")
     for path, digest in origin.digests:
         if not (repository / path).is_file():
             changed.append(f"{path} is gone")
@@ -120,9 +143,35 @@ def _text(repository: Path, path: str) -> str:
         ) from error
 
 
-def _macros(repository: Path, path: str, text: str) -> frozenset[str]:
-    """Names that headers of the repository define which the file includes, by whatever way."""
-    found: set[str] = set()
+def _promised(problem: Problem, origin: Origin) -> PromisedAt | None:
+    """The launch that was read, where others may not keep what it promises."""
+    filled = [a.name for a in problem.arguments if a.init is not None and a.role != "workspace"]
+    if len(origin.launches) < 2 or not (filled or origin.unread):
+        return None
+    what = f"{filled[0]} is filled before it" if filled else f"the host asks for {origin.unread[0]}"
+    if not origin.read:
+        why = f"{what}, and which launch that was read from is not kept: take the kernel again"
+        return PromisedAt("", why)
+    return PromisedAt(origin.read, f"{what} at {origin.read}, which nothing can check here")
+
+
+def _launching(repository: Path, path: str, text: str, artefact: Artefact, origin: Origin) -> LaunchingFile:
+    """What the file includes tells whether it means the kernel that was tuned, or another of that name."""
+    base, _ = base_name(artefact.first.dispatch.original.launches[0].entry)
+    headers = _headers(repository, path, text)
+    macros = frozenset(name for more in headers.values() for name in macros_in(more))
+    other = ""
+    if origin.file != path and origin.file not in headers:
+        defining = (
+            own for own, more in ((path, text), *headers.items()) if kernel_definitions(lex(more), base)
+        )
+        other = next(defining, "")
+    return LaunchingFile(path, text, macros, other)
+
+
+def _headers(repository: Path, path: str, text: str) -> dict[str, str]:
+    """Headers of the repository which the file includes, by whatever way, with their texts."""
+    found: dict[str, str] = {}
     seen = {path}
     waiting = [(path, text)]
     while waiting and len(seen) < _MOST_HEADERS:
@@ -130,12 +179,13 @@ def _macros(repository: Path, path: str, text: str) -> frozenset[str]:
         for name in _INCLUDE.findall(own):
             for base in (posixpath.dirname(here), ""):
                 inner = posixpath.normpath(posixpath.join(base, name))
-                place = repository / inner
-                if inner.startswith("..") or inner in seen or not place.is_file():
+                place = (repository / inner).resolve()  # a header may be a link
+                if inner in seen or not place.is_relative_to(repository) or not place.is_file():
                     continue
                 seen.add(inner)
-                more = read_plain(place).decode("utf-8", "replace")
-                found |= macros_in(more)
+                with explained("read a header", place):
+                    more = read_plain(place).decode("utf-8", "replace")
+                found[inner] = more
                 waiting.append((inner, more))
                 break
-    return frozenset(found)
+    return found

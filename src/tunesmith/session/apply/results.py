@@ -57,6 +57,7 @@ class Applied:
     foretold: ForetoldGain | None = None
     fault: str = ""
     counts: SwapCounts | None = None  # of the last run with swapped launches
+    still_patched: tuple[str, ...] = ()  # rolled back but for these, which others changed meanwhile
     kernel: str = ""  # whose launches are swapped
     version: int = 1
 

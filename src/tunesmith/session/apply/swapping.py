@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Unpack
 
+from tunesmith.capture.folder import read_capture
 from tunesmith.deliver.exports.artefact import Artefact, DeviceResult
 from tunesmith.deliver.exports.swap import swap_source
 from tunesmith.errors import BadInput, DeviceMissing
@@ -90,9 +91,15 @@ class _Swapping:
         unit = "" if self.metric.pattern else "s"
         return BenchSeries(tuple(found["before"]), tuple(found["after"]), unit, self.metric.higher)
 
-    def tested(self, command: str) -> tuple[float, ...]:
-        both: tuple[Side, ...] = ("before", "after")
-        return tuple(self.ran("test", command, side)[0].seconds for side in both)
+    def tested(self, command: str) -> tuple[tuple[float, ...], str]:
+        """Seconds of both sides, and how much of it was swapped."""
+        plain, _ = self.ran("test", command, "before")
+        ended, counts = self.ran("test", command, "after")
+        launches = counted(counts.swapped, "launch was", "launches were")
+        note = f"in the tests {launches} swapped, of {counts.ours} of the kernel"
+        if not counts.swapped:
+            note = "in the tests no launch was swapped: they say nothing about the tuned kernel"
+        return (plain.seconds, ended.seconds), note
 
 
 def swap_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpack[WishedApply]) -> Applied:
@@ -105,13 +112,15 @@ def swap_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpa
         fault = f"--{odd[0].replace('_', '-')} is for patches, and --swap touches no file"
         raise BadInput(fault, hint=f"leave out --{odd[0].replace('_', '-')}, or --swap")
     metric = BenchMetric(wish.get("metric") or "", wish.get("higher", False))
-    kernel = wish.get("kernel") or _name_of(result)
+    origin = result.templates.problem.origin if result.templates is not None else None
+    capture = wish.get("capture") or (origin.capture if origin is not None else "") or None
+    seen = None if capture is None else Path(capture)
+    asked = wish.get("kernel")
+    kernel = _name_of(result) if asked is None else _captured_name(asked, seen)
     artefact = Artefact((result,))
     listener.note("building the library that swaps launches")
     made = swap_source(artefact, kernel)
-    origin = result.templates.problem.origin if result.templates is not None else None
-    capture = wish.get("capture") or (origin.capture if origin is not None else "") or None
-    foretold, notes = foretold_by(run, kernel, None if capture is None else Path(capture), metric)
+    foretold, notes = foretold_by(run, kernel, seen, metric)
     notes = [*made.notes, *notes]
     folder = _logs(run.folder)
     fault, series = "", None
@@ -122,7 +131,8 @@ def swap_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpa
         work = _Swapping(shlex.join(words), folder, library, place, kernel, metric, timeout, listener)
         try:
             if test := wish.get("test"):
-                tested = work.tested(test)
+                tested, said = work.tested(test)
+                notes.append(said)
             series = work.series(wish.get("rounds", 3))
         except _SwapFails as failed:
             fault = str(failed)
@@ -145,6 +155,18 @@ def swap_result(run: Run, result: DeviceResult, listener: Listener, **wish: Unpa
         counts=work.counts[-1] if work.counts else None,
         kernel=kernel,
     )
+
+
+def _captured_name(asked: str, capture: Path | None) -> str:
+    """A driver's name for what a capture shows in words, `scale(float*, int)`."""
+    if capture is None or not capture.exists():
+        return asked
+    shown = [kernel for kernel in read_capture(capture).kernels if asked in (kernel.name, kernel.demangled)]
+    names = sorted({kernel.name for kernel in shown})
+    if len(names) > 1:
+        fault = f"--kernel {one_line(asked, 200)} is the name of {len(names)} kernels of the capture"
+        raise BadInput(fault, hint=f"name one of them: {', '.join(names[:4])}")
+    return names[0] if names else asked
 
 
 def _name_of(result: DeviceResult) -> str:

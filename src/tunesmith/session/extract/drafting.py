@@ -81,7 +81,7 @@ def drafted(
     passed = tuple(facts.passed.items()) if facts is not None else ()
     return Extraction(
         place, entry, files, draft.fills, *measured, attempt, report, missing, sizes, parts, passed,
-        instance.launch, cut,
+        instance.launch, cut, unread=facts.unread if facts is not None else (),
     )  # fmt: skip
 
 

@@ -64,7 +64,9 @@ def extract(
     if flat is not None:  # what is tuned is a kernel of ours, that no launch of the repository calls
         return made
     captured = "" if wish.seen is None else wish.seen.name
-    return replace(made, origin=origin_of(tree, found, host, fitted.slice, captured))
+    origin = origin_of(tree, found, host, fitted.slice, captured)
+    read = made.launch.place if made.launch is not None else ""
+    return replace(made, origin=replace(origin, read=read, unread=made.unread))
 
 
 def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -14,6 +15,7 @@ from tunesmith.capture.folder import read_array, read_capture
 from tunesmith.capture.records import Capture, CapturedKernel
 from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.expert.reading.known import KnownWorkload
+from tunesmith.problem.problem import Origin
 from tunesmith.run.dialogue import LanguageModel
 from tunesmith.run.files import explained, write_new, write_whole
 from tunesmith.session.extract.calls import extract_call, followed_by
@@ -226,8 +228,19 @@ def with_origin(found: Extraction, repository: Path, capture: Path | None) -> Ex
     seen = "" if capture is None else str(capture.resolve())
     origin = replace(found.origin, repository=str(repository.resolve()), capture=seen)
     own = dict(found.files)
-    own[PROBLEM_FILE] = f"{own[PROBLEM_FILE].rstrip()}\n\n{origin_text(origin)}"
+    own[PROBLEM_FILE] = f"{own[PROBLEM_FILE].rstrip()}\n\n{origin_text(origin)}{_read_text(origin)}"
     return replace(found, files=tuple(own.items()), origin=origin)
+
+
+def _read_text(origin: Origin) -> str:
+    """Which launch promises were taken from; what it asks for besides may not hold at others."""
+    if not origin.read:
+        return ""
+    asked = [" ".join(text.split()) for text in origin.unread]
+    # Escapes of JSON's are among those of TOML's texts.
+    lines = ["", "[origin.read]", f"launch = {json.dumps(origin.read)}"]
+    lines += [f"unread = [{', '.join(map(json.dumps, asked))}]"] if asked else []
+    return "\n".join(lines) + "\n"
 
 
 def proven(folder: Path, found: Extraction, reply: ProofReply) -> tuple[str, ...]:

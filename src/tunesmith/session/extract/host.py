@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tunesmith.csource.kernel_scopes import kernel_definitions, launched_scope, scopes_at
 from tunesmith.csource.lex import Token, first_word, layout, lex, obstacle
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
@@ -72,7 +73,7 @@ def host_launches(
         try:
             own = path == found.item.path
             sources = found.sources if own else read_sources(tree, (path,), includes, defines)
-            launches += _in_file(path, sources, found.item.name)
+            launches += _of_kernel(_in_file(path, sources, found.item.name), path, sources, found)
         except Unreadable as trouble:
             troubles.append(f"{path}: {trouble.reason}")
     return HostReading(tuple(launches), tuple(troubles))
@@ -97,13 +98,38 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
     named = []
     for path in others:
         text = tree.read(path)
-        if ("<<<" in text or "LaunchKernel" in text) and word.search(text):
+        launches = ("<<<" in text or "LaunchKernel" in text) and word.search(text)
+        # One that defines a kernel of this name launches its own.
+        if launches and not ("__global__" in text and kernel_definitions(lex(text), found.item.name)):
             named.append(path)
     folder = found.item.path.rpartition("/")[0]
     return [
         found.item.path,
         *sorted(named, key=lambda path: (not path.startswith(folder), path))[:_MOST_FILES],
     ]
+
+
+def _of_kernel(
+    launches: Iterator[HostLaunch], path: str, sources: ReadSources, found: FoundKernel
+) -> list[HostLaunch]:
+    """Without those of kernels of the same name in other namespaces."""
+    name, own = found.item.name, tuple(part for part in found.item.scope if part)
+    defined = {scope for file in sources.files for scope in kernel_definitions(file.tokens, name)}
+    if defined <= {own}:
+        return list(launches)
+    tokens = next(file.tokens for file in sources.files if file.path == path)
+    scopes = scopes_at(tokens)
+    others = set()
+    for at, token in enumerate(tokens):
+        if token.text != name or token.kind != "word":
+            continue
+        first = at
+        while first > 0 and tokens[first - 1].text == "::":
+            first -= 2 if first > 1 and tokens[first - 2].kind == "word" else 1
+        written = "".join(one.text for one in tokens[first : at + 1]).split("::")[:-1]
+        if launched_scope(scopes[at], written, defined) not in (None, own):
+            others.add(token.line)
+    return [launch for launch in launches if launch.site.line not in others]
 
 
 def _in_file(path: str, sources: ReadSources, kernel: str | None) -> Iterator[HostLaunch]:

@@ -51,6 +51,7 @@ class Extraction:
     cut: KernelSlice | None = None
     members: tuple[Extraction, ...] = ()  # kernels that one call launches, each by itself
     origin: Origin | None = None
+    unread: tuple[str, ...] = ()  # conditions of the host's that are not over sizes
 
     @property
     def stands_alone(self) -> bool:

@@ -1,0 +1,135 @@
+"""What `tunesmith apply` leaves behind where commands edit files, fail late, or run twice at once."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.deliver.exports.test_patch import USERS
+from tests.session.apply.repositories import a_run, delivered, git, origin, python, repository
+from tunesmith.errors import BadInput
+from tunesmith.session.apply import applying, changes
+from tunesmith.session.apply.applying import Applied, apply_result, apply_run, undo_run
+from tunesmith.session.apply.changes import repository_locked, run_locked, uncommitted
+from tunesmith.session.listening import listener_of
+from tunesmith.session.run_result import Run
+
+FILE = "csrc/scale.cu"
+
+
+@pytest.fixture(autouse=True)
+def without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "find_nvcc", lambda: None)
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return repository(tmp_path / "repo")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return a_run(tmp_path / "runs" / "scale")
+
+
+def applied(run: Run, repo: Path, **wish: Any) -> Applied:
+    return apply_result(run, delivered(wish.pop("where", None) or origin(repo)), listener_of(None), **wish)
+
+
+def only_patched(command: str) -> str:
+    return f"[ ! -f csrc/scale_tuned.cuh ] || {{ {command}; }}"
+
+
+def test_a_test_that_edits_the_patched_file_and_fails_leaves_only_its_edit(repo: Path, run: Run) -> None:
+    done = applied(run, repo, test=only_patched(f"printf '\\n\\n\\n// more\\n' >> {FILE}; exit 1"))
+    assert (done.ending, done.still_patched) == ("rolled back", ())
+    assert (repo / FILE).read_text() == USERS + "\n\n\n// more\n"
+    assert not (repo / "csrc" / "scale_tuned.cuh").exists()
+
+
+def test_what_cannot_be_taken_out_is_named_and_can_be_by_hand(repo: Path, run: Run) -> None:
+    edit = f"sed -i s/scale_tuned::launch/other::launch/ {FILE}; exit 1"
+    done = applied(run, repo, test=only_patched(edit))
+    assert (done.ending, done.still_patched) == ("rolled back", ("csrc/scale_tuned.cuh", FILE))
+    assert any("still patched" in note for note in done.notes)
+    with pytest.raises(BadInput, match="cannot be taken out"):
+        undo_run(run)
+    git(repo, "checkout", FILE)
+    (repo / "csrc" / "scale_tuned.cuh").unlink()
+    assert undo_run(run).ending == "undone"
+    assert applied(run, repo).ending == "applied"
+
+
+def test_an_edit_before_anything_is_switched_does_not_lock_the_run(repo: Path, run: Run) -> None:
+    where = origin(repo)
+    with pytest.raises(BadInput, match="changed by somebody else meanwhile"):
+        applied(run, repo, where=where, test=f"echo '// mine' >> {FILE}")
+    assert (repo / FILE).read_text() == USERS + "// mine\n"
+    with pytest.raises(BadInput, match="this run is not applied"):
+        undo_run(run)
+    git(repo, "checkout", FILE)
+    assert applied(run, repo, where=where).ending == "applied"
+
+
+def test_one_at_a_time_by_run_and_by_repository(repo: Path, run: Run, tmp_path: Path) -> None:
+    with run_locked(run.folder), pytest.raises(BadInput, match="another process applies this run"):
+        applied(run, repo)
+    other = a_run(tmp_path / "elsewhere" / "other")
+    with repository_locked(repo), pytest.raises(BadInput, match="applies a run to this repository"):
+        applied(other, repo)
+    assert applied(other, repo).ending == "applied"
+    with repository_locked(repo), pytest.raises(BadInput, match="applies a run to this repository"):
+        undo_run(other)
+
+
+def test_a_run_may_be_named_from_where_one_is(
+    repo: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(applying, "result_of", lambda run, target: delivered(origin(repo)))
+    near = replace(run, folder=Path("runs") / "scale")
+    done = apply_run(near, listener_of(None))
+    assert Path(done.patch).is_absolute()
+    (repo / FILE).write_text((repo / FILE).read_text() + "\n\n\n\n// more\n")
+    apply_run(near, listener_of(None), undo=True)
+    assert (repo / FILE).read_text() == USERS + "\n\n\n\n// more\n"
+
+
+def test_a_failure_after_patched_files_is_not_called_one_before(repo: Path, run: Run) -> None:
+    bench = f"[ -f csrc/scale_tuned.cuh ] || [ ! -f tried ] || exit 1; {only_patched('touch tried')}"
+    with pytest.raises(BadInput, match="fails on the files as they were, after patched ones"):
+        applied(run, repo, bench=bench, rounds=2)
+    (repo / "tried").unlink()
+    build = f"[ -f csrc/scale_tuned.cuh ] || [ ! -f tried ] || exit 1; {only_patched('touch tried')}"
+    with pytest.raises(BadInput, match="what was built is of patched files: build it again"):
+        applied(run, repo, build=build, bench=python("bench.py"), rounds=2)
+    assert not git(repo, "status", "--porcelain", "csrc")
+
+
+def test_a_header_may_be_a_link(repo: Path, run: Run, tmp_path: Path) -> None:
+    (repo / "real.h").write_text("#define OTHER 1\n")
+    os.symlink("../real.h", repo / "csrc" / "linked.h")
+    os.symlink("/etc/hostname", repo / "csrc" / "outside.h")
+    (repo / FILE).write_text('#include "linked.h"\n#include "outside.h"\n' + USERS)
+    assert applied(run, repo, force=True).ending == "applied"
+
+
+def test_a_repository_may_be_a_folder_of_a_checkout(tmp_path: Path, run: Run) -> None:
+    top = tmp_path / "top"
+    repo = repository(top / "below", committed=False)
+    git(top, "init", "-q")
+    git(top, "add", ".")
+    git(top, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-q", "-m", "first")
+    assert uncommitted(repo, (FILE,)) == []
+    (repo / FILE).write_text(USERS + "// mine\n")
+    assert uncommitted(repo, (FILE,)) == [FILE]
+
+
+def test_a_git_that_does_not_answer_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "_GIT_SECONDS", 1e-6)
+    with pytest.raises(BadInput, match="git did not say within"):
+        uncommitted(repo, (FILE,))

@@ -1,0 +1,24 @@
+"""The launch that promises were read from, in a problem file and back."""
+
+from __future__ import annotations
+
+import tomllib
+
+from tests.session.extract.test_same_names import OWN
+from tunesmith.problem.problem import Origin
+from tunesmith.session.extract.finding import find_kernel
+from tunesmith.session.extract.folder import _read_text
+from tunesmith.session.extract.host import host_launches
+from tunesmith.session.extract.provenance import origin_text
+from tunesmith.session.extract.tree import TextTree
+
+
+def test_it_is_written_behind_the_origin() -> None:
+    tree = TextTree((("a.cu", OWN),))
+    (launch,) = host_launches(tree, find_kernel(tree, "scale")).launches
+    asked = ('name ==\n "a\\b"',)
+    origin = Origin("a.cu", (2, 2), (launch.place,), (("a.cu", "0"),), read=launch.place, unread=asked)
+    table = tomllib.loads(origin_text(origin) + _read_text(origin))["origin"]
+    assert table["read"] == {"launch": "a.cu:3", "unread": ['name == "a\\b"']}
+    assert table["digests"] == {"a.cu": "0"}
+    assert _read_text(Origin("a.cu", (2, 2), (), ())) == ""
