@@ -41,7 +41,7 @@ _DEEP = (
     "own/1/2/3/4/5/6"  # so deep that a spelling may climb a few folders and still be in a place of our own
 )
 _COMMON = (
-    *("-w", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions"),
+    *("-w", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions", "-fsigned-char"),
     *("-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-math-errno"),
     # Some distributions check every longjmp, and abort at one to another thread's stack.
     *("-U_FORTIFY_SOURCE", "-fno-threadsafe-statics"),
