@@ -19,7 +19,19 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.session import machine, standing_in
 
 pytestmark = needs_cpu
-CAUGHT = ("nan", "large", "poison", "matches", "blocks", "apart", "one_row", "counter", "memo")
+CAUGHT = (
+    "nan",
+    "large",
+    "poison",
+    "matches",
+    "blocks",
+    "apart",
+    "one_row",
+    "counter",
+    "memo",
+    "no_sync",
+    "input",
+)
 # What reaches for the host, and the words that it is turned away with.
 ESCAPES = {
     "system": (
