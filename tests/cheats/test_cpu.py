@@ -20,17 +20,8 @@ from tunesmith.session import machine, standing_in
 
 pytestmark = needs_cpu
 CAUGHT = (
-    "nan",
-    "large",
-    "poison",
-    "matches",
-    "blocks",
-    "apart",
-    "one_row",
-    "counter",
-    "memo",
-    "no_sync",
-    "input",
+    *("nan", "large", "poison", "matches", "blocks", "apart", "one_row", "counter", "memo"),
+    *("no_sync", "input", "too_early", "outside", "small_workspace", "before", "tail"),
 )
 # What reaches for the host, and the words that it is turned away with.
 ESCAPES = {

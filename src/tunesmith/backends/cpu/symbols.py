@@ -40,7 +40,7 @@ _CHOSEN_AT_LOAD = 10  # a symbol whose address a function of the library gives
 
 
 @dataclass(frozen=True)
-class _Section:
+class _ObjectSection:
     name: str
     kind: int
     start: int
@@ -63,12 +63,12 @@ def check_object(data: bytes, watched: bool, also: frozenset[str] = frozenset())
         raise BuildFailed("\n".join(faults))
 
 
-def _runs_by_itself(section: _Section) -> bool:
+def _runs_by_itself(section: _ObjectSection) -> bool:
     by_name = _INITIALISERS.fullmatch(section.name) is not None
     return by_name or section.kind in (_FIRST, _LAST, _BEFORE)
 
 
-def _sections(data: bytes) -> Iterator[_Section]:
+def _sections(data: bytes) -> Iterator[_ObjectSection]:
     if data[:6] != b"\x7fELF\x02\x01":
         raise ValueError("not of a 64-bit little-endian system")
     (start,) = struct.unpack_from("<Q", data, 40)
@@ -78,10 +78,10 @@ def _sections(data: bytes) -> Iterator[_Section]:
     found = [struct.unpack_from("<IIQQQQI", data, start + size * n) for n in range(count)]
     table = found[names][4]
     for name, kind, _, _, place, length, link in found:
-        yield _Section(_text(data, table + name), kind, place, length, link)
+        yield _ObjectSection(_text(data, table + name), kind, place, length, link)
 
 
-def _faults(data: bytes, sections: list[_Section], also: frozenset[str]) -> Iterator[str]:
+def _faults(data: bytes, sections: list[_ObjectSection], also: frozenset[str]) -> Iterator[str]:
     for table in sections:
         if table.kind != _SYMBOLS:
             continue
