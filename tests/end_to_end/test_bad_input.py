@@ -280,7 +280,7 @@ class TestFlags:
     @pytest.mark.parametrize(
         ("flag", "value", "code", "message"),
         [
-            ("--backend", "metal", 2, "unknown backend 'metal'; known are cuda, opencl, fake, replay"),
+            ("--backend", "metal", 2, "unknown backend 'metal'; known are cuda, hip, opencl, cpu, fake"),
             ("--backend", "opencl", 2, "backend opencl runs opencl kernels, this one is fake"),
             ("--backend", "fake:x", 2, "only the replay backend takes a file, got 'fake:x'"),
             ("--backend", "replay", 2, "the replay backend needs a recording"),
