@@ -14,6 +14,7 @@ ASSEMBLER = listed("asm __asm __asm__")
 ATTRIBUTES = ("__attribute__", "__attribute")
 _NO_VARIABLES = (";", "typedef", "static_assert", "_Static_assert", "namespace", "using")
 _HEADS = listed("__launch_bounds__ __maxnreg__ __cluster_dims__ __block_size__ __align__ alignas decltype")
+_NO_FUNCTIONS = _HEADS | listed("__attribute__ __attribute sizeof alignof typeof __typeof__")
 _KEEPS = listed("__device__ __managed__")
 _WORDS = re.compile(r"[^\W\d]\w*")
 _DEVICE = listed("__device__ __global__ constexpr")
@@ -87,6 +88,31 @@ def _judge_function(
     if not set(head[:-1]) & (_DEVICE | (user.words - PRIMITIVE)) and name not in user.words:
         words = f"{name} is host code; a template holds device code alone: mark it __device__"
         raise Refusal("host", line, words)
+
+
+def judge_outside(run: TokenRun, at: int, user: UserWords) -> None:
+    """An `extern`, a `typedef` or a `using`: none names what is defined elsewhere, as functions of the host
+    are where a kernel runs there."""
+    line, is_extern = run.all[at].line, run.text(at) == "extern"
+    if is_extern and run.text(at + 1) == '"C"':
+        return
+    place = at + 1
+    while place < len(run.all) and run.text(place) != ";":
+        text = run.text(place)
+        if is_extern and text == "__shared__":
+            return
+        before = run.text(place - 1)
+        is_declarator = before not in _NO_FUNCTIONS and (run.is_word(place - 1) or before in (">", "*", "&"))
+        if text == "(" and not is_extern and is_declarator:
+            name = run.text(at + 1 if run.text(at) == "using" else place - 1)
+            if run.text(place + 1) not in ("*", "&") and name not in user.words - PRIMITIVE:
+                words = "the type of a function is not allowed in a template: call functions by name"
+                raise Refusal("declaration", line, words)
+        end = closing_angle(run.all, place) if text == "<" else None
+        place = (run.closing(place) if text in ("(", "[", "{") else place if end is None else end) + 1
+    if is_extern:
+        words = 'extern is not allowed in a template, but for extern "C" and extern __shared__'
+        raise Refusal("declaration", line, words)
 
 
 def _bare(tokens: Sequence[Token]) -> Sequence[Token]:

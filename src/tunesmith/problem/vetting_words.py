@@ -21,7 +21,7 @@ from tunesmith.problem.device_words import (
     UserWords,
     listed,
 )
-from tunesmith.problem.vetting_items import ASSEMBLER, ATTRIBUTES, TokenRun, judge_item
+from tunesmith.problem.vetting_items import ASSEMBLER, ATTRIBUTES, TokenRun, judge_item, judge_outside
 from tunesmith.problem.vetting_pointers import is_wide
 from tunesmith.problem.vetting_tree import CALLED, judge_tree
 
@@ -262,6 +262,8 @@ class _WordJudge(TokenRun):
                 raise Refusal("name", line, f"{words}, or rename what you define")
         elif name == "goto" and self.text(at + 1) == "*":
             raise Refusal("pointer", line, "goto takes a label, not an address")
+        elif name in ("extern", "typedef", "using") and not self.is_c:
+            judge_outside(self, at, self.user)
         if name not in _NO_CALLS and name not in ASSEMBLER and not self.is_c:
             self._call(at, name, line)
 

@@ -128,6 +128,7 @@ def check(
             compiler, built = "", f"{problem.name} was not built ({error.message})"
             if config.device is not None or not device.absent:
                 raise
+        missing: DeviceMissing | None = None
         if device.absent:
             missing = DeviceMissing(
                 f"{built} for {device.name}, which is not here to check it on: {here.trouble}",
@@ -152,6 +153,11 @@ def check(
         try:
             cases = lab.check()
             watched = [lab.sanitize()] if sanitize else []
+        except BadInput as error:
+            unknown = standing_in.unknown_in(error.message)
+            if missing is None or not unknown:
+                raise
+            return CheckedProblem(*known, 0, feasible, missing, (*notes, unknown))
         finally:
             lab.close()
         if sanitize and not device.untimed:

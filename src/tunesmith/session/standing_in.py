@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tunesmith import backends
-from tunesmith.errors import DeviceMissing
+from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
@@ -22,6 +22,7 @@ from tunesmith.space.params import Config
 
 CPU = "cpu"
 TIMES_NONE = "the cpu device checks kernels and times none"
+_UNKNOWN = "the cpu device does not know"  # as its builds say
 
 
 def is_wanted(language: str, config: RunConfig) -> bool:
@@ -79,6 +80,11 @@ def device_like(absent: Device, here: machine.LocalDevices) -> Device | None:
     return replace(own, limits=replace(absent.limits, llc=0, memory=memory, max_allocation=most))
 
 
+def unknown_in(words: str) -> str:
+    """What a build names that only this device lacks: no fault of the kernel's; empty where there is none."""
+    return next((line for line in words.splitlines() if _UNKNOWN in line), "")
+
+
 def watched_on_host(
     problem: Problem,
     device: Device,
@@ -96,6 +102,8 @@ def watched_on_host(
     lab = machine.make_lab(problem, own, CPU, scratch, settings=made, progress=progress, sandbox=sandbox)
     try:
         return [lab.sanitize()]
+    except BadInput as error:  # it builds for the GPU
+        return [Sanitized(absent=(("", unknown_in(error.message) or error.message),))]
     finally:
         lab.close()
 
@@ -122,7 +130,15 @@ class HostRehearsal:
             return None
         what = "the original" if template is None else "the template"
         self.progress(f"checking {what} on {self._device.name}, where nothing is timed")
-        found = lab.rehearse(template, config)
+        try:
+            found = lab.rehearse(template, config)
+            unknown = unknown_in(found.verdict.detail)
+        except BadInput as error:
+            if not (unknown := unknown_in(error.message)):
+                raise
+        if unknown:
+            self.progress(f"{what} is not checked here: {unknown}")
+            return None
         made = Rehearsed(
             config, self._device.name, found.verdict.status, found.cases, found.verdict.detail, found.watched
         )

@@ -73,6 +73,19 @@ def test_what_threads_do_together() -> None:
     np.testing.assert_array_equal(found, (sums + 1000 * 22 + 100000 * most + 16).astype(np.float32))
 
 
+def test_names_of_the_users_and_aligned_shared_memory() -> None:
+    names = ("N", "T", "F", "I", "A", "name", "count", "sizes", "call", "given", "go", "type", "Called")
+    head = "".join(f"#define {name} 1024\n" for name in names)
+    body = """
+        __shared__ alignas(16) float s[64];
+        extern __shared__ alignas(16) float dynamic[];
+        char c = (char)200;
+        s[threadIdx.x] = c + (int)((size_t)s % 16) + (int)((size_t)dynamic % 16);
+        o[threadIdx.x] = s[threadIdx.x] + N;
+    """
+    np.testing.assert_array_equal(outputs(body, 64, head=head), np.full(64, 968, np.float32))
+
+
 def test_groups_and_cub() -> None:
     head = "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n#include <cub/cub.cuh>"
     body = """

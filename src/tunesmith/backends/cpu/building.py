@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tunesmith.backends.cpu.compilers import HostCompiler, named
 from tunesmith.backends.cpu.source import host_text, with_entries
+from tunesmith.backends.cpu.symbols import PRINTS, check_object
 from tunesmith.backends.cuda import entries as cuda_entries
 from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.backends.messages import Unit
@@ -22,7 +23,7 @@ from tunesmith.problem.languages import HIP
 from tunesmith.problem.template import plain_name
 from tunesmith.text import digest_of
 
-RUNTIME, WATCHER = "tunesmith_runtime.cpp", "tunesmith_watch.cpp"
+RUNTIME, WATCHER, POISON = "tunesmith_runtime.cpp", "tunesmith_watch.cpp", "tunesmith_poison.h"
 # Headers of CUDA that bring nothing but what every kernel has.
 _FORWARDED = (
     *("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_pipeline.h", "cuda_pipeline_primitives.h"),
@@ -40,7 +41,7 @@ _DEEP = (
     "own/1/2/3/4/5/6"  # so deep that a spelling may climb a few folders and still be in a place of our own
 )
 _COMMON = (
-    *("-w", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions"),
+    *("-w", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions", "-fsigned-char"),
     *("-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-math-errno"),
     # Some distributions check every longjmp, and abort at one to another thread's stack.
     *("-U_FORTIFY_SOURCE", "-fno-threadsafe-statics"),
@@ -62,11 +63,15 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
         folder = Path(name)
         _lay_out(folder, unit)
         (folder / own).write_text(with_entries(host_text(unit.source, own), unit.entries))
-        places = ("-Iheaders", f"-I{_DEEP}", "-include", "tunesmith_cpu.h", "-x", "c++")
+        # A stranger's text has no assembly left, and can paste none together.
+        before = ("tunesmith_cpu.h", *((POISON,) if unit.vetted else ()))
+        included = [word for name in before for word in ("-include", name)]
+        places = ("-Iheaders", f"-I{_DEEP}", *included, "-x", "c++")
         try:
             compiler.run([*flags, *places, "-c", own, "-o", "kernel.o"], folder)
         except BuildFailed as error:
             raise BuildFailed(_words(unit, str(error))) from None
+        check_object((folder / "kernel.o").read_bytes(), watched, frozenset() if unit.vetted else PRINTS)
         for file, data in runtime(compiler, device.limits.warp, watched).items():
             (folder / file).write_bytes(data)
         objects = ["kernel.o", *runtime(compiler, device.limits.warp, watched)]

@@ -17,6 +17,7 @@ _DYNAMIC = re.compile(
     rf"\bextern\s+(?:{_ALIGNED}\s*)?__shared__\s+((?:{_ALIGNED}|[\w:<>,\s])*?)(\w+)\s*(?:{_ALIGNED}\s*)?"
     r"\[\s*\]((?:\s*\[[^\]]*\])*)\s*;"
 )
+_ALIGNAS = re.compile(r"(?<=\b__shared__)(\s+)alignas\s*(\((?:[^()]|\([^()]*\))*\))")
 _STATIC = re.compile(r"\bstatic\s+(?=__shared__\b)")
 _DEPENDENT = re.compile(r">\s*::\s*(?=(?!template\b)\w+<[^<>;{}()]*>\s*\()")
 # What would be built, and would not mean what it means on a GPU.
@@ -80,6 +81,11 @@ def _spelt_otherwise(plain: str) -> Iterator[tuple[int, int, str]]:
     """What NVIDIA's compilers take and others do not."""
     for found in _STATIC.finditer(plain):
         yield found.start(), found.end(), ""
+    dynamic = [found.span() for found in _DYNAMIC.finditer(plain)]
+    for found in _ALIGNAS.finditer(plain):  # __shared__ stands for words that may not come before it
+        if any(start <= found.start() < end for start, end in dynamic):
+            continue
+        yield found.start(1), found.end(), f" __attribute__((aligned{found[2]}))"
     for found in _DEPENDENT.finditer(plain):
         yield found.end(), found.end(), "template "
 
@@ -127,24 +133,24 @@ def _statement_end(plain: str, start: int) -> int:
 ENTRIES = """
 #line 1 "the entries"
 namespace __tunesmith {{
-struct Entry {{ const char *name; int count; const unsigned *sizes; void (*call)(void **); }};
-template <size_t... I> struct Places {{}};
-template <size_t N, size_t... I> struct Counted : Counted<N - 1, N - 1, I...> {{}};
-template <size_t... I> struct Counted<0, I...> {{ typedef Places<I...> type; }};
-template <typename T> struct Value {{ typedef T type; }};
-template <typename T> struct Value<T &> {{ typedef T type; }};
-template <auto F> struct Called;
-template <typename... A, void (*F)(A...)> struct Called<F> {{
-    static constexpr int count = sizeof...(A);
-    static constexpr unsigned sizes[count + 1] = {{(unsigned)sizeof(A)..., 0}};
-    template <size_t... I> TUNESMITH_UNWATCHED static void go(void **given, Places<I...>)
+struct __Entry {{ const char *__name; int __count; const unsigned *__sizes; void (*__call)(void **); }};
+template <size_t... __I> struct __Places {{}};
+template <size_t __N, size_t... __I> struct __Counted : __Counted<__N - 1, __N - 1, __I...> {{}};
+template <size_t... __I> struct __Counted<0, __I...> {{ typedef __Places<__I...> __type; }};
+template <typename __T> struct __Value {{ typedef __T __type; }};
+template <typename __T> struct __Value<__T &> {{ typedef __T __type; }};
+template <auto __F> struct __Called;
+template <typename... __A, void (*__F)(__A...)> struct __Called<__F> {{
+    static constexpr int __count = sizeof...(__A);
+    static constexpr unsigned __sizes[__count + 1] = {{(unsigned)sizeof(__A)..., 0}};
+    template <size_t... __I> TUNESMITH_UNWATCHED static void __go(void **__given, __Places<__I...>)
     {{
-        F(*(typename Value<A>::type *)given[I]...);
+        __F(*(typename __Value<__A>::__type *)__given[__I]...);
     }}
-    static void call(void **given) {{ go(given, typename Counted<sizeof...(A)>::type()); }}
+    static void __call(void **__given) {{ __go(__given, typename __Counted<sizeof...(__A)>::__type()); }}
 }};
 }}
-extern "C" __attribute__((visibility("default"))) const __tunesmith::Entry __tunesmith_entries[] = {{
+extern "C" __attribute__((visibility("default"))) const __tunesmith::__Entry __tunesmith_entries[] = {{
 {entries}    {{nullptr, 0, nullptr, nullptr}}
 }};
 """
@@ -154,6 +160,6 @@ def with_entries(text: str, entries: Sequence[str]) -> str:
     """A source with a table behind it of the kernels that are launched."""
     lines = ""
     for entry in entries:
-        own = f"__tunesmith::Called<({entry})>"
-        lines += f'    {{"{entry}", {own}::count, {own}::sizes, {own}::call}},\n'
+        own = f"__tunesmith::__Called<({entry})>"
+        lines += f'    {{"{entry}", {own}::__count, {own}::__sizes, {own}::__call}},\n'
     return f"{text}\n{ENTRIES.format(entries=lines)}"

@@ -1,0 +1,52 @@
+"""A kernel that is right for a GPU and has what the cpu device does not know: no fault of the kernel's."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cpu_here import needs_cpu
+from tests.running import FIXTURES
+from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.lab.lab import LabSettings
+from tunesmith.session import standing_in
+from tunesmith.session.problems import load_problem
+
+pytestmark = needs_cpu
+KNOWN = "    float x = __half2float(in[idx]);"
+POPC = f'    unsigned bits = 1u;\n    asm("popc.b32 %0, %1;" : "=r"(bits) : "r"(bits));\n{KNOWN}'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    own = tmp_path / "problem"
+    shutil.copytree(FIXTURES / "zoo" / "gelu_tanh", own)
+    text = (own / "kernel.cu").read_text()
+    assert KNOWN in text
+    (own / "kernel.cu").write_text(text.replace(KNOWN, POPC))
+    return own
+
+
+def test_a_rehearsal_of_what_is_not_known_says_so_and_convicts_nobody(folder: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    about = (load_problem(folder).definition, absent_device("H200"), tmp_path, LabSettings(0, 1), "auto")
+    rehearsal = standing_in.HostRehearsal(*about, notes.append)
+    try:
+        assert rehearsal(None, None) is None
+    finally:
+        rehearsal.close()
+    assert "the original is not checked here" in notes[-1]
+    assert "does not know the instruction 'popc.b32" in notes[-1]
+
+
+def test_the_watch_beside_a_gpu_is_absent_there(folder: Path, tmp_path: Path) -> None:
+    about = (load_problem(folder).definition, absent_device("H200"), tmp_path, LabSettings(0, 1), "auto")
+    (found,) = standing_in.watched_on_host(*about, lambda _: None)
+    assert not found.tools
+    assert "the cpu device does not know" in found.absent[0][1]
+
+
+def test_other_words_are_a_fault() -> None:
+    assert standing_in.unknown_in("k.cu:3:1: error: expected ';'") == ""
