@@ -144,6 +144,21 @@ def test_what_it_does_not_know_it_names(text: str, words: str) -> None:
         host_text(text, "k.cu")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add.sat.f32 %0, %1, %2;",
+        "add.rz.f32 %0, %1, %2;",
+        "max.NaN.f32 %0, %1, %2;",
+        "shfl.sync.down.b32 %0, %1, %2, 0, -1;",
+        "shfl.sync.up.b32 %0, %1, %2, 31, -1;",
+    ],
+)
+def test_assembly_that_means_something_else_is_not_known(text: str) -> None:
+    with pytest.raises(UnknownInstruction, match=text.partition(" ")[0]):
+        as_code(f'"{text}"', '"=f"(a)', '"f"(b), "f"(c)')
+
+
 def test_assembly_as_code() -> None:
     load = as_code('"ld.global.nc.v2.u32 {%0, %1}, [%2];"', '"=r"(a.x), "=r"(a.y)', '"l"(p)')
     assert "__tunesmith::put((a.y), got.item[1])" in load

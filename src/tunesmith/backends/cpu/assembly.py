@@ -37,6 +37,7 @@ _TWO = {
 _DECLARED = re.compile(r"\.reg\s+\.(\w+)\s+(.*)")
 _GUARDED = re.compile(r"@(!?)(%?\w+)\s+(.*)")
 _COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "gt": ">", "le": "<=", "ge": ">="}
+_PLAIN = re.compile(r"\w+(?:\.rn|\.approx|\.full)?(?:\.ftz)?\.f32")  # no other rounding, no .sat, no .NaN
 _SHUFFLES = {"bfly": "xor", "down": "down", "up": "up", "idx": ""}
 _WAITS = re.compile(
     r"\{\s*\.reg \.pred (\w+); mbarrier\.try_wait\.parity\S* \1, \[%1\], %2; selp\.\w+ %0, 1, 0, \1; \}"
@@ -136,9 +137,10 @@ def _instruction(line: str, given: _AsmOperands) -> str:
                 return make(opcode, words, given)
             except (IndexError, KeyError, UnknownInstruction) as error:
                 raise UnknownInstruction(line) from error
-    if stem in _ONE and ".f32" in opcode and len(words) == 2:
+    plain = _PLAIN.fullmatch(opcode) is not None
+    if stem in _ONE and plain and len(words) == 2:
         return f"{given.value(words[0])} = {_ONE[stem].format(given.value(words[1]))}"
-    if stem in _TWO and ".f32" in opcode and len(words) == 3:
+    if stem in _TWO and plain and len(words) == 3:
         return f"{given.value(words[0])} = {_TWO[stem].format(*map(given.value, words[1:]))}"
     raise UnknownInstruction(line)
 
@@ -195,7 +197,7 @@ def _copy(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
 
 def _shuffle(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     way = _SHUFFLES[opcode.split(".")[2]]
-    if given.value(words[3]) not in ("31", "0x1f", "0"):
+    if given.value(words[3]) not in (("0",) if way == "up" else ("31", "0x1f")):  # else another segment
         raise UnknownInstruction(words[3])
     mask = f"(unsigned){given.value(words[4])}"
     call = f"__shfl{'_' if way else ''}{way}_sync"
