@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.runner import Builders
-from tunesmith.lab.sanitizing import Sanitizing
+from tunesmith.lab.sanitizing import Sanitizing, verdict_of
 from tunesmith.problem.template import ToBuild
 
 
@@ -23,7 +23,7 @@ def rehearsed(
     builds: Sequence[ToBuild], builders: Builders, cases: CaseJudge, sanitizing: Sanitizing, seed: int
 ) -> Rehearsal:
     """Of one configuration: all its builds, up to the first that is not right."""
-    tried = 0
+    tried, watched = 0, list[str]()
     for item in builds:
         code = builders.start(item.variant).result()
         if isinstance(code, Verdict):
@@ -33,7 +33,8 @@ def rehearsed(
             if not verdict.ok:
                 return Rehearsal(verdict)
             tried += len(cases.of_level(level, item.variant))
-        verdict = sanitizing.at_gate(code, item.variant, seed)
-        if not verdict.ok:
+        look = sanitizing.look_at_gate(code, item.variant, seed)
+        if not (verdict := verdict_of(look)).ok:
             return Rehearsal(verdict)
-    return Rehearsal(RIGHT, tried, sanitizing.at_gate_by)
+        watched.append(look.by if look.tools else "")
+    return Rehearsal(RIGHT, tried, watched[0] if watched and all(watched) else "")

@@ -156,15 +156,14 @@ class Sanitizing:
             return lambda: self._look(code, variant, seed, tools)
         return self._thread.submit(self._look, code, variant, seed, tools).result
 
-    @property
-    def at_gate_by(self) -> str:
-        return "" if isinstance(self._tools, str) else self._tools.name
-
     def at_gate(self, code: BuiltCode, variant: Variant, seed: int) -> Verdict:
         """The few tools that a draft by a model is shown to."""
+        return verdict_of(self.look_at_gate(code, variant, seed))
+
+    def look_at_gate(self, code: BuiltCode, variant: Variant, seed: int) -> Sanitized:
         if isinstance(self._tools, str):
-            return RIGHT
-        return verdict_of(self._look(code, variant, seed, self._tools.kind.at_gate))
+            return Sanitized(absent=(("", self._tools),))
+        return self._look(code, variant, seed, self._tools.kind.at_gate)
 
     def of_original(self, variant: Variant, seed: int) -> Sanitized:
         """All tools, for what the user wrote: every fault is its own."""
