@@ -175,6 +175,19 @@ def test_a_kernel_that_waits_in_vain_is_told() -> None:
         outputs("if (threadIdx.x < 40) o[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1.0f, 1);", 64)
 
 
+def test_large_local_arrays_fit() -> None:
+    """As large as a GPU lets them be, in every thread of a block."""
+    body = """
+        float big[128000];
+        for (int i = 0; i < 128000; i += 1000) big[i] = i + threadIdx.x;
+        __syncthreads();
+        float sum = 0;
+        for (int i = 0; i < 128000; i += 1000) sum += big[i] - i;
+        o[threadIdx.x] = sum / 128;
+    """
+    assert list(outputs(body, 256, threads=256)) == list(range(256))
+
+
 def test_nothing_is_timed_there(tmp_path: Path) -> None:
     problem = load_problem(FIXTURES / "zoo" / "gelu_tanh").definition
     lab = machine.make_lab(problem, device(), "cpu", tmp_path, settings=LabSettings(0, 1))

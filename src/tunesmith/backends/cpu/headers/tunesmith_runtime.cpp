@@ -20,7 +20,7 @@ struct Arrival { unsigned at, count, left, phase; long long bytes; bool used; };
 struct BulkCopy { unsigned char *to; const unsigned char *from; unsigned bytes, at; };
 struct Stack { jmp_buf jump; ucontext_t context; bool begun; };
 
-static const size_t STACK = 128 << 10, PAGE = 64 << 10;
+static const size_t STACK = 640 << 10, PAGE = 64 << 10;  // a GPU allows 512 KiB of local memory
 static const int MOST_ARRIVALS = 64, MOST_BULK = 1024;
 Thread threads[MOST_THREADS];
 int thread_count, current;
