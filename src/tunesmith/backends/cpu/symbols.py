@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+from tunesmith.backends import elf
+from tunesmith.backends.elf import ElfSection
 from tunesmith.backends.port import BuildFailed
 from tunesmith.problem.device_words import listed
 
@@ -35,25 +36,18 @@ _KNOWN = re.compile(
 )
 PRINTS = frozenset(("printf", "puts", "putchar"))  # CUDA's printf, and what compilers make of it
 _INITIALISERS = re.compile(r"\.(?:pre)?init_array\b.*|\.fini_array\b.*|\.[cd]tors\b.*|\.init|\.fini")
-_SYMBOLS, _FIRST, _LAST, _BEFORE = 2, 14, 15, 16  # kinds of sections
+_FIRST, _LAST, _BEFORE = 14, 15, 16  # types of sections
 _CHOSEN_AT_LOAD = 10  # a symbol whose address a function of the library gives
-
-
-@dataclass(frozen=True)
-class _ObjectSection:
-    name: str
-    kind: int
-    start: int
-    size: int
-    link: int
 
 
 def check_object(data: bytes, watched: bool, also: frozenset[str] = frozenset()) -> None:
     """BuildFailed where a kernel calls what it may not, or would run before it is launched. A watched build
     has one initialiser of the compiler's."""
     try:
-        sections = list(_sections(data))
-        faults = list(_faults(data, sections, also))
+        if not data.startswith(elf.HEAD):
+            raise ValueError("not of a 64-bit little-endian system")
+        sections = elf.read_sections(data)
+        faults = list(_faults(sections, also))
     except (struct.error, IndexError, ValueError) as error:
         raise BuildFailed("the compiler gives no object that can be read") from error
     first = sum(one.size for one in sections if _runs_by_itself(one))
@@ -63,36 +57,18 @@ def check_object(data: bytes, watched: bool, also: frozenset[str] = frozenset())
         raise BuildFailed("\n".join(faults))
 
 
-def _runs_by_itself(section: _ObjectSection) -> bool:
+def _runs_by_itself(section: ElfSection) -> bool:
     by_name = _INITIALISERS.fullmatch(section.name) is not None
-    return by_name or section.kind in (_FIRST, _LAST, _BEFORE)
+    return by_name or section.type in (_FIRST, _LAST, _BEFORE)
 
 
-def _sections(data: bytes) -> Iterator[_ObjectSection]:
-    if data[:6] != b"\x7fELF\x02\x01":
-        raise ValueError("not of a 64-bit little-endian system")
-    (start,) = struct.unpack_from("<Q", data, 40)
-    size, count, names = struct.unpack_from("<HHH", data, 58)
-    if not start or not count:
-        raise ValueError("no sections")
-    found = [struct.unpack_from("<IIQQQQI", data, start + size * n) for n in range(count)]
-    table = found[names][4]
-    for name, kind, _, _, place, length, link in found:
-        yield _ObjectSection(_text(data, table + name), kind, place, length, link)
-
-
-def _faults(data: bytes, sections: list[_ObjectSection], also: frozenset[str]) -> Iterator[str]:
-    for table in sections:
-        if table.kind != _SYMBOLS:
-            continue
-        names = sections[table.link].start
-        for at in range(table.start, table.start + table.size, 24):
-            name, info, _, section = struct.unpack_from("<IBBH", data, at)
-            text = _text(data, names + name)
-            if info & 15 == _CHOSEN_AT_LOAD or (section and text in ("_init", "_fini")):
-                yield f"a kernel may not define {text}, which runs before it is launched"
-            elif not section and text and not _is_known(text) and text not in also:
-                yield f"a kernel may not call {text}: it is neither arithmetic nor CUDA's own"
+def _faults(sections: Sequence[ElfSection], also: frozenset[str]) -> Iterator[str]:
+    for symbol in elf.read_symbols(sections, elf.SYMTAB):
+        name, is_defined = symbol.name, symbol.section != 0
+        if symbol.type == _CHOSEN_AT_LOAD or (is_defined and name in ("_init", "_fini")):
+            yield f"a kernel may not define {name}, which runs before it is launched"
+        elif not is_defined and name and not _is_known(name) and name not in also:
+            yield f"a kernel may not call {name}: it is neither arithmetic nor CUDA's own"
 
 
 def _is_known(name: str) -> bool:
@@ -100,7 +76,3 @@ def _is_known(name: str) -> bool:
         any(name in known for known in (_MATH, _MEMORY, _PLACES, _LINKER))
         or _KNOWN.fullmatch(name) is not None
     )
-
-
-def _text(data: bytes, start: int) -> str:
-    return data[start : data.index(b"\0", start)].decode()

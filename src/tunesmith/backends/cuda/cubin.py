@@ -12,6 +12,8 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tunesmith.backends import elf
+from tunesmith.backends.elf import ElfSection
 from tunesmith.problem.codec import Malformed
 from tunesmith.problem.device import Limits, Resources, registers_per_block
 from tunesmith.text import digest_of
@@ -24,10 +26,7 @@ _BY_SYMBOL = (PARAM_CBANK, EXTERNS)
 _SIZED = 4  # the format of an attribute whose value has a length of its own
 
 _FUNCTION, _KERNEL = 2, 0x10  # a symbol's type, and the bit in st_other that makes a function a kernel
-_NO_DATA = 8  # SHT_NOBITS
 _RELOCATIONS = {4: struct.Struct("<QQq"), 9: struct.Struct("<QQ")}  # SHT_RELA, SHT_REL
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
 # From sm_90 on a block's shared memory begins with what the system keeps for itself.
 _RESERVED_SECTION, _RESERVED = ".nv.shared.reserved.0", 1024
 _RUNS = (".text.", ".nv.constant", ".nv.global", ".nv.shared.")  # sections that the running code consists of
@@ -45,33 +44,13 @@ class CubinKernel:
     required_block: tuple[int, ...] | None
 
 
-@dataclass(frozen=True)
-class _Section:
-    number: int
-    name: str
-    type: int
-    data: bytes
-    size: int
-    target: int  # sh_info; of relocations: the section they apply to
-    alignment: int
-
-
-@dataclass(frozen=True)
-class _Symbol:
-    name: str
-    type: int
-    other: int
-    section: int
-    value: int
-
-
 class Cubin:
     def __init__(self, data: bytes) -> None:
-        if data[:6] != b"\x7fELF\x02\x01":
+        if not data.startswith(elf.HEAD):
             raise Malformed(f"not a cubin: {len(data)} bytes beginning with {data[:6]!r}")
         try:
-            self._sections = _sections(data)
-            self._symbols = tuple(self._read_symbols())
+            self._sections = elf.read_sections(data)
+            self._symbols = tuple(elf.read_symbols(self._sections, elf.SYMTAB))
             self.kernels = {k.symbol: k for k in self._read_kernels()}
         except (struct.error, IndexError, OverflowError, ValueError) as error:
             raise Malformed(f"a damaged cubin: {error}") from error
@@ -99,7 +78,7 @@ class Cubin:
         kernel = self.kernels[symbol]
         return digest_of(*sorted(parts), repr((kernel.registers, kernel.frame, attributes)))
 
-    def _section_digest(self, section: _Section, kind: str = "") -> str:
+    def _section_digest(self, section: ElfSection, kind: str = "") -> str:
         moved = sorted(
             repr(relocation)
             for other in self._sections
@@ -108,7 +87,7 @@ class Cubin:
         )
         return digest_of(kind, self._content(section), repr(moved))
 
-    def _relocations(self, section: _Section) -> Iterator[tuple[int, int, int, str]]:
+    def _relocations(self, section: ElfSection) -> Iterator[tuple[int, int, int, str]]:
         form = _RELOCATIONS[section.type]
         for offset, info, *addend in form.iter_unpack(section.data):
             yield offset, info & 0xFFFFFFFF, addend[0] if addend else 0, self._meaning(info >> 32)
@@ -120,10 +99,10 @@ class Cubin:
         return digest_of(self._content(self._sections[target.section]), repr(target.value))
 
     @staticmethod
-    def _content(section: _Section) -> str:
+    def _content(section: ElfSection) -> str:
         return digest_of(repr((section.size, section.alignment)), section.data)
 
-    def _of_kernel(self, symbol: str) -> Iterator[_Section]:
+    def _of_kernel(self, symbol: str) -> Iterator[ElfSection]:
         ending = f".{symbol}"
         for section in self._sections:
             prefix = section.name.removesuffix(ending)
@@ -165,25 +144,6 @@ class Cubin:
             if section.name == name:
                 yield from _read_attributes(section.data)
 
-    def _read_symbols(self) -> Iterator[_Symbol]:
-        known = {s.name: s.data for s in reversed(self._sections)}  # of several the first
-        table, strings = known.get(".symtab", b""), known.get(".strtab", b"")
-        for name, info, other, section, value, _ in _SYMBOL.iter_unpack(table):
-            yield _Symbol(_text(strings, name), info & 0xF, other, section, value)
-
-
-def _sections(data: bytes) -> tuple[_Section, ...]:
-    (start,) = struct.unpack_from("<Q", data, 0x28)
-    size, count, names = struct.unpack_from("<HHH", data, 0x3A)
-    headers = [_SECTION.unpack_from(data, start + number * size) for number in range(count)]
-    if any(h[1] != _NO_DATA and h[4] + h[5] > len(data) for h in headers):
-        raise ValueError("a section reaches beyond the end")
-    contents = [b"" if h[1] == _NO_DATA else data[h[4] : h[4] + h[5]] for h in headers]
-    return tuple(
-        _Section(number, _text(contents[names], h[0]), h[1], contents[number], h[5], h[7], h[8])
-        for number, h in enumerate(headers)
-    )
-
 
 def _read_attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
@@ -196,10 +156,6 @@ def _read_attributes(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _block(values: list[bytes] | None) -> tuple[int, ...] | None:
     return struct.unpack("<III", values[0]) if values else None
-
-
-def _text(strings: bytes, at: int) -> str:
-    return strings[at : strings.index(b"\0", at)].decode(errors="replace")
 
 
 _PROPERTIES = re.compile(

@@ -14,10 +14,10 @@ from tunesmith.backends import port
 from tunesmith.backends.cuda.devices import checked, clocks_of, driver, is_throttled
 from tunesmith.backends.cuda.entries import unpack
 from tunesmith.backends.cuda.inspector import CudaInspector, CudaMemory, address
+from tunesmith.backends.launch_arguments import argument_bits, check_arguments
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import HERE, Slots
 from tunesmith.problem.device import Clock, Device
-from tunesmith.problem.problem import element_type
 
 SPARE = 256 << 20  # of the device's memory, left to the driver
 WAITING_BYTES = 1 << 16  # of the host's memory: for what is larger the device is waited for
@@ -241,7 +241,7 @@ class CudaSession:
         """Queues that call, given where the addresses of its arguments lie."""
         cu, stream = driver(), self.stream
         executable = _executable(call)
-        _check_arguments(call, executable.parameters[call.entry])
+        check_arguments(call, executable.parameters[call.entry])
         executable.allow_shared(call.entry, call.shared)
         function = executable.functions[call.entry]
         if call.cluster or call.cooperative or call.pdl:
@@ -273,17 +273,6 @@ def _parameter_sizes(function: Any) -> list[int]:
         sizes.append(int(found[1]))
 
 
-def _check_arguments(call: port.LaunchCall, sizes: list[int]) -> None:
-    """The driver takes the kernel's word for how many bytes there are, and reads on."""
-    if len(sizes) != len(call.args):
-        raise port.LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
-    for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
-        own = element_type(arg.type).bytes if isinstance(arg, port.Scalar) else 8
-        if own != size:
-            what = arg.type if isinstance(arg, port.Scalar) else "an array"
-            raise port.LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
-
-
 def _executable(call: port.LaunchCall) -> CudaExecutable:
     assert isinstance(call.executable, CudaExecutable)
     return call.executable
@@ -293,7 +282,7 @@ class CudaTable:
     """A call's arguments for every slot, as the driver reads them: words, and the addresses of the words."""
 
     def __init__(self, call: port.LaunchCall, slots: Sequence[Slots]) -> None:
-        base = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
+        base = np.array([argument_bits(arg, address, "CUDA") for arg in call.args], dtype=np.uint64)
         self.values = base if slots is HERE else _rotated(base, call, slots)
         self.addresses = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
         self.pointers = int(self.addresses.ctypes.data)
@@ -305,15 +294,6 @@ def _rotated(base: NDArray[np.uint64], call: port.LaunchCall, slots: Sequence[Sl
     sides = [int(a.turns) if isinstance(a, port.Pointer) else 0 for a in call.args]
     moved = np.array(slots, dtype=np.uint64).reshape(-1, 2)[:, sides] * steps
     return np.ascontiguousarray(base + moved)  # row by row, whatever NumPy made of the columns
-
-
-def _bits(arg: object) -> int:
-    """An argument's value as the low bytes of one word, which is how the driver reads it."""
-    if isinstance(arg, port.Pointer):
-        return address(arg)
-    if isinstance(arg, port.Scalar):
-        return int.from_bytes(element_type(arg.type).numpy.type(arg.value).tobytes(), "little")
-    raise port.LaunchFailed("CUDA has no local-memory arguments: use the launch's `shared`")
 
 
 def _config(call: port.LaunchCall, stream: Any) -> Any:

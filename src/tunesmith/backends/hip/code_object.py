@@ -14,22 +14,21 @@ from typing import Any
 
 import msgspec
 
+from tunesmith.backends import elf
 from tunesmith.backends.hip.architectures import (
     ARCHITECTURES,
     AmdArchitecture,
     groups_per_unit,
     occupancy_percent,
 )
-from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.backends.symbol_table import SymbolTable
+from tunesmith.problem.codec import Malformed
 from tunesmith.problem.device import Resources
 from tunesmith.text import digest_of
 
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
 _MOVED = struct.Struct("<QQq")
 _RELATIVE = 13  # R_AMDGPU_RELATIVE64
 _METADATA = 32  # NT_AMDGPU_METADATA
-_SYMBOLS, _NO_DATA = (2, 11), 8  # SHT_SYMTAB and SHT_DYNSYM, SHT_NOBITS
 _RUNS = (".text", ".rodata", ".data", ".bss")  # what the running code consists of
 TABLE = "tunesmith_entries"  # addresses of the kernels that are wanted, in their order
 
@@ -49,11 +48,12 @@ class AmdKernel:
 
 class CodeObject:
     def __init__(self, data: bytes) -> None:
-        if data[:6] != b"\x7fELF\x02\x01":
+        if not data.startswith(elf.HEAD):
             raise Malformed(f"not a code object: {len(data)} bytes beginning with {data[:6]!r}")
         try:
-            self._sections = tuple(_sections(data))
-            self._symbols = {name: place for name, place in self._read_symbols() if name}
+            self._sections = elf.read_sections(data)
+            found_symbols = elf.read_symbols(self._sections, elf.SYMTAB, elf.DYNSYM)
+            self._symbols = {symbol.name: symbol.value for symbol in found_symbols if symbol.name}
             found = self._metadata()
             self.target = str(found.get("amdhsa.target", "")).rpartition("-")[2].partition(":")[0]
             self.kernels = {k.symbol: k for k in map(_kernel, found.get("amdhsa.kernels", ()))}
@@ -62,7 +62,7 @@ class CodeObject:
 
     def code_digest(self) -> str:
         """Equal for equal code: names, notes and line tables are left out."""
-        parts = [(name, data) for name, _, _, data, _ in self._sections if name in _RUNS]
+        parts = [(one.name, one.data) for one in self._sections if one.name in _RUNS]
         used = sorted(repr(kernel).replace(kernel.symbol, "") for kernel in self.kernels.values())
         return digest_of(*(f"{name} {hashlib.sha256(data).hexdigest()}" for name, data in parts), *used)
 
@@ -71,9 +71,9 @@ class CodeObject:
         start = self._symbols.get(TABLE)
         moved = {
             at: addend
-            for name, _, _, data, _ in self._sections
-            if name.startswith(".rela")
-            for at, info, addend in _MOVED.iter_unpack(data)
+            for one in self._sections
+            if one.name.startswith(".rela")
+            for at, info, addend in _MOVED.iter_unpack(one.data)
             if info & 0xFFFFFFFF == _RELATIVE
         }
         by_address = {self._symbols[name]: name for name in self.kernels if name in self._symbols}
@@ -81,35 +81,13 @@ class CodeObject:
             return []
         return [by_address.get(moved[start + 8 * number], "") for number in range(count)]
 
-    def _read_symbols(self) -> Iterator[tuple[str, int]]:
-        for _, kind, link, data, _ in self._sections:
-            if kind in _SYMBOLS:
-                names = self._sections[link][3]
-                for name, _, _, _, value, _ in _SYMBOL.iter_unpack(data):
-                    yield _string(names, name), value
-
     def _metadata(self) -> Mapping[str, Any]:
-        for name, _, _, data, _ in self._sections:
-            if name == ".note":
-                for kind, content in _notes(data):
+        for one in self._sections:
+            if one.name == ".note":
+                for kind, content in _notes(one.data):
                     if kind == _METADATA:
                         return msgspec.msgpack.decode(content, type=dict[str, Any])
         raise ValueError("it has no note on its kernels")
-
-
-def _sections(data: bytes) -> Iterator[tuple[str, int, int, bytes, int]]:
-    """Name, type, link, content and address of each."""
-    (start,) = struct.unpack_from("<Q", data, 0x28)
-    size, count, names_at = struct.unpack_from("<HHH", data, 0x3A)
-    heads = [_SECTION.unpack_from(data, start + number * size) for number in range(count)]
-    names = data[heads[names_at][4] :][: heads[names_at][5]]
-    for name, kind, _, address, offset, length, link, _, _, _ in heads:
-        content = bytes(0) if kind == _NO_DATA else data[offset : offset + length]
-        yield _string(names, name), kind, link, content, address
-
-
-def _string(names: bytes, at: int) -> str:
-    return names[at : names.index(b"\0", at)].decode(errors="replace")
 
 
 def _notes(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -181,24 +159,6 @@ def _worst(choose: Any, values: Sequence[int | None]) -> int | None:
     return choose(known) if known else None
 
 
-# -- as our workers take it ---------------------------------------------------------------------------
-
-MAGIC = b"TSHSACO1"
-_DIGEST_END = len(MAGIC) + 32
-_TABLE_START = _DIGEST_END + 4
-
-
-def pack(symbols: Mapping[str, str], code: bytes) -> bytes:
-    table = encode(dict(symbols))
-    rest = struct.pack("<I", len(table)) + table + code
-    return MAGIC + hashlib.sha256(rest).digest() + rest
-
-
-def unpack(data: bytes) -> tuple[dict[str, str], bytes]:
-    """The symbol of each entry, and the code object; Malformed where a byte is not what was packed."""
-    if not data.startswith(MAGIC) or len(data) < _TABLE_START:
-        raise Malformed(f"not a HIP binary of Tunesmith's: {len(data)} bytes beginning with {data[:8]!r}")
-    if hashlib.sha256(data[_DIGEST_END:]).digest() != data[len(MAGIC) : _DIGEST_END]:
-        raise Malformed(f"a damaged HIP binary: {len(data)} bytes that do not have their own digest")
-    end = _TABLE_START + int.from_bytes(data[_DIGEST_END:_TABLE_START], "little")
-    return decode(data[_TABLE_START:end], dict[str, str]), data[end:]
+# As our workers take it.
+_PACKED = SymbolTable(b"TSHSACO1", "HIP")
+pack, unpack = _PACKED.pack, _PACKED.unpack

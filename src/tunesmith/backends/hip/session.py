@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from tunesmith.backends import port
 from tunesmith.backends.hip.code_object import CodeObject, unpack
 from tunesmith.backends.hip.library import checked, runtime
+from tunesmith.backends.launch_arguments import argument_bits, check_arguments
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import HERE, Slots, at_slots
 from tunesmith.problem.device import Clock, Device
-from tunesmith.problem.problem import element_type
 
 SPARE = 256 << 20  # of the device's memory, left to the runtime
 _NON_BLOCKING = 1  # hipStreamNonBlocking
@@ -40,7 +40,9 @@ class _HipArguments:
     """A call's arguments as words, and the addresses of the words: what a launch is pointed to."""
 
     def __init__(self, call: port.LaunchCall) -> None:
-        self.values: NDArray[np.uint64] = np.array([_bits(arg) for arg in call.args], dtype=np.uint64)
+        self.values: NDArray[np.uint64] = np.array(
+            [argument_bits(arg, _address, "HIP") for arg in call.args], dtype=np.uint64
+        )
         places = self.values.ctypes.data + 8 * np.arange(max(self.values.size, 1), dtype=np.uint64)
         self.addresses: NDArray[np.uint64] = places
 
@@ -211,23 +213,7 @@ def _address(pointer: port.Pointer) -> int:
     return pointer.memory.address + pointer.offset
 
 
-def _bits(arg: object) -> int:
-    """An argument's value as the low bytes of one word, which is how the runtime reads it."""
-    if isinstance(arg, port.Pointer):
-        return _address(arg)
-    if isinstance(arg, port.Scalar):
-        return int.from_bytes(element_type(arg.type).numpy.type(arg.value).tobytes(), "little")
-    raise port.LaunchFailed("HIP has no local-memory arguments: use the launch's `shared`")
-
-
 def _check_launch(call: port.LaunchCall, sizes: Sequence[int]) -> None:
-    """The runtime takes the kernel's word for how many bytes there are, and reads on."""
     if call.cluster or call.pdl:
         raise port.LaunchFailed("AMD's GPUs know neither clusters nor launches that overlap by themselves")
-    if len(sizes) != len(call.args):
-        raise port.LaunchFailed(f"{call.entry} takes {len(sizes)} arguments, {len(call.args)} are given")
-    for number, (arg, size) in enumerate(zip(call.args, sizes, strict=True), start=1):
-        own = element_type(arg.type).bytes if isinstance(arg, port.Scalar) else 8
-        if own != size:
-            what = arg.type if isinstance(arg, port.Scalar) else "an array"
-            raise port.LaunchFailed(f"argument {number} of {call.entry} has {size} bytes, {what} has {own}")
+    check_arguments(call, sizes)

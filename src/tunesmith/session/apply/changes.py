@@ -13,7 +13,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +20,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.problem.problem import is_inside
 from tunesmith.run.files import explained, open_plain, read_plain, take_lock, write_new, write_whole
+from tunesmith.text import sha256
 
 FOLDER, RECORD, LOCK = "apply", "apply.json", "lock"
 FORMAT = 1
@@ -315,4 +315,4 @@ def _read(path: Path) -> bytes | None:
 
 
 def _digest(data: bytes | None) -> str:
-    return "" if data is None else sha256(data).hexdigest()
+    return "" if data is None else sha256(data)

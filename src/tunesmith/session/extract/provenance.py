@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 
@@ -11,6 +10,7 @@ from tunesmith.session.extract.finding import FoundKernel
 from tunesmith.session.extract.host import HostReading
 from tunesmith.session.extract.slicing import FRAMEWORK, KernelSlice
 from tunesmith.session.extract.tree import SourceTree
+from tunesmith.text import sha256
 
 
 def origin_of(
@@ -50,4 +50,4 @@ def _quoted(text: str) -> str:
 
 def text_digest(text: str) -> str:
     """Of a file's text with plain line ends."""
-    return hashlib.sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(text.replace("\r\n", "\n").encode("utf-8", "surrogatepass"))
