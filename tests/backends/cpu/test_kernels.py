@@ -175,6 +175,12 @@ def test_a_kernel_that_waits_in_vain_is_told() -> None:
         outputs("if (threadIdx.x < 40) o[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1.0f, 1);", 64)
 
 
+def test_names_that_people_define_stay_theirs() -> None:
+    head = "#define T float\n#define TO 3\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>"
+    body = "o[threadIdx.x] = T(TO) + __half2float(__float2half(1.0f)) + __bfloat162float(__int2bfloat16_rn(2));"
+    assert list(outputs(body, 64, head=head)) == [6.0] * 64
+
+
 def test_large_local_arrays_fit() -> None:
     """As large as a GPU lets them be, in every thread of a block."""
     body = """
