@@ -15,7 +15,7 @@ import pytest
 
 from tests.deliver.test_report import EXPLAINED, REPORT, a_round
 from tunesmith.deliver.page import ELSEWHERE, report_page
-from tunesmith.deliver.page_texts import PageKernel, PageTexts
+from tunesmith.deliver.page_texts import PageKernel, PageTexts, WritingStep
 from tunesmith.run.budget import BudgetUse, Spent
 from tunesmith.run.dialogue import Exchange, LabAnswer, Message, Reply, Request, ToolUsed
 from tunesmith.run.report import BoundReport, Failure, PriorReport, PrunedReport
@@ -28,7 +28,7 @@ HOSTILE = (
     f"</td></table></details>]]><!-- <svg onload=x> &lt;b&gt; javascript:x \x00\x1b[2J{BIDI}\ufffe"
 )
 TAGS_TEXT = """
-html head meta title style body header main footer section nav h1 h2 h3 p a ul li dl dt dd
+html head meta title style body header main footer section nav h1 h2 h3 h4 p a ul li dl dt dd
 table caption thead tbody tr th td div details summary figure img pre span strong
 """
 TAGS = frozenset(TAGS_TEXT.split())
@@ -38,7 +38,7 @@ alt
 """
 ATTRIBUTES = frozenset(ATTRIBUTES_TEXT.split())
 CLASSES_TEXT = """
-n wide no gap add del c s m k d code scroll plot small aside inside about figures good skip
+n wide no gap add del c s m k d code scroll plot small aside inside about figures good skip why
 """
 CLASSES = frozenset(CLASSES_TEXT.split())
 IMAGE = "data:image/svg+xml;base64,"
@@ -93,7 +93,9 @@ def exchange(said: str) -> Exchange:
 
 def texts(said: str) -> PageTexts:
     before = PageKernel(f"kernel.cl{said}", said, f"int a;\n// {said}\n{said}\nsame\n")
-    after = PageKernel(f"tuned/k.cl{said}", said, f"int b;\n/* {said} */\n{said}\nsame\n")
+    config, steps = {f"BLOCK{said}": 64}, (WritingStep(1, f"{said}\nint b;\n"),)
+    text = f"#define BLOCK 64\nint b;\n/* {said} */\n{said}\nsame\n"
+    after = PageKernel(f"tuned/k.cl{said}", said, text, config, steps)
     return PageTexts(before, (after,), (exchange(said), replace(exchange(said), reply=None, failed=said)))
 
 
@@ -287,6 +289,47 @@ def test_the_kernels_stand_side_by_side_with_the_changed_lines_marked() -> None:
     assert "− int a;" in shown
     assert "+ int d;" in shown
     assert "185 lines alike" in shown
+
+
+def test_changed_lines_are_linked_to_the_round_or_the_parameter_that_made_them() -> None:
+    first, second = "int a;\nfor\nint c;\n", "#define BLOCK 32\nint a;\nfor4\nint c;\n"
+    rounds = (replace(ROUND, number=1, reason="it waits"), replace(ROUND, number=2, moves=("unroll",)))
+    after = PageKernel(
+        "tuned/k.cl",
+        "BLOCK=64",
+        "#define BLOCK 64\nint a;\nfor4\nint c;\nint late;\n",
+        EXPLAINED.explanations[0].config,
+        (WritingStep(1, first), WritingStep(2, second)),
+    )
+    kernels = PageTexts(PageKernel("kernel.cl", "", "int old;\nint c;\n"), (after,))
+    found = linked(report_page(replace(EXPLAINED, rounds=rounds), kernels))
+    assert found["+ #define BLOCK 64"][0] == "BLOCK"
+    assert "by the search" in found["+ #define BLOCK 64"][1]
+    assert found["+ int a;"] == ("round 1", found["+ int a;"][1])
+    assert "widen loads. it waits" in found["+ int a;"][1]
+    assert found["+ for4"][0] == "round 2"
+    assert "unroll" in found["+ for4"][1]
+    assert found["+ int late;"][0] == "round 2", "in no template: the last round"
+    given = linked(report_page(REPORT, PageTexts(kernels.original, (replace(after, steps=()),))))
+    assert given["+ for4"][0] == "template"
+    gone = replace(after, text="int c;\n")
+    left = linked(report_page(replace(EXPLAINED, rounds=rounds), PageTexts(kernels.original, (gone,))))
+    assert left["− int old;"][0] == "round 1", "where it went"
+
+
+def linked(page: str) -> dict[str, tuple[str, str]]:
+    """By changed line: what stands beside it, and what that leads to."""
+    body = page[page.index("<body") : page.index("</html>")]
+    root = ElementTree.fromstring(re.sub("<img [^>]*>", "", body))
+    targets = {one.get("id"): "".join(one.itertext()) for one in root.iter() if one.get("id")}
+    found: dict[str, tuple[str, str]] = {}
+    for row in root.iter("tr"):
+        cells = row.findall("td")
+        if cells and cells[-1].get("class") == "why" and (link := cells[-1].find("a")) is not None:
+            sides = ["".join(cell.itertext()) for cell in (cells[3], cells[1])]
+            line = next(side for side in sides if side[:1] in ("+", "−"))
+            found[line] = (link.text or "", targets[(link.get("href") or "")[1:]])
+    return found
 
 
 def test_five_thousand_trials_fit_a_megabyte_and_take_no_time() -> None:

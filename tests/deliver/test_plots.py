@@ -103,6 +103,26 @@ def test_where_nothing_worked_it_says_so() -> None:
     assert "nothing ran right" in texts(parsed(best_so_far_svg(failed, "x")))
 
 
+def test_the_gate_and_each_round_are_marked() -> None:
+    speedups = tuple(None if n == 3 else 1 + n / 40 for n in range(40))
+    steps = tuple((n, s) for n, s in enumerate(speedups, 1) if s is not None)
+    gated = (1, 2, 21)
+    tried = History(speedups, (Best("", steps),), ((1, "1"), (21, "2")), gated)
+    root = parsed(best_so_far_svg(tried, "x", [(1, 1), (21, 2)]))
+    words = texts(root)
+    assert {"round 1", "round 2"} <= set(words)
+    assert "3 of the gate (rings)" in words[1]
+    rings = [e for e in root.iter(f"{SVG}circle") if e.get("fill") == "#ffffff"]
+    assert len(rings) == len(gated)
+    marks = [float(e.attrib["x1"]) for e in root.iter(f"{SVG}line") if e.get("stroke-dasharray") == "2 3"]
+    at = {n: float(ring.attrib["cx"]) for n, ring in zip(gated, rings, strict=True)}
+    assert len(marks) == 2
+    assert marks[0] < at[1] < at[2] < marks[1] < at[21], "a round begins before its first evaluation"
+    assert on_paper(root)
+    without = parsed(best_so_far_svg(a_history(40), "x"))
+    assert not [word for word in texts(without) if "round" in word or "gate" in word]
+
+
 @given(st.lists(st.none() | st.floats(1e-20, 1e20), max_size=40))
 @examples()
 def test_any_speedups_can_be_drawn(speedups: list[float | None]) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from tests.lab.labs import device_of
 from tests.wording import says
-from tunesmith.deliver.plots import roofline_svg, roofs_of
 from tunesmith.deliver.profile_page import (
     WIDTH,
     bytes_text,
@@ -18,6 +17,7 @@ from tunesmith.deliver.profile_page import (
     scaled,
     work_text,
 )
+from tunesmith.deliver.rooflines import roofline_svg, roofs_of
 from tunesmith.problem.device import Resources
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import (

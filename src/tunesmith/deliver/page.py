@@ -11,8 +11,16 @@ from functools import cache
 from hashlib import sha256
 from importlib import resources
 
-from tunesmith.deliver.page_texts import NO_TEXTS, PageTexts, kernels_markup, talk_markup
-from tunesmith.deliver.plots import floors_svg, speedups_svg
+from tunesmith.deliver.page_texts import (
+    NO_TEXTS,
+    KernelReasons,
+    LineReason,
+    PageKernel,
+    PageTexts,
+    kernels_markup,
+    talk_markup,
+)
+from tunesmith.deliver.plots import speedups_svg
 from tunesmith.deliver.report import plot_files
 from tunesmith.deliver.report_parts import (
     Diff,
@@ -26,7 +34,7 @@ from tunesmith.deliver.report_parts import (
     title,
     verified_grid,
 )
-from tunesmith.deliver.report_sections import BEST, sections
+from tunesmith.deliver.report_sections import BEST, effect_text, sections
 from tunesmith.run.report import BoundReport, Report, WorkloadReport
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.text import Inside, Markup, counted, cut, element, joined
@@ -196,17 +204,44 @@ def _folded(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:
     for section in sections(report):
         found[section.key] = _ASIDE.get(section.key, ""), _inside(section, plots)
     if any(b.distance for b in report.bounds):
-        words = "Time over the floor of the roofline, before and after, as in the table below"
-        found["bounds"] = "", [_picture(words, floors_svg(report.bounds)), *found["bounds"][1]]
+        found["bounds"] = "", [_roofline(report), *found["bounds"][1]]
     if report.history.speedups:
         count = counted(len(report.history.speedups), "evaluation")
         words = f"Best speed-up so far over {count}, {BY_SEARCH}"
         found["best"] = f"{count}, {BY_SEARCH}", [_picture(words, plots[BEST])]
-    if kernels := kernels_markup(texts, bool(report.rounds)):
-        found["kernels"] = counted(len(texts.tuned), "kernel"), kernels
+    if texts.original is not None and texts.tuned:
+        made = kernels_markup(texts, lambda kernel: _reasons(report, kernel))
+        found["kernels"] = counted(len(texts.tuned), "kernel"), made
     if texts.dialogue:
         found["talk"] = counted(len(texts.dialogue), "request"), talk_markup(texts.dialogue)
     return {key: found[key] for key in _SECTIONS if key in found}
+
+
+def _roofline(report: Report) -> Markup:
+    from tunesmith.deliver.rooflines import floors_svg, run_roofline_svg  # a run without profiles has none
+
+    drawn = run_roofline_svg(report.bounds, report.problem)
+    if drawn is not None:
+        return _picture("Each workload below its roof, before and after, as in the table below", drawn)
+    words = "Time over the floor of the roofline, before and after, as in the table below"
+    return _picture(words, floors_svg(report.bounds))
+
+
+def _reasons(report: Report, kernel: PageKernel) -> KernelReasons:
+    """Of the rounds that a kernel goes back to, and of its parameters."""
+    rounds = {0: LineReason("template", "it was given, and says itself why.")} if not kernel.steps else {}
+    for number in (step.round for step in kernel.steps):
+        told = next((r for r in report.rounds if r.number == number), None)
+        branches = told.branches or (told,) if told is not None else ()
+        kept = next((b for b in branches if b.kept), told)
+        words = f"{', '.join(kept.moves) or kept.author or 'a template'}. {kept.reason}" if kept else ""
+        rounds[number] = LineReason(f"round {number}", words, "rounds" if told is not None else "")
+    explained = next((e for e in report.explanations if e.config == kernel.config), None)
+    effects = explained.params if explained is not None else ()
+    known = {p.name: LineReason(p.name, effect_text(explained, p), "effects") for p in effects if explained}
+    others = [name for name in kernel.config or () if name not in known]
+    given = {name: LineReason(name, "a parameter; its value was searched.") for name in others}
+    return KernelReasons(rounds, known | given)
 
 
 def _fitted(folded: dict[str, FoldedSection], left: int) -> list[Markup]:

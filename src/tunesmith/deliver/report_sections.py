@@ -310,6 +310,12 @@ def _explained(explanation: Explanation) -> list[Part]:
     return parts
 
 
+def effect_text(explanation: Explanation, param: ParamEffect) -> str:
+    """What a parameter's value is worth, in a sentence."""
+    effect, source = _effect(param, explanation.is_clear(param))
+    return f"{param.value} won; {effect}{f' ({source})' if source else ''}, {BY_SEARCH}."
+
+
 def _effect(param: ParamEffect, is_clear: bool) -> tuple[str, str]:
     """What a reader takes away, and how it is known."""
     if param.effect is None:

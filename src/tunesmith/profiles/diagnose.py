@@ -17,7 +17,14 @@ from tunesmith.profiles import code_rules, kernel_rules
 from tunesmith.profiles import costs as c
 from tunesmith.profiles.costs import ABOUT, RuleInput, costs_of, finding, percent
 from tunesmith.profiles.facts import Bound, Diagnosis, Finding, Kind, Profile
-from tunesmith.profiles.roofline import OF_OPERATIONS, Ceiling, Floor, roofline, unmeasured_operations
+from tunesmith.profiles.roofline import (
+    OF_OPERATIONS,
+    Ceiling,
+    Floor,
+    roof_facts,
+    roofline,
+    unmeasured_operations,
+)
 from tunesmith.text import counted
 
 # Times the floor. The best kernels in docs/results.md take 0.96 to 1.1 of a copy's time above a megabyte.
@@ -58,6 +65,7 @@ def diagnose(profile: Profile) -> Diagnosis:
         ceiling=floor.ceiling if floor is not None else "",
         launch=main.entry if main is not None else "",
         clusters=profile.launch.cluster_words if profile.launch is not None else "",
+        roof=roof_facts(profile, roof),
     )
     if profile.cannot_run:
         return replace(found, summary=f"cannot run: {profile.cannot_run}", confidence=1.0)

@@ -328,6 +328,15 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class RoofFacts:
+    """What must be done at a workload, and the least time of it under each ceiling that is known."""
+
+    moved: int  # bytes
+    operations: float = 0.0  # as stated, of all kinds; 0: none are
+    floors: tuple[tuple[str, float], ...] = ()  # ceiling and seconds, the highest first
+
+
+@dataclass(frozen=True)
 class Diagnosis:
     bound: Bound
     summary: str  # one sentence
@@ -339,6 +348,7 @@ class Diagnosis:
     notes: tuple[str, ...] = ()  # what was not known, and why
     launch: str = ""  # of several launches the one that the findings are about
     clusters: str = ""  # in words: how many run at once, where a launch has any
+    roof: RoofFacts | None = None  # None: nobody knows what must be done
 
     @property
     def remedies(self) -> tuple[Remedy, ...]:
@@ -386,22 +396,16 @@ class ProfilePage:
 
 # What a multiprocessor has, by the names of `Limits`, and what people call it.
 _HAS = {
-    "registers_per_sm": "registers",
-    "shared_per_sm": "shared memory",
-    "threads_per_sm": "threads",
-    "blocks_per_sm": "blocks",
-}
+    "registers_per_sm": "registers", "shared_per_sm": "shared memory",
+    "threads_per_sm": "threads", "blocks_per_sm": "blocks",
+}  # fmt: skip
 _PLENTY = 1 << 40  # more than any device has: what still limits then is the one thing that was not raised
 
 
 def launch_facts(
-    geometry: Geometry,
-    limits: Limits,
-    resources: Resources,
-    local: int = 0,
-    elements: int | None = None,
+    geometry: Geometry, limits: Limits, resources: Resources, local: int = 0, elements: int | None = None,
     clusters: int | None = None,
-) -> LaunchFacts:
+) -> LaunchFacts:  # fmt: skip
     """`resources` are the kernel's own, `local` the bytes of its local arguments; `elements` is the number of
     items there are, where a thread has one at most; `clusters` what the driver says runs at once."""
     threads, blocks = math.prod(geometry.block), math.prod(geometry.grid)
@@ -409,11 +413,7 @@ def launch_facts(
     held = occupancy(limits, resources, threads, shared)
     lanes = -(-threads // limits.warp) * limits.warp
     facts = LaunchFacts(
-        grid=geometry.grid,
-        block=geometry.block,
-        threads=threads,
-        blocks=blocks,
-        sms=limits.sms,
+        *(geometry.grid, geometry.block, threads, blocks, limits.sms),
         idle_lanes=1 - threads / lanes,
         idle_threads=None if elements is None else max(0.0, 1 - elements / (threads * blocks)),
         cluster=math.prod(geometry.cluster) if geometry.cluster else 0,

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from tunesmith.problem.plan import necessary_traffic, traffic_by_argument
 from tunesmith.problem.problem import OPERATIONS, Problem
-from tunesmith.profiles.facts import Ceilings, Operations, Point, Profile, WorkNeeded
+from tunesmith.profiles.facts import Ceilings, Operations, Point, Profile, RoofFacts, WorkNeeded
 
 VISIBLE = 1.1  # times: measurements that disagree by less are noise, and are corrected without a word
 AGAIN = "if the machine was busy, measure again: tunesmith profile PROBLEM --remeasure"
@@ -82,6 +82,15 @@ def roofline(profile: Profile) -> Roofline:
     if (launch := profile.ceilings.least_launch) is not None:
         floors.append(Floor(Ceiling.LAUNCH, launch, True))
     return Roofline(tuple(sorted(floors, key=lambda f: -f.seconds)), profile.seconds)
+
+
+def roof_facts(profile: Profile, roof: Roofline) -> RoofFacts | None:
+    """For whoever draws it: floors of a length that a clock could tell."""
+    if profile.work is None:
+        return None
+    stated = sum(count for _, count, _ in _stated(profile))
+    floors = tuple((str(f.ceiling), f.seconds) for f in roof.floors if 0 < f.seconds < math.inf)
+    return RoofFacts(profile.work.bytes, stated, floors)
 
 
 def move_seconds(work: WorkNeeded, ceilings: Ceilings) -> float | None:

@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import Status, overstated_traffic
 from tunesmith.problem.problem import Problem
+from tunesmith.profiles.facts import RoofFacts
 from tunesmith.run.budget import BudgetUse, Spent, beside_budget, budget_uses, is_concrete, noun, spent
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.chain import is_broken
@@ -72,6 +73,7 @@ class BoundReport:
     tuned_bound: str = ""  # empty: the original stays, or the winner was not looked at
     tuned_distance: float | None = None
     note: str = ""  # why it is not known
+    roof: RoofFacts | None = None  # what the floor follows from
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,7 @@ def build_report(
     templates: Templates | None = None,
     dispatch: Dispatch | None = None,
 ) -> Report:
-    """Without `template_of` nothing is explained; `templates` have the texts, and it, too. `dispatch`: what
-    is delivered, of a run that has ended."""
+    """Without `template_of` nothing is explained; `templates` have it, too. `dispatch`: of one that ended."""
     template_of = templates.lookup(state) if templates is not None else template_of
     assert state.started is not None
     kernels = (o for o in state.outcomes if o.trial.purpose in ("search", "gate"))
@@ -198,9 +199,9 @@ def build_report(
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
     started = state.started
-    is_baked = bool(
-        template_of and choice.general and template_of(choice.general).bakes_sizes(choice.general)
-    )
+    general = choice.general
+    is_baked = bool(template_of and general and template_of(general).bakes_sizes(general))
+    kept = delivered_templates(problem, state, choice) if claims else {}
     return Report(
         problem=started.problem,
         backend=started.backend,
@@ -211,7 +212,7 @@ def build_report(
         judged_by=judged_by(problem, state),
         workloads=workloads,
         geometric_mean=geometric_mean(speedups, weights) if workloads else None,
-        general=choice.general.as_dict() if choice.general else None,
+        general=general.as_dict() if general else None,
         evaluations={status.value: n for status in Status if (n := measured[status])},
         space=_space(state),
         verified_cases=0 if state.unproven else verified_cases(state, choice),
@@ -242,10 +243,8 @@ def build_report(
         if template_of and choice.picks and not is_concrete(state)
         else (),
         rounds=round_reports(problem, state, templates),
-        templates={name: own for own, name in delivered_templates(problem, state, choice).items()}
-        if claims
-        else {},
-        general_template=_template(state, choice.general),
+        templates={name: own for own, name in kept.items()},
+        general_template=_template(state, general),
         general_is_baked=is_baked,
         models=started.settings.models,
         talk=spent(state) if state.dialogue else None,
@@ -256,7 +255,7 @@ def build_report(
         sanitizers=(watched := told((str(v.outcome.trial.config), v.sanitized) for v in state.verified)),
         where=() if is_baked else choice.where,
         shown=choice.shown,
-        serves=_serves(problem, dispatch, None if is_baked else choice.general),
+        serves=_serves(problem, dispatch, None if is_baked else general),
         beyond=dispatch.shown.removeprefix(choice.shown).lstrip("; ") if dispatch is not None else "",
         timed=choice.timed,
         least=choice.least,
@@ -341,7 +340,8 @@ def _bounds(problem: Problem, state: State, choice: Winners) -> tuple[BoundRepor
             found.append(BoundReport(workload.name, "", None, "", "", note="; ".join(before.notes)))
             continue
         known = before.diagnosis
-        row = BoundReport(workload.name, known.bound.value, known.distance, known.ceiling, known.summary)
+        told_of = known.bound.value, known.distance, known.ceiling, known.summary
+        row = BoundReport(workload.name, *told_of, roof=known.roof)
         config = picked.get(workload.name)
         after = looked.get((config, workload.name)) if config is not None else None
         if after is not None and after.diagnosis is not None:

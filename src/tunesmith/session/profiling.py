@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.backends.port import NoCounting
-from tunesmith.deliver.plots import roofline_svg
+from tunesmith.deliver.rooflines import roofline_svg
 from tunesmith.errors import BadInput
 from tunesmith.lab.ceilings import known_or_measured
 from tunesmith.lab.profiling import Profiler, ProfileSubject

@@ -442,4 +442,4 @@ def _results(
         tuned, dispatch = tuned_files(problem, state.device, made, folder.get), made.dispatch
     names = tuple(f"tuned/{name}" for name in tuned)
     report = build_report(problem, state, names, templates=templates, dispatch=dispatch)
-    return tuned, report, page_texts(problem, state, dispatch, tuned)
+    return tuned, report, page_texts(templates, state, dispatch, tuned)
