@@ -7,7 +7,7 @@ CUDA_EXAMPLE = examples/cuda/silu_and_mul
 # Hundreds of processes start here: none shall compile Python again that another has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo demo-cuda test lint test-long gpu-test preflight clean
+.PHONY: help demo demo-cuda test lint test-long gpu-test browser-test preflight clean
 
 help:
 	@echo 'make demo       tune the example kernel on the CPU, through OpenCL'
@@ -15,6 +15,7 @@ help:
 	@echo 'make test       lint, types, import contract, tests'
 	@echo 'make test-long  the rest: long tests, and more examples of every property'
 	@echo 'make gpu-test   the tests that need an NVIDIA GPU, and its frameworks: see docs/setup.md'
+	@echo 'make browser-test  the pages in Chromium: see CONTRIBUTING.md'
 	@echo 'make preflight  what this machine still lacks, and the command that adds it'
 	@echo 'make clean      remove .venv, caches and build outputs; runs stay'
 
@@ -50,6 +51,10 @@ test-long:
 gpu-test:
 	@sh scripts/setup.sh dev,opencl,cuda,models,exports
 	$(BIN)/pytest -m gpu --continue-on-collection-errors
+
+browser-test:
+	@sh scripts/setup.sh dev,opencl,cuda,models,exports,browser
+	$(BIN)/pytest -m browser
 
 preflight:
 	@sh scripts/preflight.sh

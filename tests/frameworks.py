@@ -14,7 +14,10 @@ from typing import Any, NoReturn
 import pytest
 
 # What brings it, as an extra of ours.
-_EXTRAS = {"tvm_ffi": "exports", "kernel_tuner.file_utils": "kernel-tuner", "jsonschema": "kernel-tuner"}
+_EXTRAS = {
+    "tvm_ffi": "exports", "kernel_tuner.file_utils": "kernel-tuner", "jsonschema": "kernel-tuner",
+    "playwright.sync_api": "browser", "axe_playwright_python": "browser",
+}  # fmt: skip
 
 # Read once: no test sees a variable of ours.
 _WITHOUT = os.environ.get("TUNESMITH_GPU_TESTS_WITHOUT", "")
