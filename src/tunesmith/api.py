@@ -398,12 +398,12 @@ def bench(
         return benching.bench(own.folder, listener_of(listener), seconds)
 
 
-def diff(before: RunLike | Report, after: RunLike | Report) -> RunDifference:
-    """Two finished runs of one problem, workload by workload. A path is a run's folder or its report.json."""
-    from tunesmith.deliver.difference import difference
+def diff(before: RunLike | Report, after: RunLike | Report, *others: RunLike | Report) -> RunDifference:
+    """Finished runs of one problem, workload by workload, each against the first. A path is a run's folder or
+    its report.json."""
+    from tunesmith.deliver.difference import differences
 
-    (old, old_name), (new, new_name) = report_of(before), report_of(after)
-    return difference(old, new, old_name, new_name)
+    return differences([report_of(one) for one in (before, after, *others)])
 
 
 # -- comparisons of strategies --------------------------------------------------------------------------

@@ -11,8 +11,11 @@ import pytest
 
 import tunesmith
 from tests.deliver.test_display import report
+from tests.deliver.test_page import HOSTILE, every, harmless, images
+from tests.markdown_reader import acting
 from tests.running import tunesmith as command
-from tunesmith.deliver.difference import difference
+from tunesmith.deliver.difference import difference, differences
+from tunesmith.deliver.difference_page import difference_markdown, difference_page
 from tunesmith.run.report import RESULT_VERSION, Report, WorkloadReport
 
 
@@ -82,6 +85,72 @@ def test_command(tmp_path: Path) -> None:
     ended = command(tmp_path, "diff", "old.json", "other.json")
     assert ended.code == 2
     assert "other" in ended.err
+
+
+def test_several_runs_are_held_against_the_first(tmp_path: Path) -> None:
+    written(tmp_path / "old.json", BEFORE)
+    other = a_report(workload("small", 25.0), device="another", driver="9")
+    written(tmp_path / "other.json", other)
+    written(tmp_path / "slow.json", a_report(workload("small", 50.0), workload("large", 40.0, weight=3.0)))
+    found = tunesmith.diff(*(tmp_path / f"{name}.json" for name in ("old", "other", "slow")))
+    assert [(pair.judged_by, pair.after.split("/")[-1]) for pair in found.pairs] == [
+        ("speed-up", "other.json"),
+        ("time", "slow.json"),
+    ]
+    assert [r.driver for r in found.runs] == [BEFORE.driver, "9", BEFORE.driver]
+    ended = command(tmp_path, "diff", "old.json", "other.json", "slow.json", "--fail-below", 0.9)
+    assert ended.code == 6
+    assert "large 0.500× in slow.json" in ended.err
+    assert "another" in ended.out
+    rows = [" ".join(line.replace("│", " ").split()) for line in ended.out.splitlines()]
+    places = [next(n for n, row in enumerate(rows) if row.startswith(start)) for start in (
+        "small old.json 50.0 µs 1.000×",
+        "small other.json 25.0 µs 2.000×",
+        "small slow.json 50.0 µs 1.000×",
+        "large old.json 20.0 µs 1.000×",
+        "large other.json",
+        "large slow.json 40.0 µs 0.500×",
+    )]  # fmt: skip
+    assert places == sorted(places), "workload by workload, the first run first"
+    ended = command(tmp_path, "diff", "old.json", "other.json", "slow.json", "--fail-below", 0.4, "--json")
+    assert ended.code == 0
+    assert [one["after"] for one in ended.json["difference"]["others"]] == ["slow.json"]
+
+
+def test_forms_for_ci_and_for_browsers(tmp_path: Path) -> None:
+    written(tmp_path / "old.json", BEFORE)
+    written(tmp_path / "new.json", a_report(workload("small", 100.0), workload("large", 20.0, weight=3.0)))
+    summary = command(tmp_path, "diff", "old.json", "new.json", "--format", "md", "--fail-below", 0.9)
+    assert summary.code == 6
+    assert "Below 0.9×: small 0.500×" in summary.out
+    assert ["small", "50.0 µs", "100.0 µs", "0.500×"] in [row[:4] for row in table_rows(summary.out)]
+    page = command(tmp_path, "diff", "old.json", "new.json", "--html", "--fail-below", 0.4)
+    assert page.code == 0
+    assert page.out.startswith("<!DOCTYPE html>")
+    assert "No workload is below 0.4×" in page.out
+    assert "Verified speed-ups" in images(page.out)[0]
+    bad = command(tmp_path, "diff", "old.json", "new.json", "--format", "xml")
+    assert bad.code == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_foreign_text_does_nothing_on_the_page(count: int) -> None:
+    hostile = replace(every(BEFORE, HOSTILE), unproven="")
+    found = differences([(hostile, f"run{HOSTILE}{n}") for n in range(count + 1)])
+    tame = replace(every(BEFORE, "x" * len(HOSTILE)), unproven="")
+    same = differences([(tame, f"run{'x' * len(HOSTILE)}{n}") for n in range(count + 1)])
+    changed = replace(found, notes=(HOSTILE,)), replace(same, notes=("x",))
+    assert harmless(difference_page(changed[0], 0.9)).without_images == (
+        harmless(difference_page(changed[1], 0.9)).without_images
+    )
+    allowed = {"heading_open", "table_open"}
+    assert {kind for kind, _ in acting(difference_markdown(changed[0], 0.9))} <= allowed
+
+
+def table_rows(text: str) -> list[list[str]]:
+    return [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if "|" in line
+    ]
 
 
 def test_reports_of_other_versions(tmp_path: Path) -> None:

@@ -130,9 +130,14 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the report of a run, finished, at work or stopped: what was verified, on one screen."""
-    if format_ not in FORMS:
-        raise BadInput(f"unknown format {format_!r}; known are {', '.join(FORMS)}", hint="try --format text")
-    console.show_report(tunesmith.load_run(run), "json" if as_json else "html" if as_html else format_, full)
+    form = "json" if as_json else "html" if as_html else _form(format_)
+    console.show_report(tunesmith.load_run(run), form, full)
+
+
+def _form(named: str) -> str:
+    if named not in FORMS:
+        raise BadInput(f"unknown format {named!r}; known are {', '.join(FORMS)}", hint="try --format text")
+    return named
 
 
 def verify(
@@ -167,48 +172,47 @@ def verify(
 
 
 def diff(
-    before: Annotated[Path, typer.Argument(metavar="RUN", help="The run to hold the other against.")],
-    after: Annotated[Path, typer.Argument(metavar="RUN", help="The newer run; also a report.json.")],
+    before: Annotated[Path, typer.Argument(metavar="RUN", help="The run to hold the others against.")],
+    after: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="The newer run, or several; also a report.json.")
+    ],
     fail_below: Annotated[
         float | None,
         typer.Option(min=0, help="Exit 6 where a workload's ratio is below this, e.g. 0.98."),
     ] = None,
+    format_: Annotated[
+        str, typer.Option("--format", help="text, md for a summary in CI, html for a page, or json.")
+    ] = "text",
+    as_html: Annotated[bool, typer.Option("--html", help="The same as --format html: one page.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare what two runs of a problem deliver, workload by workload; for CI."""
-    found = tunesmith.diff(before, after)
-    slower = found.below(fail_below) if fail_below is not None else ()
-    if as_json:
-        console.print_encoded(
-            {"difference": found, "below": [w.name for w in slower], "fail_below": fail_below}
-        )
-    else:
-        _show_difference(found)
-    if slower:
-        names = ", ".join(f"{w.name} {w.ratio:.3f}×" for w in slower)
-        console.print_line(f"error: below {fail_below}×: {names}", stderr=True)
+    """Compare what runs of a problem deliver, workload by workload, each with the first; for CI."""
+    from tunesmith.deliver.difference_page import slower_text
+
+    form = "json" if as_json else "html" if as_html else _form(format_)
+    found = tunesmith.diff(before, *after)
+    _show_difference(found, form, fail_below)
+    if fail_below is not None and (slower := slower_text(found, fail_below)):
+        console.print_line(f"error: below {fail_below}×: {slower}", stderr=True)
         raise typer.Exit(SLOWER)
 
 
-def _show_difference(found: RunDifference) -> None:
-    from tunesmith.deliver.report_parts import config_text
+def _show_difference(found: RunDifference, form: str, fail_below: float | None) -> None:
+    from tunesmith.deliver import difference_page as shown
 
-    rows = []
-    for w in found.workloads:
-        (low, high), (other_low, other_high) = w.before_interval, w.after_interval
-        apart = "apart" if w.is_clear else "overlap"
-        spans = f"{low:.2f} to {high:.2f}, {other_low:.2f} to {other_high:.2f}: {apart}"
-        times, gains = ((w.before_us, w.after_us), (w.before_speedup, w.after_speedup))
-        figures = (*(f"{t:.1f} µs" for t in times), f"{w.ratio:.3f}×", *(f"{gain:.2f}×" for gain in gains))
-        rows.append((w.name, *figures, spans))
-    figures_of = "before: | after: | ratio: | speed-up before: | speed-up after:"
-    console.print_table(f"workload | {figures_of} | intervals of the speed-ups", rows)
-    lines = [f"geometric mean   {found.ratio:.3f}× by {found.judged_by}"]
-    for w in found.workloads:
-        if w.before_config != w.after_config:
-            change = f"{config_text(w.before_config)} before, {config_text(w.after_config)} after"
-            lines.append(f"{w.name:<16} {change}")
-    console.show_lines([*lines, *(f"note             {note}" for note in found.notes)])
+    if form == "json":
+        below = [w.name for pair in found.pairs for w in (pair.below(fail_below) if fail_below else ())]
+        console.print_encoded({"difference": found, "below": below, "fail_below": fail_below})
+        return
+    if form != "text":
+        made = shown.difference_markdown if form == "md" else shown.difference_page
+        console.print_line(made(found, fail_below).rstrip())
+        return
+    grids = [shown.workload_grid(found), *([shown.runs_grid(found)] if found.others else [])]
+    for grid in grids:
+        console.print_table(grid.head, [[str(value) for value in row] for row in grid.rows])
+    told = [*shown.mean_lines(found), *shown.config_lines(found), *shown.note_lines(found)]
+    console.show_lines([f"{name:<16} {text}" for name, text in told])
 
 
 def compare(

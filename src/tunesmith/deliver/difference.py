@@ -1,10 +1,10 @@
-"""Two reports of one problem, workload by workload: is what the second run delivers as fast as the first?"""
+"""Reports of one problem, workload by workload: is what a later run delivers as fast as the first?"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tunesmith.errors import BadInput
 from tunesmith.run.chain import is_broken
@@ -39,7 +39,44 @@ class WorkloadDifference:
 
 
 @dataclass(frozen=True)
+class ComparedRun:
+    """What a run was made with, and what it came to."""
+
+    name: str
+    device: str
+    driver: str
+    compiler: str
+    tunesmith: str  # its version
+    strategy: str
+    authors: str  # models, or the expert
+    search: str
+    seed: int
+    evaluations: int
+    seconds: float
+    geometric_mean: float | None  # of its verified speed-ups
+
+    @classmethod
+    def of(cls, report: Report, name: str) -> ComparedRun:
+        return cls(
+            name,
+            report.device,
+            report.driver,
+            report.compiler,
+            report.versions.get("tunesmith", ""),
+            report.strategy,
+            report.models or ("the expert" if report.rounds else "given"),
+            report.search,
+            report.seed,
+            sum(report.evaluations.values()),
+            report.seconds,
+            report.geometric_mean,
+        )
+
+
+@dataclass(frozen=True)
 class RunDifference:
+    """The first run against the second; `others` has the first against each further one."""
+
     problem: str
     before: str  # what the runs are called
     after: str
@@ -48,6 +85,13 @@ class RunDifference:
     workloads: tuple[WorkloadDifference, ...]
     notes: tuple[str, ...] = ()
     version: int = 1
+    runs: tuple[ComparedRun, ...] = ()  # all of them, the first first
+    others: tuple[RunDifference, ...] = ()
+
+    @property
+    def pairs(self) -> tuple[RunDifference, ...]:
+        """Each run against the first."""
+        return (replace(self, others=()), *self.others)
 
     @property
     def worst(self) -> WorkloadDifference:
@@ -56,6 +100,14 @@ class RunDifference:
     def below(self, threshold: float) -> tuple[WorkloadDifference, ...]:
         """The workloads whose ratio is less than this."""
         return tuple(w for w in self.workloads if w.ratio < threshold)
+
+
+def differences(reports: Sequence[tuple[Report, str]]) -> RunDifference:
+    """Two or more, each with its name; BadInput where one cannot be compared with the first."""
+    (first, name), *rest = reports
+    pairs = [difference(first, other, name, called) for other, called in rest]
+    runs = tuple(ComparedRun.of(report, called) for report, called in reports)
+    return replace(pairs[0], runs=runs, others=tuple(pairs[1:]))
 
 
 def difference(before: Report, after: Report, before_name: str, after_name: str) -> RunDifference:

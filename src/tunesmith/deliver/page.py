@@ -53,6 +53,13 @@ _SHORT = (
     "parameter",
     "from",
     "rule",
+    "run",
+    "device",
+    "driver",
+    "compiler",
+    "version",
+    "strategy",
+    "search",
 )  # columns that need no width
 FoldedSection = tuple[str, Iterable[Markup]]  # what stands beside its title, and what is inside
 # The order on the page, what each is called there, and the bytes it may take beside what others leave.
@@ -74,7 +81,19 @@ _ASIDE = {"effects": BY_SEARCH, "rounds": BY_SEARCH}
 def report_page(report: Report, texts: PageTexts = NO_TEXTS) -> str:
     """What was verified, and the rest folded away below it."""
     folded = _folded(report, texts)
-    name = cut(report.problem, LONGEST_NAME)
+    name, first = cut(report.problem, LONGEST_NAME), _first_screen(report)
+    links = [element("li", element("a", _SECTIONS[key][0], href=f"#{key}")) for key in folded]
+    room = MOST - len(_style()) - len(joined(first).text.encode())
+    main = [
+        *first,
+        element("nav", element("ul", *links), aria_label="Sections"),
+        *_fitted(folded, room),
+    ]
+    return whole_page(name, f"{_where(report)}.", main, _written(report))
+
+
+def whole_page(name: str, about: str, main: Iterable[Markup], written: str) -> str:
+    """Of any page of ours; what comes first in `main` has the id `verified`."""
     style = _style()
     head = element(
         "head",
@@ -86,19 +105,12 @@ def report_page(report: Report, texts: PageTexts = NO_TEXTS) -> str:
         element("title", f"{name}: Tunesmith's report"),
         element("style", Markup(style)),
     )
-    first = _first_screen(report)
-    links = [element("li", element("a", _SECTIONS[key][0], href=f"#{key}")) for key in folded]
     body = element(
         "body",
         element("a", "To what was verified", href="#verified", class_="skip"),
-        element("header", element("h1", name), element("p", f"{_where(report)}.", class_="about")),
-        element(
-            "main",
-            *first,
-            element("nav", element("ul", *links), aria_label="Sections"),
-            *_fitted(folded, MOST - len(joined([head, *first]).text.encode())),
-        ),
-        element("footer", element("p", _written(report))),
+        element("header", element("h1", name), element("p", about, class_="about")),
+        element("main", *main),
+        element("footer", element("p", written)),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en').text}\n"
 
@@ -133,37 +145,33 @@ def _first_screen(report: Report) -> list[Markup]:
     proven = bool(report.workloads) and not report.unproven
     inside: list[Markup] = [element("h2", "What was verified" if proven else "What is known, not verified")]
     if report.geometric_mean is not None:
-        inside.append(element("ul", *_figures(report, report.geometric_mean), class_="figures"))
+        inside.append(figures_markup(_figures(report, report.geometric_mean)))
     grid = verified_grid(report)
     if grid is not None and report.survey is None:
         grid = _with_floors(report, grid)
     if grid is not None:
         words = "What compilers say" if report.survey is not None else "Each workload, timed in alternation"
-        inside.append(_table(grid, words, MOST_WORKLOADS, LONGEST_FIRST))
+        inside.append(table_markup(grid, words, MOST_WORKLOADS, LONGEST_FIRST))
     told = facts(report, "", "", note=600)[:MOST_FACTS]
     rows = [part for name, text in told for part in (element("dt", name), element("dd", cut(text, 1200)))]
     inside.append(element("dl", *rows))
     if proven and report.survey is None and any(w.config is not None for w in report.workloads):
-        inside.append(_picture(_spoken(report.workloads), speedups_svg(report.workloads)))
+        inside.append(picture_markup(_spoken(report.workloads), speedups_svg(report.workloads)))
     return [element("section", *inside, id="verified")]
 
 
-def _figures(report: Report, mean: float) -> list[Markup]:
+def _figures(report: Report, mean: float) -> list[tuple[str, str, bool]]:
     cases = counted(report.verified_cases, "fresh case")
     proven = (
         f", verified on {cases}" if report.verified_cases else ", not verified" if report.unproven else ""
     )
-    found = [(f"{mean:.2f}×", f"geometric mean{proven}")]
+    found = [(f"{mean:.2f}×", f"geometric mean{proven}", bool(report.verified_cases and mean > 1))]
     if report.finished and report.workloads:
         kept = sum(w.config is not None for w in report.workloads)
-        found.append((f"{kept} of {len(report.workloads)}", "workloads with a faster kernel"))
+        found.append((f"{kept} of {len(report.workloads)}", "workloads with a faster kernel", False))
         there = report.winners - len(report.left_out)
-        found.append((f"{there} of {report.winners}", "tuned kernels that won are delivered"))
-    good = "good" if report.verified_cases and mean > 1 else ""
-    return [
-        element("li", element("strong", figure, class_="" if place else good), element("span", words))
-        for place, (figure, words) in enumerate(found)
-    ]
+        found.append((f"{there} of {report.winners}", "tuned kernels that won are delivered", False))
+    return found
 
 
 def _with_floors(report: Report, grid: Grid) -> Grid:
@@ -208,7 +216,7 @@ def _folded(report: Report, texts: PageTexts) -> dict[str, FoldedSection]:
     if report.history.speedups:
         count = counted(len(report.history.speedups), "evaluation")
         words = f"Best speed-up so far over {count}, {BY_SEARCH}"
-        found["best"] = f"{count}, {BY_SEARCH}", [_picture(words, plots[BEST])]
+        found["best"] = f"{count}, {BY_SEARCH}", [picture_markup(words, plots[BEST])]
     if texts.original is not None and texts.tuned:
         made = kernels_markup(texts, lambda kernel: _reasons(report, kernel))
         found["kernels"] = counted(len(texts.tuned), "kernel"), made
@@ -222,9 +230,9 @@ def _roofline(report: Report) -> Markup:
 
     drawn = run_roofline_svg(report.bounds, report.problem)
     if drawn is not None:
-        return _picture("Each workload below its roof, before and after, as in the table below", drawn)
+        return picture_markup("Each workload below its roof, before and after, as in the table below", drawn)
     words = "Time over the floor of the roofline, before and after, as in the table below"
-    return _picture(words, floors_svg(report.bounds))
+    return picture_markup(words, floors_svg(report.bounds))
 
 
 def _reasons(report: Report, kernel: PageKernel) -> KernelReasons:
@@ -271,7 +279,7 @@ def _inside(section: ReportSection, plots: dict[str, bytes]) -> Iterator[Markup]
 def _part(part: Part, plots: dict[str, bytes], name: str) -> list[Markup]:
     match part:
         case Grid():
-            return [_table(part, name)]
+            return [table_markup(part, name)]
         case Items(lines):
             shown = [element("li", cut(line, 4000)) for line in lines[:MOST_ROWS]]
             return [element("ul", *shown), *_more(len(lines) - len(shown))]
@@ -282,7 +290,7 @@ def _part(part: Part, plots: dict[str, bytes], name: str) -> list[Markup]:
         case Picture(_, file) if file == BEST:
             return []  # it has a section of its own
         case Picture(alt, file):
-            return [_picture(f"{alt}, as in the table above", plots[file])]
+            return [picture_markup(f"{alt}, as in the table above", plots[file])]
     return [element("p", part)]
 
 
@@ -293,7 +301,7 @@ def _marked(lines: Iterable[str]) -> Iterable[Inside]:
         yield "\n"
 
 
-def _table(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LONGEST_CELL) -> Markup:
+def table_markup(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LONGEST_CELL) -> Markup:
     heads = [head.strip() for head in grid.head.split("|")]
     classes = ["n" if h.endswith(":") else "" if h in _SHORT else "wide" for h in heads]
     top = [
@@ -318,7 +326,16 @@ def _more(count: int) -> list[Markup]:
     return [element("p", f"{count:,} more in report.json.")] if count > 0 else []
 
 
-def _picture(alt: str, data: bytes) -> Markup:
+def figures_markup(figures: Iterable[tuple[str, str, bool]]) -> Markup:
+    """Large ones, each with words below it and whether it is good news."""
+    shown = [
+        element("li", element("strong", figure, class_="good" if is_good else ""), element("span", words))
+        for figure, words, is_good in figures
+    ]
+    return element("ul", *shown, class_="figures")
+
+
+def picture_markup(alt: str, data: bytes) -> Markup:
     """As an image: whatever a text in it says, nothing of it acts on the page."""
     source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
     return element("figure", element("img", src=source, alt=alt), class_="plot")
