@@ -16,7 +16,7 @@ import pytest
 # What brings it, as an extra of ours.
 _EXTRAS = {
     "tvm_ffi": "exports", "kernel_tuner.file_utils": "kernel-tuner", "jsonschema": "kernel-tuner",
-    "playwright.sync_api": "browser", "axe_playwright_python": "browser",
+    "yaml": "dev", "playwright.sync_api": "browser", "axe_playwright_python": "browser",
 }  # fmt: skip
 
 # Read once: no test sees a variable of ours.

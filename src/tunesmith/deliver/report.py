@@ -96,9 +96,13 @@ def report_html(report: Report, folder: str, go_on: str) -> str:
     parts += [f"<p>{shown(f'{name[:1].upper()}{name[1:]}: {text}')}</p>" for name, text in told]
     parts.append(f"<p>Plots: {shown(BY_SEARCH)}.</p>")
     for name, data in plot_files(report).items():
-        source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
-        parts.append(f'<p><img src="{source}" alt="{shown(name)}" style="max-width: 100%"></p>')
+        parts.append(image_html(data, name))
     return f"<div>{''.join(parts)}</div>"
+
+
+def image_html(data: bytes, alt: str) -> str:
+    source = f"data:image/svg+xml;base64,{b64encode(data).decode()}"
+    return f'<p><img src="{source}" alt="{shown(alt)}" style="max-width: 100%"></p>'
 
 
 def _html_row(cells: Iterable[str], tag: str) -> str:

@@ -144,6 +144,11 @@ def _each_tried(state: State, kind: Hashable, make: Make[T], candidate: str | No
     return book.rows[: len(own)]
 
 
+def means_tried(state: State) -> list[float | None]:
+    """Of every configuration tried, in order: its geometric mean by short measurements; None: it failed."""
+    return _each_tried(state, "means", lambda _, found: geometric_mean(found.values()) if found else None)
+
+
 def noise(state: State) -> float:
     """Relative: how far apart two short measurements of the same kernel are, by those of the original."""
     times: dict[str, list[float]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,9 +48,18 @@ class _Callback:
         self.call(ProgressUpdate(text, passing=False))
 
 
+def _in_a_notebook() -> Listener | None:
+    if "IPython" not in sys.modules:
+        return None
+    from tunesmith.session import notebook
+
+    where = notebook.area()
+    return notebook.NotebookListener(where) if where is not None else None
+
+
 def listener_of(given: ListenerLike | None) -> Listener:
     if given is None:
-        return _Callback(lambda _update: None)
+        return _in_a_notebook() or _Callback(lambda _update: None)
     if isinstance(given, Listener):
         return given
     if callable(given):

@@ -14,6 +14,7 @@ from tunesmith.deliver.report import report_html, report_json, report_markdown
 from tunesmith.errors import BadInput, DeviceMissing, WaitingForModel
 from tunesmith.problem.dispatch import ReadyKernel, kernel_for, read_dispatch
 from tunesmith.run.report import Report, WorkloadReport
+from tunesmith.run.store import RunFolder
 
 if TYPE_CHECKING:
     from tunesmith.session.exporting import Exported
@@ -122,6 +123,20 @@ class Run:
 
         folder = str(self.folder)
         return report_text(self.result, folder, self.resume_command, self.library, stream, full)
+
+    def follow(self) -> Run:
+        """Wait until nobody is at work on it any more, and show it meanwhile in a notebook, drawn anew as it
+        goes on; the run as it then stands."""
+        from tunesmith.session import notebook, runs
+
+        found = [self]
+
+        def look() -> tuple[str, bool]:
+            found[0] = runs.as_it_stands(RunFolder.open(self.folder))
+            return found[0]._repr_html_(), found[0].result.live
+
+        notebook.follow(look, notebook.area())
+        return found[0]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the table and the plot."""
