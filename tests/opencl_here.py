@@ -35,13 +35,19 @@ def _loads(library: Path) -> bool:
 
 
 @cache
-def has_opencl() -> bool:
+def opencl_platforms() -> tuple[str, ...]:
+    """Their names, each once; none where there is no device."""
     show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            return bool(machine.list_devices("opencl", Path(scratch)))
+            found = machine.list_devices("opencl", Path(scratch))
         except TunesmithError:
-            return False
+            return ()
+    return tuple(dict.fromkeys(device.platform for device in found))
+
+
+def has_opencl() -> bool:
+    return bool(opencl_platforms())
 
 
 needs_opencl = pytest.mark.skipif(not has_opencl(), reason="no OpenCL device here")
