@@ -13,6 +13,7 @@ import pytest
 
 from tunesmith.backends.opencl import pocl_environment
 from tunesmith.errors import TunesmithError
+from tunesmith.problem.device import Device
 from tunesmith.session import machine
 
 
@@ -36,14 +37,19 @@ def _loads(library: Path) -> bool:
 
 @cache
 def opencl_platforms() -> tuple[str, ...]:
-    """Their names, each once; none where there is no device."""
+    """Their names with the driver's version, each once; none where there is no device."""
     show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
             found = machine.list_devices("opencl", Path(scratch))
         except TunesmithError:
             return ()
-    return tuple(dict.fromkeys(device.platform for device in found))
+    return tuple(dict.fromkeys(map(platform_of, found)))
+
+
+def platform_of(device: Device) -> str:
+    """Two releases of PoCL have the same name."""
+    return f"{device.platform} {device.driver.rpartition('; ')[2]}"
 
 
 def has_opencl() -> bool:

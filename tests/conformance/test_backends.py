@@ -12,7 +12,7 @@ from _pytest.mark import ParameterSet
 
 from tests.conformance.backend_suite import BackendSuite
 from tests.cpu_here import needs_cpu
-from tests.opencl_here import needs_opencl, opencl_platforms
+from tests.opencl_here import needs_opencl, opencl_platforms, platform_of
 from tunesmith.backends.cpu import CpuBackend
 from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.fake import FakeBackend
@@ -90,7 +90,7 @@ class TestOpenCL(BackendSuite):
     @pytest.fixture
     def device(self, backend: Backend, platform: str) -> Device:
         for device in backend.devices():
-            if platform in device.platform:
+            if platform in platform_of(device):
                 return device
         pytest.skip(f"no OpenCL device of {platform} here")
 
