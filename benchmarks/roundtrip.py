@@ -333,8 +333,8 @@ def page(steps: Steps, found: Roundtrip) -> str:
         "# From a program to its kernels and back",
         "",
         f"`python -m benchmarks.roundtrip` ([the script]({SCRIPT})) on {found.device or 'no device'}, "
-        f"{found.date}: a PyTorch program with kernels in an extension of its own, a Triton kernel and vendor "
-        f"kernels is captured; {len(found.kernels)} kernels are extracted, tuned and put back into it.",
+        f"{found.date}: a PyTorch program with kernels in an extension of its own, a Triton kernel and "
+        f"vendor kernels is captured; {len(found.kernels)} kernels are extracted, tuned and put back.",
         "",
         "## What it launches",
         "",
