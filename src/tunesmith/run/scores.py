@@ -305,8 +305,8 @@ class OneSearch:
         if pool is None:
             waiting += [found.config for found in state.pool]
         under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
-        # Profiles and priors change no draw: a search that has no prior is the same without them.
-        events = state.events - len(state.profiled) - len(state.prior_changes)
+        # Profiles, priors and instructions change no draw: a search is the same without them.
+        events = state.events - len(state.profiled) - len(state.prior_changes) - len(state.instructed)
         return SearchView(
             space=template.space,
             configs=self.configs,
