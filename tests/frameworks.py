@@ -15,6 +15,7 @@ import pytest
 
 # What brings it, as an extra of ours.
 _EXTRAS = {"tvm_ffi": "exports", "kernel_tuner.file_utils": "kernel-tuner", "jsonschema": "kernel-tuner"}
+_EXTRAS |= dict.fromkeys(("starlette", "starlette.testclient", "uvicorn"), "watch")
 
 # Read once: no test sees a variable of ours.
 _WITHOUT = os.environ.get("TUNESMITH_GPU_TESTS_WITHOUT", "")
