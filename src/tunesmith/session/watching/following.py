@@ -21,8 +21,8 @@ from tunesmith.session.run_result import Run
 from tunesmith.session.runs import as_it_stands
 
 MOST_AT_ONCE = 1 << 26  # bytes of a journal that are read at a time
-LEAST_PAUSE = 2.0  # seconds between two reports of a run at work,
-SHARE = 20  # and so many times what one takes
+LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
+SHARE = 200  # and so many times what one takes
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,12 @@ class FollowedRun:
         stands, now = (seen.state.events, seen.live), self._clock()
         if self._report is None or (self._reported != stands and now >= self._next_report):
             self._report, self._reported = as_it_stands(RunFolder.open(self.path)), stands
-            taken = self._clock() - now
-            self._next_report = now + (max(LEAST_PAUSE, SHARE * taken) if seen.live else 0.0)
+            self.took(self._clock() - now if seen.live else 0.0)
         return self._report
+
+    def took(self, seconds: float) -> None:
+        """So long a page has taken; 0: the next may come at once."""
+        self._next_report = self._clock() + (max(LEAST_PAUSE, SHARE * seconds) if seconds else 0.0)
 
     @property
     def report_is_due(self) -> bool:

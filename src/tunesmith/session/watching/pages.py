@@ -6,7 +6,7 @@ Whatever is foreign goes through `element`, which escapes it, or to the script a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -93,7 +93,7 @@ def _harmless(found: LiveFields) -> LiveFields:
             return cut(" ".join(plain(value).split()), LONGEST)
         return tuple(map(shown, value)) if isinstance(value, tuple) else value
 
-    return LiveFields(**{name: shown(value) for name, value in asdict(found).items()})
+    return LiveFields(**{name: shown(value) for name, value in vars(found).items()})
 
 
 def _asked(seen: RunSeen) -> tuple[str, ...]:

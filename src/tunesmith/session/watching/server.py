@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import socket
+import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -43,11 +42,10 @@ from tunesmith.session.watching.pages import (
 )
 from tunesmith.text import element
 
-POLL = 0.4  # seconds between two looks at a journal that somebody follows
+POLL = 0.5  # seconds between two looks at a journal that somebody follows
 BEAT = 15.0  # seconds after which a stream says that it is still there
 LARGEST_BODY = 8 * LONGEST_HINT
 MOST_STREAMS = 32
-NICENESS = 10  # a run has the processor before those who watch it
 _KINDS: dict[str, InstructionKind] = {"stop": "stop", "finish": "finish", "hint": "hint"}
 T = TypeVar("T")
 
@@ -142,10 +140,13 @@ class WatchServer:
         followed = self._follow(name)
         if followed is None:
             return PlainTextResponse("there is no such run here\n", 404)
+        began = time.monotonic()
         try:
             run, seen = followed.report(), followed.look()
             live = live_part(name, live_fields(seen), self.door.token, said)
-            return HTMLResponse(report_page(run.result, run.texts, live))
+            page = report_page(run.result, run.texts, live)
+            followed.took(time.monotonic() - began if seen.live else 0.0)
+            return HTMLResponse(page)
         except TunesmithError as error:
             hint = [element("p", error.hint)] if error.hint else []
             fault = element("p", f"It cannot be read: {error.message}")
@@ -265,8 +266,6 @@ def listen(port: int) -> socket.socket:
 def serve(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
     """Until it is interrupted. `first`: the run to begin with, empty: the index. `told` gets the address."""
     own = listen(port)
-    with contextlib.suppress(OSError):
-        os.nice(NICENESS)
     door = Door.new(own.getsockname()[1])
     watching = WatchServer(runs, door)
     settings = uvicorn.Config(

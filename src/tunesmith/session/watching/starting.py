@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 import tempfile
 import webbrowser
 from collections.abc import Callable
@@ -13,11 +15,14 @@ from tunesmith.run.store import PLAN, RunFolder, begun
 from tunesmith.session.watching.found_runs import RunsBelow
 from tunesmith.text import shown
 
+NICENESS = 10  # a run has the processor before those who watch it
 INSTALL = "pip install 'tunesmith[watch]'"
 
 
 def watch(root: Path, run: Path | None, port: int, told: Callable[[str], None]) -> None:
     """Serve what is below the runs folder until Ctrl-C; a run that lies elsewhere, alone."""
+    with contextlib.suppress(OSError):
+        os.nice(NICENESS)
     try:
         from tunesmith.session.watching.server import serve
     except ModuleNotFoundError as error:
