@@ -69,4 +69,6 @@ def test_whoever_has_only_the_program_can_write_it(tmp_path: Path) -> None:
 
 def test_the_repository_has_it_where_agents_look() -> None:
     root = Path(__file__).parents[2] / "skills"
+    if not root.exists():
+        pytest.skip("not a clone of the repository")
     assert {name: (root / name).read_text() for name in FILES} == FILES

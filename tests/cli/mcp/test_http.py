@@ -101,7 +101,7 @@ def test_a_token_that_others_can_read_or_guess_is_refused(tmp_path: Path) -> Non
     token.chmod(0o600)
     assert token_of(token) == TOKEN
     token.write_text("short")
-    with pytest.raises(BadInput, match="at least 32 .* got 5 characters"):
+    with pytest.raises(BadInput, match=r"at least 32 .* got 5 characters"):
         token_of(token)
     assert token_of(None) != token_of(None), "a new one each time"
     with pytest.raises(BadInput, match="--root names a folder"):

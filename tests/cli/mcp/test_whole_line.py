@@ -56,6 +56,7 @@ def test_a_client_plays_author_for_the_tuner(tmp_path: Path) -> None:
         assert job["state"] == "finished", job
         assert job["run"]["geometric_mean"] > 1.1
         assert (await agent.call("next_request", run="run"))["request"] == ""
+        assert any("checking the original" in line for line in agent.progress), "it was told how far it is"
 
     serve(tmp_path, [tmp_path], script)
     said = [line["event"]["reply"]["text"] for line in journal(tmp_path / "run") if line["type"] == "Replied"]

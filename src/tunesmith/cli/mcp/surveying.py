@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import tunesmith
@@ -28,6 +29,7 @@ from tunesmith.text import counted, named_values
 
 MOST_FOUND = 100  # of each kind
 DEEPEST = 4
+MOST_FOLDERS = 5000  # that are looked into
 _PASSED_OVER = ("node_modules", "__pycache__", "build", "dist")
 
 
@@ -84,7 +86,7 @@ def _folder(
 def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
     """No link is followed; what is in a run or in a hidden folder is passed over."""
     for root in roots:
-        for here, inner, files in os.walk(root):
+        for here, inner, files in islice(os.walk(root), MOST_FOLDERS):
             folder = Path(here)
             is_deep = len(folder.relative_to(root).parts) >= DEEPEST
             inner[:] = sorted(n for n in inner if not n.startswith(".") and n not in _PASSED_OVER)
