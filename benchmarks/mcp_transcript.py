@@ -34,7 +34,8 @@ class Transcript:
 
     def called(self, tool: str, arguments: dict[str, Any], text: str) -> None:
         given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        shown = text.replace(f"{self.root}/", "").replace(str(self.root), ".").splitlines()
+        given, text = (t.replace(f"{self.root}/", "").replace(str(self.root), ".") for t in (given, text))
+        shown = text.splitlines()
         left = len(shown) - MOST_LINES
         shown = [*shown[:MOST_LINES], f"… {left} more lines"] if left > 1 else shown
         self.lines += [f"> {tool}({given})", *(line[:118].rstrip() for line in shown), ""]
@@ -86,7 +87,7 @@ def main() -> None:
         root = Path(scratch).resolve()
         (root / "transpose.cl").write_text((EXAMPLE / "kernel.cl").read_text())
         said = anyio.run(drive, root)
-    place = f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, PoCL"
+    place = f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, PoCL; shortened"
     made = f"Made by `python -m benchmarks.mcp_transcript` ({place}):"
     text = "\n".join([BEGIN, "", made, "", "```", *said.lines[:-1], "```", "", END])
     page = PAGE.read_text(encoding="utf-8")

@@ -371,8 +371,9 @@ def export_answer(found: Exported) -> ExportAnswer:
 def run_lines(answer: RunAnswer) -> list[str]:
     lines = [f"{answer.problem} on {answer.device}: {answer.state} ({answer.reason}), in {answer.run}"]
     for w in answer.workloads:
-        config = named_values(w.config) if w.config is not None else "the original stays"
-        lines.append(f"{w.name}: {w.speedup:.2f}× ({w.low:.2f} to {w.high:.2f}), verified; {config}")
+        figures = f"{w.speedup:.2f}× ({w.low:.2f} to {w.high:.2f}), verified"
+        given = f"{figures}; {named_values(w.config)}" if w.config is not None else "the original stays"
+        lines.append(f"{w.name}: {given}")
     if answer.geometric_mean is not None:
         lines.append(f"geometric mean {answer.geometric_mean:.2f}×, verified")
     elif answer.best_so_far is not None:
