@@ -43,6 +43,8 @@ COMMANDS = (
     "apply",
     "devices",
     "doctor",
+    "mcp",
+    "skill",
     "library",
 )
 

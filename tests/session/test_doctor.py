@@ -32,7 +32,7 @@ class Machine:
     """A Linux machine with everything, until a test takes something away."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.modules = {"tree_sitter", "pyopencl", "ml_dtypes", "cuda.bindings", "hip"}
+        self.modules = {"tree_sitter", "mcp", "pyopencl", "ml_dtypes", "cuda.bindings", "hip"}
         self.programs = {"ld": "/usr/bin/ld", "apt-get": "/usr/bin/apt-get", "oclgrind": "/usr/bin/oclgrind"}
         self.devices: tuple[Device, ...] = tuple(
             replace(d, name="a CPU", platform="a platform") for d in FakeBackend().devices()

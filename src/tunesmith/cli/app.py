@@ -15,7 +15,7 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console, exports
-from tunesmith.cli.bench import bench, capture
+from tunesmith.cli.bench import bench, capture, mcp, skill
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.explaining import Defines, Entry, explain, refusals
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify, watch
@@ -392,7 +392,7 @@ def _library() -> Library:
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
     *(report, watch, verify, exports.export, bench, diff, compare, profile),
-    *(capture, exports.extract, exports.apply, devices, doctor),
+    *(capture, exports.extract, exports.apply, devices, doctor, mcp, skill),
 )
 for _command in _COMMANDS:
     console.add_command(app, _command)

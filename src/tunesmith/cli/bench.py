@@ -1,4 +1,4 @@
-"""The commands `bench` and `capture`, about kernels where programs call them."""
+"""The commands `bench` and `capture`, of kernels where programs call them; `mcp` and `skill`, for agents."""
 
 from __future__ import annotations
 
@@ -98,3 +98,45 @@ def capture(
             listener=listener,
         )
     capturing.show(found.folder, found.capture, every, as_json)
+
+
+def mcp(
+    root: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A folder that clients may touch; by default what they name."),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SPEC", help="A hosted model that clients may have write, as `tune` takes it."),
+    ] = None,
+    http: Annotated[bool, typer.Option("--http", help="On loopback with a token, instead of stdio.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http; 0: a free one.")] = 0,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --http: the token; by default a new one.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method."""
+    from tunesmith.cli import agents
+
+    address = agents.HttpAddress(port, token_file) if http else None
+    agents.serve_agents(root or [], model or [], address, as_json)
+
+
+def skill(
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Where your agent looks for skills; else stdout."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the skill that teaches coding agents to tune by this command line."""
+    from tunesmith.cli import agents
+
+    written = agents.write_skill(out)
+    if out is None:
+        console.say(as_json, {"skill": written[agents.SKILL]}, [written[agents.SKILL].rstrip()])
+    else:
+        console.say(
+            as_json, {"folder": str(out), "files": list(written)}, [f"wrote {', '.join(written)} in {out}"]
+        )

@@ -32,6 +32,7 @@ def examine() -> list[DoctorFinding]:
     findings = [
         DoctorFinding("Python", True, platform.python_version()),
         module_finding("tree_sitter", "reading kernel sources (init)", "pip install tree-sitter"),
+        module_finding("mcp", "serving agents (mcp)", "pip install 'tunesmith[mcp]'"),
     ]
     findings += _protection()
     for kind in backends.kinds():

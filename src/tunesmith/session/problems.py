@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -156,8 +158,31 @@ class HeaderFolders:
         return None
 
 
+# Whoever acts for somebody who may name files but not all of them says which folders those are.
+_FOLDERS: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=None)
+
+
+@contextmanager
+def only_within(folders: Sequence[Path]) -> Iterator[None]:
+    """Sources, headers and whatever else a problem names is read from these folders and nowhere else."""
+    token = _FOLDERS.set(tuple(folder.resolve() for folder in folders))
+    try:
+        yield
+    finally:
+        _FOLDERS.reset(token)
+
+
+def _refuse_outside(path: Path) -> None:
+    folders = _FOLDERS.get()
+    if folders is not None and not any(path.resolve().is_relative_to(folder) for folder in folders):
+        named = ", ".join(map(str, folders)) or "none"
+        fault = f"only files in the folders that the client names are read; it names {named}"
+        raise BadInput(fault, where=str(path), hint="move the file there, or have the client name its folder")
+
+
 def read_text(path: Path, missing: str = "correct the name; it counts from the problem file's folder") -> str:
     """A file's text, or why there is none; `missing` says what to do about a file that is not there."""
+    _refuse_outside(path)
     try:
         path.name.encode()
         return path.read_text(encoding="utf-8-sig")
