@@ -167,14 +167,14 @@ class LocalLab:
         """What sanitizers say of the original."""
         return self._sanitizing.of_original(original(self._problem), self._seed)
 
-    def rehearse(self, template: Template | None, config: Config | None) -> Rehearsal:
+    def rehearse(self, template: Template | None, config: Config | None, whole: bool = True) -> Rehearsal:
         """A verdict without a time, on the original or a configuration; KernelWrong where the original is."""
         from tunesmith.lab.rehearsing import Rehearsal, rehearsed  # which few runs need
 
         if template is None or config is None:
             return Rehearsal(RIGHT, self.check())
         found = builds_of(self._problem, template.on(self._device), config)
-        return rehearsed(found, self._builders, self._cases, self._sanitizing, self._seed)
+        return rehearsed(found, self._builders, self._cases, self._sanitizing, self._seed, whole)
 
     def extend(self, wanted: Extended) -> Extended:
         accepted, rejected = [], list(wanted.aside)
