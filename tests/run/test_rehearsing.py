@@ -94,7 +94,7 @@ def test_what_cannot_be_checked_here_is_nobodys_fault(status: Status) -> None:
     assert go(a_gate(), lambda _: status) == (Passed(), [*go(a_gate(), lambda _: status)[1][:1]])
     step, done = go(a_gate(), lambda values: status if values["B"] else Status.OK)
     assert step == Passed()
-    says(gate_sentence(done), "not checked", "still to be passed")
+    says(gate_sentence(done), "not checked", "again on a GPU")
 
 
 def test_the_time_is_limited_and_what_was_left_is_said() -> None:

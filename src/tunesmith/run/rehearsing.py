@@ -80,12 +80,13 @@ def gate_sentence(done: Sequence[Rehearsed]) -> str:
     open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
     parts = [f"{wrong} wrong"] * bool(wrong) + [f"{open_} not checked"] * bool(open_)
     right = f"{len(done) - wrong - open_} of {counted(len(done), 'configuration')} right"
-    words = f"the gate on {done[-1].device}: {right}"
+    named = done[-1].config.candidate if done[-1].config is not None else ""
+    words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
     words += f", {', '.join(parts)}" if parts else ""
     if left := done[-1].left:
         spent = sum(one.seconds for one in done)
         words += f"; its time was up after {spent:.0f} s, {left} were not tried"
-    return f"{words}; the device's own gate is still to be passed"
+    return words if wrong else f"{words}; not timed, and to be passed again on a GPU"
 
 
 def _cut_short(done: Sequence[Rehearsed], may_mend: bool) -> Faulty | Passed:

@@ -17,7 +17,6 @@ from tunesmith.problem.template import Template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.outcome import NOT_TIMED, Rehearsed
 from tunesmith.run.rehearsing import NextRehearsal
-from tunesmith.run.sanitized import Sanitized
 from tunesmith.run.state import State
 from tunesmith.session import machine
 
@@ -86,27 +85,18 @@ def unknown_in(words: str) -> str:
     return next((line for line in words.splitlines() if _UNKNOWN in line), "")
 
 
-def watched_on_host(
-    problem: Problem,
-    device: Device,
-    scratch: Path,
-    settings: LabSettings,
-    sandbox: str,
-    progress: Callable[[str], None],
-) -> list[Sanitized]:
-    """Beside a GPU: the same kernel under the processor's own watch; nothing where that cannot be."""
-    here = machine.look(CPU, scratch, sandbox)
-    own = device_like(device, here)
-    if own is None:
-        return []
-    made = replace(settings, compiler="")
-    lab = machine.make_lab(problem, own, CPU, scratch, settings=made, progress=progress, sandbox=sandbox)
+def unknown_of(problem: Problem) -> str:
+    """What a kernel's text has that this device does not know, by reading alone; else empty."""
+    if problem.kernel.language not in [own.name for own in backends.kind(CPU).languages]:
+        return ""
+    from tunesmith.backends.cpu.source import host_text
+    from tunesmith.backends.port import BuildFailed
+
     try:
-        return [lab.sanitize()]
-    except BadInput as error:  # it builds for the GPU
-        return [Sanitized(absent=(("", unknown_in(error.message) or error.message),))]
-    finally:
-        lab.close()
+        host_text(problem.kernel.text, problem.kernel.path)
+    except BuildFailed as fault:
+        return unknown_in(str(fault))
+    return ""
 
 
 @dataclass
