@@ -43,6 +43,7 @@ from tunesmith.text import cut, plain, redacted
 
 NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
+HOST_SECONDS = 90.0  # where the host stands in for a device, and its compiler begins from nothing
 MOST_OUTPUT = 4 << 20
 
 
@@ -121,7 +122,8 @@ def sanitizer_tools(
     if own.sockets and sandbox == REQUIRED:
         return f"--sandbox required: {own.program} speaks over the network with what it watches"
     worker = worker_command(kind.name, "sanitize" if own.sockets else "interpret")
-    return SanitizerTools(own, program, worker, environment(), scratch)
+    seconds = HOST_SECONDS if kind.untimed else SECONDS
+    return SanitizerTools(own, program, worker, environment(), scratch, seconds)
 
 
 def note_of(kind: BackendKind, sandbox: str, beside: str = "") -> str:
