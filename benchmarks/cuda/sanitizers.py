@@ -15,6 +15,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.run.protection import AUTO
 from tunesmith.run.sanitized import Sanitized
-from tunesmith.session import machine, standing_in
+from tunesmith.session import machine
+from tunesmith.session.host_watch import HostWatch
 from tunesmith.session.problems import load_problem
 
 MODULE = "benchmarks.cuda.sanitizers"
@@ -89,9 +91,8 @@ def look(folder: Path) -> apart.Row:
             found["theirs"] = {"why_not": f"{gpu.name} is not here"}
         else:
             found["theirs"] = said(watched_there(problem, gpu, settings, scratch))
-        about = (problem, gpu, scratch, settings, AUTO, lambda _words: None)
-        ours = standing_in.watched_on_host(*about)
-        found["ours"] = said(ours[0]) if ours else {"why_not": "there is no C++ compiler for the cpu device"}
+        with closing(HostWatch(problem, gpu, scratch, AUTO)) as host:
+            found["ours"] = said(host.of_original(SEED))
     return found
 
 

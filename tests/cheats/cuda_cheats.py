@@ -133,7 +133,7 @@ REMEMBERS = """
     }
 """
 ASYNC = """
-    __shared__ __nv_bfloat16 part[BLOCK * 8];
+    __shared__ __align__(16) __nv_bfloat16 part[BLOCK * 8];
     if (d >= BLOCK * 8 && d % 8 == 0) {
         const unsigned into = (unsigned)__cvta_generic_to_shared(part + lane * 8);
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(into), "l"(row + lane * 8));

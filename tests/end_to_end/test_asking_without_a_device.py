@@ -26,9 +26,13 @@ def ask(tool: str, text: str = "", **more: object) -> str:
 def said(folder: Path, replies: dict[str, str]) -> None:
     (folder / "box").mkdir()
     for name, text in replies.items():
-        target = folder / "box" / f"{name}.reply.md"
-        target.write_text(text)
-        os.utime(target, (1e9, 1e9))  # nobody writes to it any more
+        answer(folder, name, text)
+
+
+def answer(folder: Path, name: str, text: str) -> None:
+    target = folder / "box" / f"{name}.reply.md"
+    target.write_text(text)
+    os.utime(target, (1e9, 1e9))  # nobody writes to it any more
 
 
 def tuned(folder: Path, *more: object) -> Ended:

@@ -10,8 +10,10 @@ from tests.cpu_here import needs_cpu
 from tests.cuda_here import needs_no_driver, needs_nvrtc
 from tests.end_to_end import tiny
 from tests.end_to_end.asking import refused
+from tests.end_to_end.test_asking_without_a_device import answer, request, said
 from tests.end_to_end.test_no_device import cuda
 from tests.running import journal, tunesmith
+from tests.talkers import file, plan
 from tests.wording import says
 
 pytestmark = [needs_cpu, needs_no_driver]
@@ -58,3 +60,32 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     for command in (("check",), ("tune", "--template", "problem/template.cu", "--out", "run")):
         ended = tunesmith(tmp_path, command[0], "problem", *command[1:])
         refused(ended, 3, "the kernel is wrong already")
+
+
+@needs_nvrtc
+@pytest.mark.long
+def test_a_model_mends_its_draft_without_a_gpu(tmp_path: Path) -> None:
+    problem = cuda(tmp_path / "problem")
+    right = (problem / "template.cu").read_text()
+    (problem / "template.cu").unlink()
+    wrong = right.replace("if (i < n)", "if (i < n && BLOCK != 256)")
+    assert wrong != right
+    said(tmp_path, {"0001-planner": plan(), "0002-author": file(wrong)})
+    asked = ("--model", "planner=mailbox:box,author=mailbox:box", "--rounds", 1, "--evals", 4, "--no-prior")
+    ended = tunesmith(tmp_path, "tune", "problem", "--out", "run", *asked, "--no-wait", "--device", "cpu")
+    assert ended.code == 4, ended.err
+    says(request(tmp_path, "0003-author"), "BLOCK=256 is wrong", "on cpu (")
+    answer(tmp_path, "0003-author", file(right))
+    ended = tunesmith(tmp_path, "resume", "run", "--no-wait")
+    assert ended.code == 5, ended.err
+    says(ended.err, "the gate of 2 on cpu (", "4 of 4 configurations right", "again on a GPU")
+    says(ended.err.splitlines()[-2], "right here, not timed: resume where a GPU is")
+    events = [(line["type"], line["event"]) for line in journal(tmp_path / "run")]
+    kinds = [kind for kind, _ in events]
+    assert kinds.count("Rejected") == 1
+    assert not {"Admitted", "Baseline", "Measured"} & {*kinds}, "only a GPU lets it in"
+    tried = [
+        (e["config"]["candidate"], e["left"]) for kind, e in events if kind == "Rehearsed" and e["config"]
+    ]
+    assert tried == [(own, left) for own in ("1", "2") for left in (3, 2, 1, 0)]
+    says(tunesmith(tmp_path, "report", "run").out, "the gate of 2 on cpu", "not timed")

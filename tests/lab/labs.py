@@ -14,7 +14,7 @@ from tunesmith.backends.fake import FAULTS
 from tunesmith.backends.messages import RunCase
 from tunesmith.backends.port import Backend
 from tunesmith.lab.lab import LabSettings, LocalLab
-from tunesmith.lab.sanitizing import SanitizerTools
+from tunesmith.lab.sanitizing import Beside, SanitizerTools
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem
@@ -191,6 +191,8 @@ def lab(
     progress: Callable[[str], None] = lambda _: None,
     sanitizers: SanitizerTools | str = "no sanitizer in this test",
     is_foreign: bool = False,
+    beside: Beside | None = None,
+    candidate: str = "",
 ) -> Iterator[Harness]:
     """A lab that has timed the original; its workers live in this process unless it has a scratch folder."""
     log = Log()
@@ -203,12 +205,13 @@ def lab(
         progress=progress,
         draw_seed=lambda: verify_seed,
         sanitizers=sanitizers,
+        beside=beside,
     )
     try:
         harness = Harness(own, problem, log)
         if template is not None:
             read = parse_template(template, path="template.fake", problem=problem)
-            harness.template = replace(read, is_foreign=is_foreign)
+            harness.template = replace(read.of_candidate(candidate), is_foreign=is_foreign)
             own.admit(harness.template)
         if baseline:
             own.baseline()

@@ -24,7 +24,7 @@ from tunesmith.run.config import worker_environment
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Trial
 from tunesmith.run.protection import AUTO, REQUIRED
-from tunesmith.session import machine
+from tunesmith.session import host_watch, machine
 
 TEMPLATE = fault_template("0 * KIND")
 PROGRAM = """#!{python}
@@ -156,9 +156,9 @@ def test_where_there_is_none_a_winner_is_accepted_and_the_reason_written_down(tm
 
 
 class TestAtTheGate:
-    def outcomes(self, folder: Path, body: str, is_foreign: bool) -> list[Status]:
-        own_tools = tools(folder, body)
-        with lab(scale_problem(), TEMPLATE, sanitizers=own_tools, is_foreign=is_foreign) as own:
+    def outcomes(self, folder: Path, body: str, is_foreign: bool, candidate: str = "") -> list[Status]:
+        about = {"sanitizers": tools(folder, body), "is_foreign": is_foreign, "candidate": candidate}
+        with lab(scale_problem(), TEMPLATE, **about) as own:  # type: ignore[arg-type]
             return [own.outcome(purpose=p, KIND=k).status for p, k in (("gate", 0), ("gate", 1))]
 
     def test_the_first_trial_of_a_draft_by_a_model_is_watched(self, tmp_path: Path) -> None:
@@ -166,7 +166,11 @@ class TestAtTheGate:
         assert found == [Status.WRONG, Status.OK]
         assert calls(tmp_path).count("candidate") == 1  # by those meant for the gate alone
 
-    def test_drafts_of_the_expert_and_templates_of_the_user_are_not(self, tmp_path: Path) -> None:
+    def test_so_is_that_of_a_draft_by_the_expert(self, tmp_path: Path) -> None:
+        found = self.outcomes(tmp_path, "if is_candidate: say(OUTSIDE)", False, "1")
+        assert found == [Status.WRONG, Status.OK]
+
+    def test_templates_of_the_user_are_not(self, tmp_path: Path) -> None:
         assert self.outcomes(tmp_path, f"{RUNS}say(OUTSIDE)", False) == [Status.OK, Status.OK]
         assert calls(tmp_path) == []
 
@@ -315,15 +319,18 @@ CUDA_TOOLS = {
 }
 
 
-def judged(folder: Path, spec: str, original: str, candidate: str, wrap: Callable[[str], str]) -> Verified:
-    """A candidate with one body beside an original with another, as a winner."""
+def judged(
+    folder: Path, spec: str, original: str, candidate: str, wrap: Callable[[str], str], twice: bool = False
+) -> Verified:
+    """A candidate with one body beside an original with another, as a winner; `twice`: on the host too."""
     language, suffix = ("cuda", "cu") if spec == "cuda" else ("opencl", "cl")
     text = PROBLEM.format(language=language, suffix=suffix)
     problem = read_problem(text, {f"kernel.{suffix}": wrap(original)})
     device = machine.pick_device(machine.list_devices(spec, folder), None)
     compiler = machine.choose_compiler(problem, None, device, spec, folder, lambda _note: None)
     settings = LabSettings(0, 1, compiler.partition(" ")[0])
-    own: LocalLab = machine.make_lab(problem, device, spec, folder, settings=settings)
+    host = host_watch.beside(problem, device, folder, AUTO) if twice else None
+    own: LocalLab = machine.make_lab(problem, device, spec, folder, settings=settings, beside=host)
     try:
         own.baseline()
         source = LAUNCH + wrap(f"v = STEP ? v : v; {candidate}")
@@ -332,6 +339,8 @@ def judged(folder: Path, spec: str, original: str, candidate: str, wrap: Callabl
         return own.verify(Trial(0, template.default, ("only",), "long", "finalist", template.digest))
     finally:
         own.close()
+        if host is not None:
+            host.close()
 
 
 def _opencl(body: str) -> str:

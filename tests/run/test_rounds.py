@@ -37,9 +37,9 @@ from tunesmith.run.events import (
     Stopped,
     Surveyed,
 )
-from tunesmith.run.loop import REPAIRS
 from tunesmith.run.ports import SearchView
 from tunesmith.run.rounds import leader, round_reports, rounds
+from tunesmith.run.talking import REPAIRS
 from tunesmith.search.default import Default
 from tunesmith.search.models import FOLLOWING
 from tunesmith.search.simple import Exhaustive, Random

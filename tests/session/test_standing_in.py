@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ from tests.cpu_here import needs_cpu
 from tests.running import FIXTURES
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.lab.lab import LabSettings
-from tunesmith.session import standing_in
+from tunesmith.run.config import RunConfig
+from tunesmith.session import authoring, host_watch, standing_in
 from tunesmith.session.problems import load_problem
 
 pytestmark = needs_cpu
@@ -42,10 +45,21 @@ def test_a_rehearsal_of_what_is_not_known_says_so_and_convicts_nobody(folder: Pa
 
 
 def test_the_watch_beside_a_gpu_is_absent_there(folder: Path, tmp_path: Path) -> None:
-    about = (load_problem(folder).definition, absent_device("H200"), tmp_path, LabSettings(0, 1), "auto")
-    (found,) = standing_in.watched_on_host(*about, lambda _: None)
+    problem, device = load_problem(folder).definition, replace(absent_device("H200"), absent=False)
+    host = host_watch.beside(problem, device, tmp_path, "auto")
+    assert host is not None
+    with closing(host):
+        found = host.of_original(0)
     assert not found.tools
     assert "the cpu device does not know" in found.absent[0][1]
+
+
+def test_explaining_says_it_and_says_nothing_of_what_is_known(folder: Path) -> None:
+    (note,) = [n for n in authoring.explain(load_problem(folder).definition, RunConfig()).notes if "cpu" in n]
+    assert note.startswith("kernel.cu:")
+    assert "does not know the instruction 'popc.b32" in note
+    known = load_problem(FIXTURES / "zoo" / "gelu_tanh").definition
+    assert standing_in.unknown_of(known) == ""
 
 
 def test_other_words_are_a_fault() -> None:

@@ -51,6 +51,11 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
     match event:
         case ev.Surveyed() if state.device.absent:
             return EventLine(_surveying(state), passing=True)
+        case ev.Rehearsed(config, left=left) if config is not None and config.candidate:
+            done = [r for r in state.rehearsed if r.config and r.config.candidate == config.candidate]
+            if len(done) > 1 and not event.convicts:
+                said = f"at the gate: {counted(len(done), 'configuration')} tried, {left} to go; not timed"
+                return EventLine(said, passing=True)
         case ev.Measured(outcome):
             return EventLine(_searching(state), passing=True, always=outcome.trial.purpose == "finalist")
         case ev.Asked(trials) if gated := [t for t in trials if t.purpose == "gate"]:
@@ -63,7 +68,8 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
     word = noun(state.settings) if state.started else "template"
     match event:
         case ev.Attached(device, compiler):
-            return f"going on with {device.name}" + (f" and {compiler}" if compiler else "")
+            again = "; what was checked without it is checked again" if state.rehearsed else ""
+            return f"going on with {device.name}" + (f" and {compiler}" if compiler else "") + again
         case ev.Primed(name, rows):
             return f"begins from {name}: {counted(len(rows), 'configuration')}"
         case ev.Rehearsed():

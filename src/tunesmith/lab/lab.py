@@ -22,14 +22,9 @@ from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
 from tunesmith.lab.references import References
 from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
-from tunesmith.lab.sanitizing import SanitizerTools, Sanitizing, verdict_of
+from tunesmith.lab.sanitizing import Beside, SanitizerTools, Sanitizing, verdict_of
 from tunesmith.lab.serving import BinaryShelf, Serving
-from tunesmith.problem.cases import (
-    Case,
-    ExtraCase,
-    full_cases,
-    reach,
-)
+from tunesmith.problem.cases import Case, ExtraCase, full_cases, reach
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status
 from tunesmith.problem.problem import Problem, Workload
@@ -87,12 +82,14 @@ class LocalLab:
         extra: Sequence[ExtraCase] = (),
         draw_seed: Callable[[], int] = lambda: secrets.randbits(SEED_BITS),
         sanitizers: SanitizerTools | str = "this lab was given no sanitizer",
+        beside: Beside | None = None,
         shelf: BinaryShelf = NO_SHELF,
         no_calls: str = "",
         listing: ReadListing | None = None,
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
-        begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none."""
+        begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none;
+        `beside` watches the same kernels on the host."""
         self._problem = problem
         self._device = device
         self._settings = settings
@@ -112,7 +109,7 @@ class LocalLab:
         self._original = Original(problem, self._builders, self._plans)
         askers = 1 if device.is_host else min(REFERENCE_WORKERS, settings.builders)
         self._references = references = References(problem, [spawn("reference") for _ in range(askers)])
-        self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers)
+        self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers, beside)
         self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
         looks = LookJudge(problem, references, self._clean, measuring.original_deadline)
@@ -167,14 +164,14 @@ class LocalLab:
         """What sanitizers say of the original."""
         return self._sanitizing.of_original(original(self._problem), self._seed)
 
-    def rehearse(self, template: Template | None, config: Config | None) -> Rehearsal:
+    def rehearse(self, template: Template | None, config: Config | None, whole: bool = True) -> Rehearsal:
         """A verdict without a time, on the original or a configuration; KernelWrong where the original is."""
         from tunesmith.lab.rehearsing import Rehearsal, rehearsed  # which few runs need
 
         if template is None or config is None:
             return Rehearsal(RIGHT, self.check())
         found = builds_of(self._problem, template.on(self._device), config)
-        return rehearsed(found, self._builders, self._cases, self._sanitizing, self._seed)
+        return rehearsed(found, self._builders, self._cases, self._sanitizing, self._seed, whole)
 
     def extend(self, wanted: Extended) -> Extended:
         accepted, rejected = [], list(wanted.aside)
@@ -410,8 +407,8 @@ class LocalLab:
         return [results[w.name] for w in item.workloads]
 
     def _is_first_at_gate(self, trial: Trial) -> bool:
-        """Of what a model wrote; where it was given, there is no gate and its search begins here. The others
-        wait until they win: each look takes seconds."""
+        """Of every draft; where what a model wrote was given, there is no gate and its search begins here.
+        The others wait until they win: each look takes seconds."""
         if trial.purpose not in ("gate", "search") or trial.config is None:
             return False
         template = self._templates[trial.template]
@@ -419,7 +416,7 @@ class LocalLab:
         if own in self._gated:
             return False
         self._gated.add(own)
-        return template.is_foreign
+        return template.is_foreign or bool(own)
 
     # -- small parts --------------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ def give_up(original: float, best: float | None, device: Device) -> float:
     return min(GIVE_UP_FACTOR * original, factor * (original if best is None else best))
 
 
+UNTIMED_SECONDS = 20.0
 ORIGINAL_SECONDS = 20.0  # for one case of the original, whose speed is not known yet
 DATA_RATE = 50e6  # bytes per second a worker draws, digests, copies, sends and judges at the very least
 LAYOUT_RATE = 500e6  # at which a device that fills its memory by itself lays out what is timed
@@ -92,10 +93,11 @@ def case_deadline(original_seconds: float, device: Device, build_seconds: float,
 
 
 def launch_deadline(original_seconds: float, device: Device, build_seconds: float) -> float:
-    """What a candidate may take for one launch: 100 × the original, a second at least. Drivers that finish
+    """What a candidate may take for one launch: 100 × the original, a second at least, and more where nothing
+    is timed: there threads are switched by the thousand, on a host that others use too. Drivers that finish
     compiling at the first launch get time for that as well, in proportion to the build."""
     allowance = 2.0 + 5.0 * build_seconds if device.finishes_compiling_at_launch else 0.0
-    return max(1.0, 100.0 * original_seconds) + allowance
+    return max(UNTIMED_SECONDS if device.untimed else 1.0, 100.0 * original_seconds) + allowance
 
 
 def timing_deadline(

@@ -20,15 +20,21 @@ class Rehearsal:
 
 
 def rehearsed(
-    builds: Sequence[ToBuild], builders: Builders, cases: CaseJudge, sanitizing: Sanitizing, seed: int
+    builds: Sequence[ToBuild],
+    builders: Builders,
+    cases: CaseJudge,
+    sanitizing: Sanitizing,
+    seed: int,
+    whole: bool = True,
 ) -> Rehearsal:
-    """Of one configuration: all its builds, up to the first that is not right."""
+    """Of one configuration: all its builds, up to the first that is not right. `whole`: on all cases, not
+    only on the few that a search begins with."""
     tried, watched = 0, list[str]()
     for item in builds:
         code = builders.start(item.variant).result()
         if isinstance(code, Verdict):
             return Rehearsal(code)
-        for level in ("smoke", "full"):
+        for level in ("smoke", "full") if whole else ("smoke",):
             verdict = cases.level(code, item.variant, level)
             if not verdict.ok:
                 return Rehearsal(verdict)

@@ -37,11 +37,13 @@ from tunesmith.run.sanitized import (
     compared,
     distinct,
     merged,
+    together,
 )
 from tunesmith.text import cut, plain, redacted
 
 NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
+HOST_SECONDS = 90.0  # where the host stands in for a device, and its compiler begins from nothing
 MOST_OUTPUT = 4 << 20
 
 
@@ -120,15 +122,21 @@ def sanitizer_tools(
     if own.sockets and sandbox == REQUIRED:
         return f"--sandbox required: {own.program} speaks over the network with what it watches"
     worker = worker_command(kind.name, "sanitize" if own.sockets else "interpret")
-    return SanitizerTools(own, program, worker, environment(), scratch)
+    seconds = HOST_SECONDS if kind.untimed else SECONDS
+    return SanitizerTools(own, program, worker, environment(), scratch, seconds)
 
 
-def note_of(kind: BackendKind, sandbox: str) -> str:
-    """What will watch winners, or why nothing will, before anything is tried."""
+def note_of(kind: BackendKind, sandbox: str, beside: str = "") -> str:
+    """What will watch winners, or why nothing will, before anything is tried; `beside`: what does so on the
+    host."""
     found = sanitizer_tools(kind, dict, Path(), sandbox)
     if isinstance(found, str):
-        return f"{NOTE}{NOT_IN_FORCE}: {found}"
-    return f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
+        return f"{NOTE}{beside}; {found}" if beside else f"{NOTE}{NOT_IN_FORCE}: {found}"
+    own = f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"
+    return f"{own} and {beside}" if beside else own
+
+
+Beside = Callable[[Variant, int], Sanitized]  # a kernel, and the seed of its cases
 
 
 @dataclass
@@ -140,6 +148,7 @@ class Sanitizing:
     _plans: LaunchPlans
     _original: Original
     _tools: SanitizerTools | str
+    _beside: Beside | None = None  # another that watches the same kernels, on the host
     _of_original: dict[tuple[Case, ...], tuple[SanitizerFinding, ...]] = field(default_factory=dict)
     _thread: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="sanitizing")
@@ -148,22 +157,21 @@ class Sanitizing:
     def start(self, code: BuiltCode, variant: Variant, seed: int) -> Callable[[], Sanitized]:
         """All tools, for a winner. The answer waits for them; on a CPU they begin then, having no cores of
         their own."""
-        if isinstance(self._tools, str):
+        if isinstance(self._tools, str) and self._beside is None:
             absent = Sanitized(absent=(("", self._tools),))
             return lambda: absent
-        tools = self._tools.kind.tools
+        tools = () if isinstance(self._tools, str) else self._tools.kind.tools
         if self._device.is_host:
-            return lambda: self._look(code, variant, seed, tools)
-        return self._thread.submit(self._look, code, variant, seed, tools).result
+            return lambda: self._looked(code, variant, seed, tools)
+        return self._thread.submit(self._looked, code, variant, seed, tools).result
 
     def at_gate(self, code: BuiltCode, variant: Variant, seed: int) -> Verdict:
         """The few tools that a draft by a model is shown to."""
         return verdict_of(self.look_at_gate(code, variant, seed))
 
     def look_at_gate(self, code: BuiltCode, variant: Variant, seed: int) -> Sanitized:
-        if isinstance(self._tools, str):
-            return Sanitized(absent=(("", self._tools),))
-        return self._look(code, variant, seed, self._tools.kind.at_gate)
+        tools = () if isinstance(self._tools, str) else self._tools.kind.at_gate
+        return self._looked(code, variant, seed, tools)
 
     def of_original(self, variant: Variant, seed: int) -> Sanitized:
         """All tools, for what the user wrote: every fault is its own."""
@@ -187,8 +195,17 @@ class Sanitizing:
     def close(self) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
+    def _looked(self, code: BuiltCode, variant: Variant, seed: int, tools: Sequence[str]) -> Sanitized:
+        """By the device's own tools, and at the same time by who stands beside them."""
+        if self._beside is None:
+            return self._look(code, variant, seed, tools)
+        with ThreadPoolExecutor(1, thread_name_prefix="beside") as thread:
+            host = thread.submit(self._beside, variant, seed)
+            return together(self._look(code, variant, seed, tools), host.result())
+
     def _look(self, code: BuiltCode, variant: Variant, seed: int, tools: Sequence[str]) -> Sanitized:
-        assert isinstance(self._tools, SanitizerTools)
+        if isinstance(self._tools, str):
+            return Sanitized(absent=(("", self._tools),))
         nbytes = self._tools.kind.nbytes
         planned: dict[Case, Plan] = {}
         for case in watched_cases(self._problem, variant, self._device, seed, nbytes):
@@ -252,6 +269,5 @@ def verdict_of(found: Sanitized) -> Verdict:
         return RIGHT
     others = f" (and {len(found.own) - 1} more)" if len(found.own) > 1 else ""
     sizes = "; ".join(show_sizes(dict(case)) for case in found.cases)
-    return Verdict(
-        Status.WRONG, f"{found.own[0].sentence}{others}; the original has no such fault at {sizes}"
-    )
+    said = f"{found.own[0].sentence}{others}; the original has no such fault at {sizes}"
+    return Verdict(Status.WRONG, f"{said}; {found.disagreement}" if found.disagreement else said)

@@ -208,6 +208,13 @@ def examine(
     return Passed(tuple(rule for rule, _ in blamed))
 
 
+def gate_plan(params: Sequence[Param], default: Config, configs: ConfigSet) -> tuple[Config, ...]:
+    """What the gate tries if nothing fails, and then the values that none of it has, each once."""
+    field = _FeasibleRows(params, configs, default)
+    planned = [field.start, *field.planned()]
+    return (*planned, *field.unmet(planned))
+
+
 def fault(outcome: Outcome) -> Result | None:
     """What is wrong with a configuration, beyond its not fitting."""
     return next((r for r in outcome.results if r.status not in NEUTRAL), None)
@@ -237,8 +244,8 @@ def _differing(a: Config, b: Config) -> list[str]:
 
 
 def _words(result: Result) -> str:
-    detail = f" (workload {result.workload}): {result.detail}" if result.detail else ""
-    return f"{result.status}{detail}"
+    where = f" (workload {result.workload})" if result.workload else ""
+    return f"{result.status}{where}: {result.detail}" if result.detail else f"{result.status}"
 
 
 def _listed(blamed: Sequence[tuple[Combination, Outcome]]) -> str:
@@ -265,6 +272,16 @@ class _FeasibleRows:
         found |= dict.fromkeys(self._cover([self.start, *found]))
         found.pop(self.start, None)
         return list(found)
+
+    def unmet(self, chosen: Sequence[Config]) -> list[Config]:
+        """For each value that none of these has, the nearest to the start."""
+        found: list[Config] = []
+        for place, param in enumerate(self._params):
+            for value in param.values:
+                having = np.flatnonzero(self._rows[:, place] == param.positions[value])
+                if having.size and all(config[param.name] != value for config in (*chosen, *found)):
+                    found.append(self._nearest(self.start.replace(param.name, value), having))
+        return found
 
     def _extremes(self) -> Iterator[Config]:
         for place, param in enumerate(self._params):

@@ -26,7 +26,7 @@ from tunesmith.run.rounds import to_check
 from tunesmith.run.scores import OneSearch, prune, scores
 from tunesmith.run.serving import baked_probes, next_calls
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, asked_to_write, is_by_program
+from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
 BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
-REPAIRS = 2  # times an author may mend a draft
 
 
 def _with_remedy(error: BadInput) -> str:
@@ -192,7 +191,8 @@ class Loop:
                 self._append(events.Rejected(draft.id, why, same_as=other.id))
                 return
         is_foreign = bool(draft.drafted and draft.drafted.author)
-        may_mend, is_model = self._may_mend(draft), not is_by_program(self._state, draft)
+        may_mend = may_mend_draft(self._state, self.settings, draft)
+        is_model = not is_by_program(self._state, draft)
         try:
             template = self.templates.of(draft)
             # Nothing that a model wrote is built by a run that cannot judge it, whenever it was written.
@@ -212,13 +212,6 @@ class Loop:
             return
         again = may_mend and (self.heeds_words or is_model or bool(step.without))
         self._append(events.Rejected(draft.id, step.reason, step.trials, step.without, again))
-
-    def _may_mend(self, draft: Candidate) -> bool:
-        """Replies that were no template count too."""
-        if is_by_program(self._state, draft):
-            return len(self._state.written(draft.branch)) <= REPAIRS
-        replies = [e for e in asked_to_write(self._state, draft.branch) if e.reply and not e.tool]
-        return len(replies) <= self.settings.repairs
 
     # -- searching ----------------------------------------------------------------------------------
 

@@ -227,6 +227,8 @@ class Rehearsed:
     cases: int = 0  # that it was tried on
     detail: str = ""
     watched: str = ""  # what looked for faults that results need not show
+    seconds: float = 0.0  # that it took
+    left: int = 0  # of a draft: configurations that its gate would try after this one
 
     @property
     def convicts(self) -> bool:

@@ -49,6 +49,8 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
                 yield "a kernel is rehearsed only where the device is absent"
             if not 0 <= event.cases <= LARGEST:
                 yield f"so many cases cannot be tried: {event.cases}"
+            if not (0 <= event.left <= LARGEST and 0 <= event.seconds < math.inf):
+                yield f"a rehearsal does not take {event.seconds} s and leave {event.left}"
         case ev.Baseline(outcome):
             yield from _baseline(state, outcome)
         case ev.Verified(outcome):

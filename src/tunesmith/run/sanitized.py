@@ -43,6 +43,7 @@ class Sanitized:
     absent: tuple[tuple[str, str], ...] = ()  # those that did not, and why; all of them have an empty name
     cases: tuple[tuple[tuple[str, int], ...], ...] = ()  # sizes at which it ran
     findings: tuple[SanitizerFinding, ...] = ()
+    disagreement: str = ""  # of two that watched the same kernel, in one sentence
 
     @property
     def own(self) -> tuple[SanitizerFinding, ...]:
@@ -56,7 +57,7 @@ class Sanitized:
         if not self.tools:
             return f"{NOT_IN_FORCE}: {missing}" if missing else NOT_IN_FORCE
         held = f"{self.by} ({', '.join(self.tools)}), on {counted(len(self.cases), 'small case')}"
-        return f"{held}; {missing}" if missing else held
+        return "; ".join(part for part in (held, missing, self.disagreement) if part)
 
 
 def kind_of(words: str) -> str:
@@ -93,6 +94,26 @@ def merged(parts: Sequence[Sanitized]) -> Sanitized | None:
         tuple(absent.items()),
         tuple(dict.fromkeys(sizes for part in parts for sizes in part.cases)),
         distinct(f for part in parts for f in part.findings),
+        "; ".join(dict.fromkeys(part.disagreement for part in parts if part.disagreement)),
+    )
+
+
+def together(device: Sanitized, host: Sanitized) -> Sanitized:
+    """What two say of one kernel: the device's own tools, and the host's watch of the same text. What either
+    of them finds counts; where only one of two that saw all finds anything, that is said."""
+    words = ""
+    if device.tools and host.tools and bool(device.own) != bool(host.own):
+        finder, other = (device, host) if device.own else (host, device)
+        words = f"{other.by} does not find what {finder.by} finds, which counts"
+    missing = [(tool or "the device's sanitizer", why) for tool, why in device.absent]
+    missing += [(f"the cpu device's {tool or 'watch'}", why) for tool, why in host.absent]
+    return Sanitized(
+        " and ".join(part.by for part in (device, host) if part.by and part.tools),
+        (*device.tools, *host.tools),
+        tuple(missing),
+        tuple(dict.fromkeys((*device.cases, *host.cases))),
+        distinct((*device.findings, *host.findings)),
+        words,
     )
 
 
@@ -101,6 +122,7 @@ def told(watched: Iterable[tuple[str, Sanitized | None]]) -> tuple[str, ...]:
     known = [(name, one) for name, one in watched if one is not None]
     lines = dict.fromkeys(f"sanitizers in force: {one.sentence}" for _, one in known if one.tools)
     lines |= dict.fromkeys(f"sanitizers were {one.sentence}" for _, one in known if not one.tools)
+    lines |= dict.fromkeys(f"{name}: {one.disagreement}" for name, one in known if one.disagreement)
     for name, one in known:
         for finding in one.findings:
             also = "; so in the original: that judges nobody" if finding.shared else ""

@@ -13,12 +13,13 @@ from tunesmith.problem.plan import CannotRun, Status, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, ToBuild, builds_of
 from tunesmith.run.budget import is_concrete
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import Faulty, Templates
 from tunesmith.run.events import Event, Rejected, Settings, Surveyed
 from tunesmith.run.outcome import Rehearsed, Result, median
 from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
+from tunesmith.run.rehearsing import HostGate, NextRehearsal, gate_sentence
 from tunesmith.run.state import Candidate, State, fold
-from tunesmith.run.talking import Talking, asked_to_write, is_by_program
+from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
 from tunesmith.text import digest_of, seed_of
 
@@ -132,8 +133,20 @@ def survey_report(state: State) -> SurveyReport:
         statuses={status.value: counts[status] for status in Status if counts[status]},
         spans={name: span for name in LABELS if (span := _span(name, own, runnable))},
         spilling=tuple(sorted(spilling, key=lambda s: -s.spills)),
-        rehearsed=tuple(one.sentence for one in state.rehearsed),
+        rehearsed=_rehearsed_words(state),
     )
+
+
+def _rehearsed_words(state: State) -> tuple[str, ...]:
+    """Of the original and of each template's first configuration; of its gate, and what was wrong there."""
+    words: list[str] = []
+    by_candidate: dict[str | None, list[Rehearsed]] = {}
+    for one in state.rehearsed:
+        by_candidate.setdefault(None if one.config is None else one.config.candidate, []).append(one)
+    for done in by_candidate.values():
+        words += [one.sentence for n, one in enumerate(done) if n == 0 or one.status is not Status.OK]
+        words += [said] if (said := gate_sentence(done)) else []
+    return tuple(words)
 
 
 def planned(state: State) -> int:
@@ -154,7 +167,7 @@ def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span
     return Span(own[0].most(name) if own else None, min(values), median(values), max(values))
 
 
-Rehearse = Callable[[Template | None, Config | None], Rehearsed | None]
+Rehearse = Callable[[Template | None, NextRehearsal | None], Rehearsed | None]
 
 
 class Surveyor(Protocol):
@@ -173,7 +186,7 @@ class Survey:
     journal: Journal
     listener: Listener
     answer: Callable[[State], Event | None] = lambda _state: None  # a model's question, as far as it can be
-    rehearse: Rehearse = lambda _template, _config: None  # on the host, where that can be
+    rehearse: Rehearse = lambda _template, _next: None  # on the host, where that can be
 
     def run(self) -> State:
         """Go on from whatever the journal holds until nothing is left to build."""
@@ -182,7 +195,8 @@ class Survey:
             # What the compiler says of the original is told to whoever plans.
             self.surveyor.submit(None, None)
             self._append(self.surveyor.collect())
-        self._rehearsed(None)
+        if not any(one.config is None for one in self._state.rehearsed):
+            self._rehearse(None, None)
         self._candidate = self._given() if self.templates.given is not None else self._drafted()
         waiting: list[Config | None] = []
         while True:
@@ -201,12 +215,16 @@ class Survey:
         own = Candidate("", given.digest)
         if self._state.admitted is None:
             self._append(self.templates.admitted(own))
-        self._rehearsed(own)
+        if not self._rehearsed(own):  # there is no gate for what is given
+            configs = self.templates.configs(own)
+            first = given.default if given.default in configs else configs[0]
+            self._rehearse(own, NextRehearsal(first, True, 0))
         return own
 
     def _drafted(self) -> Candidate | None:
         """The first template the author writes: before anything is measured there is no second round. What
-        the host finds wrong is turned away here; what it finds right passes the gate again on the device."""
+        the host finds wrong at the gate is turned away here; what it finds right passes the gate again on the
+        device."""
         if not self._state.decided and not self._state.dialogue:
             self._append(self.talk.decided(self._state))
         while True:
@@ -215,10 +233,26 @@ class Survey:
             draft = self._state.draft
             if draft is None or not self._can_be_built(draft):
                 return None
-            found = self._rehearsed(draft)
-            if found is None or not found.convicts:
+            step = self._gate_on_host(draft)
+            if step is None:
                 return draft
-            self._append(Rejected(draft.id, found.detail, again=self._may_mend(draft)))
+            is_model = not is_by_program(self._state, draft)
+            again = may_mend_draft(self._state, self.settings, draft) and (is_model or bool(step.without))
+            self._append(Rejected(draft.id, step.reason, (), step.without, again))
+
+    def _gate_on_host(self, draft: Candidate) -> Faulty | None:
+        """None: it may go on to the device."""
+        gate = HostGate.of(self.templates.of(draft), self.templates.configs(draft))
+        may_mend = may_mend_draft(self._state, self.settings, draft)
+        is_model = not is_by_program(self._state, draft)
+        while True:
+            step = gate.step(self._rehearsed(draft), may_mend, is_model)
+            if not isinstance(step, NextRehearsal):
+                if said := gate_sentence(self._rehearsed(draft)):
+                    self.listener.say(said)
+                return step if isinstance(step, Faulty) else None
+            if not self._rehearse(draft, step):
+                return None
 
     def _can_be_built(self, draft: Candidate) -> bool:
         if draft.drafted is None:
@@ -232,24 +266,17 @@ class Survey:
         except BadInput:
             return False  # the gate will say so
 
-    def _may_mend(self, draft: Candidate) -> bool:
-        """The built-in authors heed no words."""
-        if is_by_program(self._state, draft):
-            return False
-        replies = [e for e in asked_to_write(self._state, draft.branch) if e.reply and not e.tool]
-        return len(replies) <= self.settings.repairs
+    def _rehearsed(self, candidate: Candidate) -> list[Rehearsed]:
+        """What the host has said of it."""
+        every = self._state.rehearsed
+        return [one for one in every if one.config is not None and one.config.candidate == candidate.id]
 
-    def _rehearsed(self, candidate: Candidate | None) -> Rehearsed | None:
-        """What the host says of the original, or of a template by one configuration; once."""
-        template = config = None
-        if candidate is not None:
-            template, configs = self.templates.of(candidate), self.templates.configs(candidate)
-            config = template.default if template.default in configs else configs[0]
-        known = [one for one in self._state.rehearsed if one.config == config]
-        if not known and (found := self.rehearse(template, config)) is not None:
+    def _rehearse(self, candidate: Candidate | None, wanted: NextRehearsal | None) -> bool:
+        """Of the original, or of a template by one configuration; whether the host can say anything."""
+        found = self.rehearse(None if candidate is None else self.templates.of(candidate), wanted)
+        if found is not None:
             self._append(found)
-            known.append(found)
-        return known[-1] if known else None
+        return found is not None
 
     def _next(self, waiting: list[Config | None]) -> list[Config | None]:
         """The original first, then one configuration at a time; nothing when the budget is used up."""

@@ -37,6 +37,7 @@ from tunesmith.run.events import (
     Extended,
     Replied,
     Requested,
+    Settings,
     Unanswered,
 )
 from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
@@ -49,6 +50,7 @@ ATTEMPTS = 5
 FEW = 2  # attempts with a model that was given up last time
 FIRST_PAUSE = 2.0  # seconds before the second attempt; doubled with each
 LONGEST_PAUSE = 120.0  # whatever the other side asks for
+REPAIRS = 2  # times a program may write a draft again
 
 
 @dataclass
@@ -373,6 +375,14 @@ def is_by_program(state: State, draft: Candidate) -> bool:
     if draft.drafted is None or not draft.drafted.author or state.under_way is None:
         return True
     return state.under_way.is_stored or state.under_way.branch(draft.branch).by_moves
+
+
+def may_mend_draft(state: State, settings: Settings, draft: Candidate) -> bool:
+    """Whether its author can be asked for another. Replies that were no template count too."""
+    if is_by_program(state, draft):
+        return len(state.written(draft.branch)) <= REPAIRS
+    replies = [e for e in asked_to_write(state, draft.branch) if e.reply and not e.tool]
+    return len(replies) <= settings.repairs
 
 
 def _requested(state: State, question: Question, branch: int = 0) -> Requested:

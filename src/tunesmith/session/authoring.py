@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,8 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
-from tunesmith.run.sanitized import Sanitized
-from tunesmith.session import machine, standing_in
+from tunesmith.run.sanitized import Sanitized, together
+from tunesmith.session import host_watch, machine, standing_in
 from tunesmith.session.problems import LoadedProblem, load_template, read_text
 from tunesmith.session.strategies import casting
 
@@ -162,11 +163,14 @@ def check(
         finally:
             lab.close()
         if sanitize and not device.untimed:
-            about = (problem, device, scratch, own, config.sandbox, listener.note)
-            watched += standing_in.watched_on_host(*about)
+            host = host_watch.beside(problem, device, scratch, config.sandbox)
+            if host is not None:
+                with closing(host):
+                    watched = [together(watched[0], host.of_original(config.seed))]
         for found in watched:
             if found.own:
-                fault = "; ".join(one.sentence for one in found.own)
+                said = (*(one.sentence for one in found.own), found.disagreement)
+                fault = "; ".join(words for words in said if words)
                 hint = "mend the kernel: results need not show such a fault here, and do elsewhere"
                 raise KernelWrong(fault, where=problem.kernel.path, hint=hint)
         return CheckedProblem(
@@ -183,6 +187,8 @@ def explain(problem: Problem, config: RunConfig) -> ExplainedKernel:
     lines, notes = casting.reading_of(problem, device), casting.launch_notes(problem, device)
     if moves.beyond and casting.is_for_expert(problem):
         notes += (PLAINLY,)
+    if unknown := standing_in.unknown_of(problem):
+        notes += (unknown,)
     about = tuple((offer.name, offer.words) for offer in moves.offers if offer.words)
     said = (moves.available, moves.refused, notes, about, moves.skipped)
     return ExplainedKernel(problem.name, device.name, lines, *said)

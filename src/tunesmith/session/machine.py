@@ -19,7 +19,7 @@ from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
 from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, BuiltCode, Runner
-from tunesmith.lab.sanitizing import sanitizer_tools
+from tunesmith.lab.sanitizing import Beside, sanitizer_tools
 from tunesmith.lab.serving import BinaryShelf, BinaryStore
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
@@ -413,6 +413,7 @@ def make_lab(
     extra: Sequence[ExtraCase] = (),
     sandbox: str = AUTO,
     store: BinaryStore | None = None,
+    beside: Beside | None = None,
 ) -> LocalLab:
     """`store` is where binaries go that are delivered, `ceilings` where those of the device do; `extra` are
     cases that a tester added; `counters`: profiles of the search have them too."""
@@ -439,6 +440,7 @@ def make_lab(
         sanitizers=sanitizer_tools(
             backends.kind(spec), lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox
         ),
+        beside=beside,
         shelf=BinaryShelf(backends.kind(spec).portable, store),
         no_calls="a recording has no times of other sizes" if backends.kind(spec).from_file else "",
         listing=backends.kind(spec).listing,

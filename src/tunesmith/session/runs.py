@@ -38,7 +38,7 @@ from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import certificates, library, machine, problems, signing
+from tunesmith.session import certificates, host_watch, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
 from tunesmith.session.strategies import casting, wishes
@@ -89,7 +89,9 @@ def begin(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         own = (device, spec, scratch, listener.note, config.sandbox)
         compiler = machine.choose_compiler(problem, template, *own)
-    watched = sanitizing.note_of(backends.kind(spec), config.sandbox)
+    watched = sanitizing.note_of(
+        backends.kind(spec), config.sandbox, host_watch.name_of(device, config.sandbox)
+    )
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -345,6 +347,8 @@ class ActiveRun:
             if cache is not None:
                 opened.callback(cache.close)
             ceilings = use_cache or settings.ceilings
+            beside = host_watch.beside(self.problem, self.device, self.scratch, self.config.sandbox)
+            opened.callback(beside.close if beside else lambda: None)
             lab = machine.make_lab(
                 self.problem,
                 self.device,
@@ -364,6 +368,7 @@ class ActiveRun:
                 extra=state.extended.cases if state.extended else (),
                 sandbox=self.config.sandbox,
                 store=self.store,
+                beside=beside,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.

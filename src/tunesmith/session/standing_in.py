@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tunesmith import backends
@@ -15,10 +16,9 @@ from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.config import RunConfig
 from tunesmith.run.outcome import NOT_TIMED, Rehearsed
-from tunesmith.run.sanitized import Sanitized
+from tunesmith.run.rehearsing import NextRehearsal
 from tunesmith.run.state import State
 from tunesmith.session import machine
-from tunesmith.space.params import Config
 
 CPU = "cpu"
 TIMES_NONE = "the cpu device checks kernels and times none"
@@ -85,27 +85,18 @@ def unknown_in(words: str) -> str:
     return next((line for line in words.splitlines() if _UNKNOWN in line), "")
 
 
-def watched_on_host(
-    problem: Problem,
-    device: Device,
-    scratch: Path,
-    settings: LabSettings,
-    sandbox: str,
-    progress: Callable[[str], None],
-) -> list[Sanitized]:
-    """Beside a GPU: the same kernel under the processor's own watch; nothing where that cannot be."""
-    here = machine.look(CPU, scratch, sandbox)
-    own = device_like(device, here)
-    if own is None:
-        return []
-    made = replace(settings, compiler="")
-    lab = machine.make_lab(problem, own, CPU, scratch, settings=made, progress=progress, sandbox=sandbox)
+def unknown_of(problem: Problem) -> str:
+    """What a kernel's text has that this device does not know, by reading alone; else empty."""
+    if problem.kernel.language not in [own.name for own in backends.kind(CPU).languages]:
+        return ""
+    from tunesmith.backends.cpu.source import host_text
+    from tunesmith.backends.port import BuildFailed
+
     try:
-        return [lab.sanitize()]
-    except BadInput as error:  # it builds for the GPU
-        return [Sanitized(absent=(("", unknown_in(error.message) or error.message),))]
-    finally:
-        lab.close()
+        host_text(problem.kernel.text, problem.kernel.path)
+    except BuildFailed as fault:
+        return unknown_in(str(fault))
+    return ""
 
 
 @dataclass
@@ -121,37 +112,44 @@ class HostRehearsal:
     _lab: LocalLab | None = None
     _device: Device | None = None
     _looked: bool = False
-    done: list[Rehearsed] = field(default_factory=list)
 
-    def __call__(self, template: Template | None, config: Config | None) -> Rehearsed | None:
+    def __call__(self, template: Template | None, wanted: NextRehearsal | None) -> Rehearsed | None:
         """KernelWrong where the original is; None where the processor cannot stand in."""
         lab = self._opened()
         if lab is None or self._device is None:
             return None
-        what = "the original" if template is None else "the template"
-        self.progress(f"checking {what} on {self._device.name}, where nothing is timed")
+        config = wanted.config if wanted is not None else None
+        what, left = "the original" if wanted is None else "the template", wanted.left if wanted else 0
+        of = f" ({left} to go at the gate)" if wanted is not None and (left or not wanted.whole) else ""
+        self.progress(f"checking {what}{of} on {self._device.name}, where nothing is timed")
+        started = time.monotonic()
         try:
-            found = lab.rehearse(template, config)
-            unknown = unknown_in(found.verdict.detail)
+            found = lab.rehearse(template, config, wanted is None or wanted.whole)
+            unknown = unknown_in(found.verdict.detail) if wanted is None or wanted.whole else ""
         except BadInput as error:
             if not (unknown := unknown_in(error.message)):
                 raise
         if unknown:
             self.progress(f"{what} is not checked here: {unknown}")
             return None
-        made = Rehearsed(
-            config, self._device.name, found.verdict.status, found.cases, found.verdict.detail, found.watched
-        )
-        self.done.append(made)
-        return made
+        verdict, spent = found.verdict, time.monotonic() - started
+        said = (verdict.status, found.cases, verdict.detail, found.watched)
+        return Rehearsed(config, self._device.name, *said, spent, left)
 
     def told(self, missing: DeviceMissing, state: State) -> DeviceMissing:
         """With what was found here."""
-        if not state.rehearsed or any(one.convicts for one in state.rehearsed[-1:]):
-            return missing
-        if not any(one.cases for one in state.rehearsed):
+        if not any(one.cases for one in state.rehearsed) or self._is_turned_away(state):
             return missing
         return DeviceMissing(f"{missing.message}; {NOT_TIMED}", hint=missing.hint, where=missing.where)
+
+    def _is_turned_away(self, state: State) -> bool:
+        """Whether the last that was tried is wrong: a draft by its gate, what was given by its default."""
+        tried = [one.config for one in state.rehearsed if one.config is not None]
+        if not tried:
+            return False
+        last = tried[-1].candidate
+        first = next(one for one in state.rehearsed if one.config and one.config.candidate == last)
+        return first.convicts or (bool(last) and state.candidate(last).rejected is not None)
 
     def close(self) -> None:
         if self._lab is not None:

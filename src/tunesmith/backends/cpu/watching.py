@@ -58,7 +58,7 @@ def _told(one: Any, start: int, table: LineTable, entry: str, source: str) -> di
     if "in different places" in words and here == other:
         return None
     # Where an array of a class is declared, compilers ask whether it has been made.
-    if "nobody has written" in words and here is not None and "__shared__" in _text_of(source, here.line):
+    if "nobody has written" in words and here is not None and _only_declares(_text_of(source, here.line)):
         return None
     return {
         "words": words,
@@ -83,6 +83,12 @@ def _text_of(source: str, line: int) -> str:
     """As `#line` counts."""
     own = re.split(r"^#line 1\b[^\n]*\n", source, flags=re.MULTILINE)[-1].splitlines()
     return own[line - 1] if 0 < line <= len(own) else ""
+
+
+def _only_declares(line: str) -> bool:
+    """Whether a line declares shared memory and does nothing else."""
+    _, is_there, rest = line.partition("__shared__")
+    return bool(is_there) and not re.sub(r"//.*|/\*.*?\*/", "", rest).partition(";")[2].strip()
 
 
 def _is_users(file: str) -> bool:

@@ -45,6 +45,7 @@ extern size_t stacks_bytes;
 
 // What a watching build is told; nothing in others.
 #ifdef TUNESMITH_WATCH
+enum { IS_PLAIN = 0 };
 void watch_launch(const Array *arrays, int count, unsigned blocks);
 void watch_block(unsigned block);
 void watch_barrier(const int *who, int count);  // all before it is seen by all after it
@@ -56,6 +57,7 @@ void watch_landed(const void *to, size_t bytes);
 void watch_wait(const void *place);
 void watch_stuck();
 #else
+enum { IS_PLAIN = 1 };
 static inline void watch_launch(const Array *, int, unsigned) {}
 static inline void watch_block(unsigned) {}
 static inline void watch_barrier(const int *, int) {}

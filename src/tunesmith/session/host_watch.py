@@ -1,0 +1,95 @@
+"""Beside a GPU: what runs there is watched on the host's processor too, where it can be built for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.errors import BadInput
+from tunesmith.lab.measuring import LaunchPlans, Original
+from tunesmith.lab.memory import Verdict
+from tunesmith.lab.runner import Builders, BuiltCode
+from tunesmith.lab.sanitizing import Sanitizing, sanitizer_tools
+from tunesmith.problem.device import Device
+from tunesmith.problem.problem import Problem
+from tunesmith.problem.template import Variant, original
+from tunesmith.run.sanitized import Sanitized
+from tunesmith.session import machine
+from tunesmith.session.standing_in import CPU, device_like, unknown_in
+from tunesmith.text import first_line
+
+
+def beside(problem: Problem, device: Device, scratch: Path, sandbox: str) -> HostWatch | None:
+    """None where the processor never stands in for such a device."""
+    runs = [own.name for own in backends.kind(CPU).languages]
+    is_gpu = device.backend in runs and not device.untimed and not device.absent
+    return HostWatch(problem, device, scratch, sandbox) if is_gpu else None
+
+
+def name_of(device: Device, sandbox: str) -> str:
+    """What watches kernels of that device here; empty where nothing does."""
+    if device.backend not in [own.name for own in backends.kind(CPU).languages] or device.absent:
+        return ""
+    found = sanitizer_tools(backends.kind(CPU), dict, Path(), sandbox)
+    return "" if isinstance(found, str) else f"{found.name} ({', '.join(found.kind.tools)})"
+
+
+@dataclass
+class HostWatch:
+    """Beside a GPU: kernels that run there under the processor's own watch. Builders are made when they are
+    first needed."""
+
+    problem: Problem
+    device: Device
+    scratch: Path
+    sandbox: str
+    _parts: tuple[Builders, Sanitizing] | str = ""  # or why there are none
+
+    def __call__(self, variant: Variant, seed: int) -> Sanitized:
+        """What a kernel has that the original has not."""
+        return self._of(variant, lambda code, own: own.look_at_gate(code, variant, seed))
+
+    def of_original(self, seed: int) -> Sanitized:
+        own = original(self.problem)
+        return self._of(own, lambda _code, sanitizing: sanitizing.of_original(own, seed))
+
+    def close(self) -> None:
+        if not isinstance(self._parts, str):
+            builders, sanitizing = self._parts
+            builders.close()
+            sanitizing.close()
+
+    def _of(self, variant: Variant, look: Callable[[BuiltCode, Sanitizing], Sanitized]) -> Sanitized:
+        """Where the original cannot be built there is nothing to compare a kernel's faults with."""
+        found = self._opened()
+        if isinstance(found, str):
+            return Sanitized(absent=(("", found),))
+        builders, sanitizing = found
+        for one in (original(self.problem, self.problem.workloads[0].as_dict()), variant):
+            code = builders.start(one).result()
+            if isinstance(code, Verdict):
+                words = unknown_in(code.detail) or f"it is not built there: {first_line(code.detail)}"
+                return Sanitized(absent=(("", words),))
+        assert isinstance(code, BuiltCode)
+        try:
+            return look(code, sanitizing)
+        except BadInput as error:  # it builds for the GPU
+            return Sanitized(absent=(("", unknown_in(error.message) or error.message),))
+
+    def _opened(self) -> tuple[Builders, Sanitizing] | str:
+        if not self._parts:
+            here = machine.look(CPU, self.scratch, self.sandbox)
+            own, kind = device_like(self.device, here), backends.kind(CPU)
+            if own is None:
+                self._parts = here.trouble or f"the cpu device does not stand in for {self.device.name}"
+                return self._parts
+            builders = machine.make_builders(CPU, self.scratch, own, 1, "", self.sandbox)
+            plans = LaunchPlans(self.problem, own)
+            workers = partial(machine.worker_environment, CPU, self.scratch, self.sandbox)
+            tools = sanitizer_tools(kind, workers, self.scratch, self.sandbox)
+            about = (self.problem, own, plans, Original(self.problem, builders, plans))
+            self._parts = (builders, Sanitizing(*about, tools))
+        return self._parts
