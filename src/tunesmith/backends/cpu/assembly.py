@@ -42,6 +42,10 @@ _SHUFFLES = {"bfly": "xor", "down": "down", "up": "up", "idx": ""}
 _WAITS = re.compile(
     r"\{\s*\.reg \.pred (\w+); mbarrier\.try_wait\.parity\S* \1, \[%1\], %2; selp\.\w+ %0, 1, 0, \1; \}"
 )
+_WAITS_IN_A_LOOP = re.compile(
+    r"\{\s*\.reg \.pred (\w+); (\w+): mbarrier\.(?:try|test)_wait\.parity\S* \1, \[(%\w+|%\[\w+\])\], (%\w+|%\[\w+\]);"
+    r" @\1 bra(?:\.uni)? (\w+); bra(?:\.uni)? \2; \5: \}"
+)
 
 
 class UnknownInstruction(Exception):
@@ -83,6 +87,8 @@ def as_code(template: str, outputs: str, inputs: str) -> str:
     given = _operands(outputs, inputs)
     if _WAITS.fullmatch(text):
         return f"{given.value('%0')} = __tunesmith_arrived({given.value('%1')}, {given.value('%2')});"
+    if waits := _WAITS_IN_A_LOOP.fullmatch(text):
+        return f"__tunesmith_arrived({given.value(waits[3])}, {given.value(waits[4])});"
     text = text.removeprefix("{").removesuffix("}") if text.startswith("{") else text
     lines = [line.strip() for line in text.split(";") if line.strip()]
     code: list[str] = []

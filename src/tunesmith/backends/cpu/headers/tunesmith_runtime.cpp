@@ -255,7 +255,7 @@ static bool release_barriers()
             fail("threads wait at barrier %d for %d others and arrive at it for %d", id, expected, arriving[id]);
         if (!waiting || waiting + arrived[id] < (expected ? expected : live))
             continue;
-        if (waiting == live)
+        if (waiting == live && !arrived[id])
             watch_all();
         else
             watch_barrier(who, waiting, id);
@@ -524,8 +524,9 @@ unsigned long long __tunesmith_active()
 void __tunesmith_meet(unsigned long long mask, int operation)
 {
     const int lane = current % WARP, held = thread_count - current / WARP * WARP;
-    if (held < WARP)
-        mask &= ((Lanes)1 << held) - 1;
+    const int lanes = held < WARP ? held : (int)WARP;
+    if (lanes < 64)
+        mask &= ((Lanes)1 << lanes) - 1;
     if (!(mask >> lane & 1)) {
         watch_fault("a warp operation whose mask leaves out a thread that takes part", HERE);
         fail("lane %d takes part in a warp operation whose mask %#llx leaves it out", lane, mask);
@@ -631,8 +632,7 @@ void __tunesmith_make_arrival(unsigned at, unsigned count)
     for (Arrival &one : arrivals)
         if (!one.used || one.at == at) {
             one = {at, count, count, 0, 0, true};
-            watch_landed(__tunesmith_at(at), 8, -1);
-            watch_made((int)(&one - arrivals));
+            watch_made((int)(&one - arrivals), __tunesmith_at(at), HERE);
             return;
         }
     fail("a block has at most %d barriers in shared memory", MOST_ARRIVALS);

@@ -53,7 +53,7 @@ void watch_arrive(int barrier);  // what a thread did before is seen by those wh
 void watch_barrier(const int *who, int count, int barrier);  // all before it is seen by all after it
 void watch_all();                                            // the same of all threads
 void watch_meeting(const int *who, int count, bool orders);
-void watch_made(int arrival);  // a barrier in shared memory: it is made, a thread arrives, all have arrived,
+void watch_made(int arrival, const void *at, const void *place);  // a barrier in shared memory: it is made, a thread arrives, all have arrived,
 void watch_comes(int arrival);
 void watch_has_come(int arrival);
 void watch_saw(int arrival, int thread);  // and a thread has seen that
@@ -73,7 +73,7 @@ static inline void watch_arrive(int) {}
 static inline void watch_barrier(const int *, int, int) {}
 static inline void watch_all() {}
 static inline void watch_meeting(const int *, int, bool) {}
-static inline void watch_made(int) {}
+static inline void watch_made(int, const void *, const void *) {}
 static inline void watch_comes(int) {}
 static inline void watch_has_come(int) {}
 static inline void watch_saw(int, int) {}

@@ -302,13 +302,6 @@ void watch_meeting(const int *who, int count, bool orders)
     meet(who, count, orders);
 }
 
-void watch_made(int arrival)
-{
-    arrivals_used = arrivals_used > arrival ? arrivals_used : arrival + 1;
-    empty(coming[arrival]);
-    empty(come[arrival]);
-}
-
 void watch_comes(int arrival)
 {
     settle_all();
@@ -557,17 +550,33 @@ static void set_written(const void *at, size_t bytes, bool written)
         region->written[(const unsigned char *)at - region->start + i] = written;
 }
 
+// Written by something that is not seen here: it changes what is there, whatever comes.
+static void change(const void *at, size_t bytes, const void *place)
+{
+    touch(at, bytes, true, place);
+    if (!pending.at)
+        return;
+    pending.at = nullptr;
+    Region &region = *region_of((const unsigned char *)at);
+    if (pending.other)
+        race(pending.own, WRITES, pending.other, pending.how, region);
+    for (size_t i = 0; i < bytes; i++)
+        region.cells[(const unsigned char *)at - region.start + i] = {pending.own, NOBODY, NOBODY};
+}
+
+void watch_made(int arrival, const void *at, const void *place)
+{
+    change(at, 8, place);
+    arrivals_used = arrivals_used > arrival ? arrivals_used : arrival + 1;
+    empty(coming[arrival]);
+    empty(come[arrival]);
+}
+
 void watch_copy(const void *to, const void *from, size_t bytes, size_t zeros, const void *place)
 {
     touch(from, bytes - zeros, false, place);
-    touch(to, bytes, true, place);
-    Region *region = region_of((const unsigned char *)to);
-    if (pending.at && pending.other && region)  // whatever comes, it is not there until somebody waits
-        race(pending.own, WRITES, pending.other, pending.how, *region);
-    for (size_t i = 0; pending.at && region && i < bytes; i++)
-        region->cells[(const unsigned char *)to - region->start + i] = {pending.own, NOBODY, NOBODY};
-    pending.at = nullptr;
-    set_written(to, bytes, false);
+    change(to, bytes, place);
+    set_written(to, bytes, false);  // until somebody waits for it
 }
 
 void watch_use(const void *at, size_t bytes, const void *place) { touch(at, bytes, false, place); }
