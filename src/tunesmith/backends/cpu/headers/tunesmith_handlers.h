@@ -68,8 +68,12 @@ void __ubsan_handle_out_of_bounds(Source *where, void *)
     fault(*where, "an index outside an array of a fixed size", HERE);
     fail("an index lies outside an array of a fixed size");
 }
-void __ubsan_handle_type_mismatch_v1(Source *where, void *)
+struct Mismatch { Source where; const void *type; unsigned char log_alignment, kind; };
+void __ubsan_handle_type_mismatch_v1(Mismatch *found, void *at)
 {
+    if (!is_misaligned(at, (size_t)1 << found->log_alignment))
+        return;
+    const Source *where = &found->where;
     fault(*where, "a misaligned access", HERE);
     fail("an access is misaligned");  // which may end the process
 }

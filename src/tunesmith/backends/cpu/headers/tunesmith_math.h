@@ -194,6 +194,8 @@ static inline float abs(float x) { return fabsf(x); }
 static inline double abs(double x) { return fabs(x); }
 static inline long abs(long x) { return x < 0 ? -x : x; }
 static inline long long abs(long long x) { return x < 0 ? -x : x; }
+#define _GLIBCXX_BITS_STD_ABS_H 1  // the library's own would have some of these twice
+namespace std { using ::abs; }
 static inline bool isnan(float x) { return x != x; }
 static inline bool isnan(double x) { return x != x; }
 static inline bool isinf(float x) { return __builtin_isinf(x); }

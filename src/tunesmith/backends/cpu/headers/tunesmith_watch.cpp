@@ -386,12 +386,15 @@ static Region *region_of(const unsigned char *at)
     return nullptr;
 }
 
-static bool is_own(const unsigned char *at, size_t bytes)
+static bool is_on_stack(const unsigned char *at, size_t bytes)
 {
     const unsigned char *low = stacks + (size_t)threads[current].stack * (stacks_bytes / thread_count);
-    if (at >= low && at + bytes <= low + stacks_bytes / thread_count)
-        return true;
-    return at >= module_start && at + bytes <= module_end;
+    return at >= low && at + bytes <= low + stacks_bytes / thread_count;
+}
+
+static bool is_own(const unsigned char *at, size_t bytes)
+{
+    return is_on_stack(at, bytes) || (at >= module_start && at + bytes <= module_end);
 }
 
 [[noreturn]] static void stray(const unsigned char *at, size_t bytes, bool writes, const void *place)
@@ -532,9 +535,15 @@ static void touch(const void *address, size_t bytes, bool writes, const void *pl
         race(own, READS, other, how, region);
 }
 
+// Local arrays of less than 16 bytes lie on a GPU in registers, or are aligned by its compiler; larger ones are here.
+static bool is_misaligned(const void *address, size_t bytes)
+{
+    return (uintptr_t)address % bytes && !(bytes <= 8 && is_on_stack((const unsigned char *)address, 1));
+}
+
 static void aligned(const void *address, size_t bytes, const void *place)
 {
-    if ((uintptr_t)address % bytes) {
+    if (is_misaligned(address, bytes)) {
         settle();
         report(here(place), "a misaligned access");
         fail("an access of %zu bytes is misaligned", bytes);  // which may end the process
