@@ -255,7 +255,28 @@ HONEST = {
         "    const long long l = int(-v);\n    o[t + 32] = l;\n  }"
     ),
 }
+WAVE = """#include <hip/hip_runtime.h>
+__device__ float sum(float v) {
+  for (int i = 16; i; i /= 2)
+    v += __shfl_xor(v, i);
+  return v;
+}
+__global__ void k(float *o, const float *x, int n) {
+  __shared__ float part[4];
+  int t = threadIdx.x;
+  float v = sum(t < 64 ? x[t] : 0);
+  if (t % 32 == 0)
+    part[t / 32] = v;
+  __syncthreads();
+  if (t < 32) {
+    v = sum(t < 3 ? part[t] : 0);
+    if (t == 0)
+      o[blockIdx.x] = v;
+  }
+}
+"""
 HONEST_SOURCES = {
+    "half of a wave without a mask": WAVE,
     "an arrival that is waited for": (
         BARRIERS + "__global__ void k(float *o, const float *x, int n) {\n  __shared__ uint64_t b[2];\n  __shared__ float s[32];\n"
         "  const unsigned full = (unsigned)__cvta_generic_to_shared(&b[0]), empty = full + 8;\n  int t = threadIdx.x;\n"
@@ -294,4 +315,6 @@ def test_a_fault_in_functions_and_templates_is_found_with_its_line(name: str, tm
 @pytest.mark.parametrize("name", [*HONEST, *HONEST_SOURCES])
 @pytest.mark.few(3)
 def test_what_is_right_in_these_is_not_accused(name: str, tmp_path: Path) -> None:
-    assert watched(HONEST.get(name, ""), tmp_path, HONEST_SOURCES.get(name, ""), seeds=6) == ()
+    source = HONEST_SOURCES.get(name, "")
+    language = "hip" if "hip" in source else "cuda"
+    assert watched(HONEST.get(name, ""), tmp_path, source, seeds=6, language=language) == ()

@@ -50,7 +50,8 @@ _COMMON = (
 _PLAIN = ("-O2", "-fwrapv")
 # Every access by a call, whose address tells the line; nothing inlined, so that a caller's line is known too.
 WATCHED = (
-    *("-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-gdwarf-4", "-fsanitize=thread"),
+    *("-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-thread-jumps", "-gdwarf-4"),
+    "-fsanitize=thread",
     "-fsanitize=signed-integer-overflow,alignment,bounds,float-cast-overflow",
 )
 _PT_TLS = 7

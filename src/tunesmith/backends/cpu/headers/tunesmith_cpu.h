@@ -87,7 +87,7 @@ unsigned long long __tunesmith_ticks();
 void __tunesmith_barrier(int id, int count);
 void __tunesmith_arrive(int id, int count);
 int __tunesmith_count(int holds);
-unsigned long long __tunesmith_active();
+unsigned long long __tunesmith_active(unsigned line);
 void __tunesmith_meet(unsigned long long mask, int operation);
 [[noreturn]] void __tunesmith_unseen();
 void __tunesmith_fence();
@@ -202,7 +202,7 @@ static inline __tunesmith_lanes __ballot_sync(unsigned long long mask, int holds
 }
 static inline int __any_sync(unsigned long long mask, int holds) { return __ballot_sync(mask, holds) != 0; }
 static inline int __all_sync(unsigned long long mask, int holds) { return __ballot_sync(mask, !holds) == 0; }
-static inline __tunesmith_lanes __activemask() { return (__tunesmith_lanes)__tunesmith_active(); }
+static inline __tunesmith_lanes __activemask(unsigned line = __builtin_LINE()) { return (__tunesmith_lanes)__tunesmith_active(line); }
 template <typename T>
 static inline __tunesmith_lanes __match_any_sync(unsigned long long mask, T value)
 {

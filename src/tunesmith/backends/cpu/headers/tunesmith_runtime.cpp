@@ -196,7 +196,7 @@ static bool release_warp(int first)
 
 static bool is_same_place(const Thread &one, const Thread &other)
 {
-    if (one.place != other.place || one.depth != other.depth)
+    if (one.line != other.line || one.depth != other.depth)  // compilers may double what stands in one place
         return false;
     const int calls = one.depth < DEPTH ? one.depth : (int)DEPTH;
     return !memcmp(one.calls, other.calls, calls * sizeof *one.calls);
@@ -514,8 +514,9 @@ int __tunesmith_count(int holds)
 }
 
 // The lanes of the warp that are here together.
-unsigned long long __tunesmith_active()
+unsigned long long __tunesmith_active(unsigned line)
 {
+    threads[current].line = line;
     wait(AT_ACTIVE, HERE);
     return threads[current].mask;
 }

@@ -24,6 +24,7 @@ struct Thread {
     unsigned at, phase;  // of the arrival it waits for
     int barrier, count;  // the barrier it waits at, and how many must come; 0: all that live
     int operation;       // of the warp, that it is at
+    unsigned line;       // where it asks which lanes are active
     unsigned char slot[SLOT];
     Copy *copies;        // asynchronous ones that have not landed
     int copies_held, copies_room;
