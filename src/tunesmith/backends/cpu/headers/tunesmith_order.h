@@ -28,9 +28,11 @@ template <typename F> static void of_all(F f)
         f(u);
 }
 
-static void join(unsigned *table, const int *who, int count)
+static bool far[MOST_THREADS];  // it has seen something of other warps, in this generation
+
+static void join(unsigned *table, const int *who, int count, bool is_near)
 {
-    of_all([&](int u) {
+    auto one = [&](int u) {
         unsigned most = 0;
         for (int i = 0; i < count; i++) {
             const unsigned own = who[i] == u ? moments[u] : table[(size_t)who[i] * WIDTH + u];
@@ -38,17 +40,27 @@ static void join(unsigned *table, const int *who, int count)
         }
         for (int i = 0; i < count; i++)
             table[(size_t)who[i] * WIDTH + u] = most;
-    });
+    };
+    const int first = who[0] / WARP * WARP;
+    if (!is_near)
+        of_all(one);
+    for (int u = first; is_near && u < first + WARP && u < thread_count; u++)
+        one(u);
 }
 
 static void meet(const int *who, int count, bool orders)
 {
     is_known = true;
-    if (orders)
-        join(known, who, count);
-    join(known_read, who, count);
+    bool is_near = true;  // all of one warp, that knows of no other
     for (int i = 0; i < count; i++)
+        is_near = is_near && who[i] / WARP == who[0] / WARP && !far[who[i]];
+    if (orders)
+        join(known, who, count, is_near);
+    join(known_read, who, count, is_near);
+    for (int i = 0; i < count; i++) {
         moments[who[i]]++;
+        far[who[i]] = !is_near;
+    }
 }
 
 static void raise(unsigned *to, const unsigned *from)
@@ -70,7 +82,7 @@ static void acquire(const Clock &clock, int thread)
 {
     if (!clock.used)
         return;
-    is_known = true;
+    is_known = far[thread] = true;
     raise(known + (size_t)thread * WIDTH, clock.seen);
     raise(known_read + (size_t)thread * WIDTH, clock.read);
     moments[thread]++;
@@ -109,6 +121,7 @@ static void forget_order(bool everybody)
         memset(known + (size_t)t * WIDTH, 0, WIDTH * sizeof *known);
         memset(known_read + (size_t)t * WIDTH, 0, WIDTH * sizeof *known);
         empty(fences[t]);
+        far[t] = false;
     }
     for (unsigned &moment : moments)
         moment = 1;

@@ -163,7 +163,17 @@ static unsigned with(unsigned set, unsigned own, const unsigned *table)
         return set;
     Memory::Answer &answer = added.of(set, own, table == known, 0);
     if (!answer.known) {
-        const unsigned left = without(set, [&](unsigned one) { return is_ordered(one, table); });
+        unsigned last = block, epoch = 0;  // of another block, which is over, the last is enough
+        const unsigned left = without(set, [&](unsigned one) {
+            const Touch &touch = touches.items[one];
+            if (touch.block != block && touch.block == last && touch.epoch <= epoch)
+                return true;
+            if (is_ordered(one, table))
+                return true;
+            last = touch.block;
+            epoch = touch.epoch;
+            return false;
+        });
         answer.answer = sets.number({own, left});
         answer.known = true;
     }
@@ -773,7 +783,7 @@ void watch_block(unsigned number)
     for (int i = 0; i < fixed_count; i++)
         clear(fixed[i]);
     clear(dynamic);
-    if (touches.held > 1 << 12 || sets.held > 1 << 12)
+    if (touches.held > 1 << 17 || sets.held > 1 << 18)
         compact(true);
     block = number;
     generation = 0;
