@@ -35,6 +35,7 @@ class ElfSymbol:
     other: int
     section: int  # 0: it is defined elsewhere
     value: int
+    size: int
 
 
 def read_sections(data: bytes) -> tuple[ElfSection, ...]:
@@ -57,8 +58,8 @@ def read_symbols(sections: Sequence[ElfSection], *types: int) -> Iterator[ElfSym
     for table in sections:
         if table.type in types:
             names = sections[table.link].data
-            for name, info, other, section, value, _ in _SYMBOL.iter_unpack(table.data):
-                yield ElfSymbol(_text(names, name), info & 0xF, other, section, value)
+            for name, info, other, section, value, size in _SYMBOL.iter_unpack(table.data):
+                yield ElfSymbol(_text(names, name), info & 0xF, other, section, value, size)
 
 
 def _text(names: bytes, at: int) -> str:

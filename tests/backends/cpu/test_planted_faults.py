@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from tests.backends.cpu.watched_kernels import watched
 from tests.cpu_here import needs_cpu
-from tunesmith.backends.cpu import CpuBackend, sanitizer
-from tunesmith.backends.messages import Unit
-from tunesmith.backends.port import LaunchCall, LaunchFailed, Pointer, Scalar
-from tunesmith.run.sanitized import SanitizerFinding
 
 pytestmark = needs_cpu
-HEAD = """__global__ void k(float *o, const float *x, int n) {
-  __shared__ float s[64];
-  int t = threadIdx.x;
-"""
 
 # A body, whose first line is the fourth; the kind of fault; where it is, and where the other thread is.
 FAULTS = {
@@ -109,24 +101,6 @@ HONEST = {
         "  if (last && t == 0)\n    o[0] = o[1] + o[2];"
     ),
 }
-
-
-def watched(body: str, folder: Path) -> tuple[SanitizerFinding, ...]:
-    log = folder / "log"
-    backend = CpuBackend(str(log))
-    device = backend.devices()[0]
-    unit = Unit("kernel.cu", f"{HEAD}{body}\n}}\n", "cuda", (), ("k",))
-    session = backend.open(device)
-    executable = session.load(unit, backend.build(unit, device).data)
-    out, x = session.allocate(256), session.allocate(256)
-    session.write(x, 0, np.arange(64, dtype=np.float32).tobytes())
-    session.write(out, 0, bytes(256))
-    args = (Pointer(out, 0, 256), Pointer(x, 0, 256), Scalar("int32", 64))
-    try:
-        session.run([LaunchCall(executable, "k", (2, 1, 1), (96, 1, 1), 0, args)])
-    except LaunchFailed:
-        assert log.read_text(), "what ends a launch is told"
-    return sanitizer.read("watch", log.read_text())
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -42,6 +42,10 @@ _SHUFFLES = {"bfly": "xor", "down": "down", "up": "up", "idx": ""}
 _WAITS = re.compile(
     r"\{\s*\.reg \.pred (\w+); mbarrier\.try_wait\.parity\S* \1, \[%1\], %2; selp\.\w+ %0, 1, 0, \1; \}"
 )
+_WAITS_IN_A_LOOP = re.compile(
+    r"\{\s*\.reg \.pred (\w+); (\w+): mbarrier\.(?:try|test)_wait\.parity\S* \1, \[(%\w+|%\[\w+\])\], (%\w+|%\[\w+\]);"
+    r" @\1 bra(?:\.uni)? (\w+); bra(?:\.uni)? \2; \5: \}"
+)
 
 
 class UnknownInstruction(Exception):
@@ -83,6 +87,8 @@ def as_code(template: str, outputs: str, inputs: str) -> str:
     given = _operands(outputs, inputs)
     if _WAITS.fullmatch(text):
         return f"{given.value('%0')} = __tunesmith_arrived({given.value('%1')}, {given.value('%2')});"
+    if waits := _WAITS_IN_A_LOOP.fullmatch(text):
+        return f"__tunesmith_arrived({given.value(waits[3])}, {given.value(waits[4])});"
     text = text.removeprefix("{").removesuffix("}") if text.startswith("{") else text
     lines = [line.strip() for line in text.split(";") if line.strip()]
     code: list[str] = []
@@ -222,6 +228,15 @@ def _at_barrier(call: str) -> Callable[[str, Sequence[str], _AsmOperands], str]:
     return made
 
 
+def _arrive(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
+    """One that keeps no token: waits are by phase."""
+    token, place = words
+    at = _PLACE.fullmatch(place)
+    if token != "_" or at is None or at[2]:
+        raise UnknownInstruction(token)
+    return f"__tunesmith_expect({given.value(at[1])}, 0)"
+
+
 def _compare(opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
     _, how, kind = opcode.split(".")
     a, b = (f"({_TYPES[kind]}){given.value(word)}" for word in words[1:])
@@ -240,7 +255,8 @@ def _barrier(_opcode: str, words: Sequence[str], given: _AsmOperands) -> str:
 _KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _AsmOperands], str]], ...] = (
     (re.compile(r"fence\.proxy\.async"), lambda _o, _w, _g: "__tunesmith_fence_copies()"),
     # Launches and blocks are run one after the other, and every thread sees at once what another wrote.
-    (re.compile(r"griddepcontrol\.|prefetch|fence\.|membar\.|nanosleep"), _nothing),
+    (re.compile(r"griddepcontrol\.|prefetch|fence\.(?:proxy|mbarrier_init)\b|nanosleep"), _nothing),
+    (re.compile(r"fence\.|membar\."), lambda _o, _w, _g: "__tunesmith_fence()"),
     (re.compile(r"mov\.[usbf](?:16|32|64)$"), _move),
     (re.compile(r"ld\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _load),
     (re.compile(r"st\.(?:(?:volatile|relaxed|weak)\.)?(?:global|shared)"), _store),
@@ -251,6 +267,7 @@ _KNOWN: tuple[tuple[re.Pattern[str], Callable[[str, Sequence[str], _AsmOperands]
     (re.compile(r"cp\.async\.bulk\.shared::cluster\.global\.mbarrier"), _bulk),
     (re.compile(r"mbarrier\.init\."), _at_barrier("__tunesmith_make_arrival({0}, {1})")),
     (re.compile(r"mbarrier\.arrive\.expect_tx\."), _at_barrier("__tunesmith_expect({0}, {1})")),
+    (re.compile(r"mbarrier\.arrive\.(?:release\.cta\.)?shared(?:::cta)?\.b64$"), _arrive),
     (re.compile(r"bar(?:rier)?(?:\.cta)?\.sync(?:\.aligned)?$"), _barrier),
     (
         re.compile(r"bar(?:rier)?(?:\.cta)?\.arrive(?:\.aligned)?$"),

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tunesmith.backends.cpu.compilers import HostCompiler, named
 from tunesmith.backends.cpu.source import host_text, with_entries
+from tunesmith.backends.cpu.statics import apart, shared_arrays
 from tunesmith.backends.cpu.symbols import PRINTS, check_object
 from tunesmith.backends.cuda import entries as cuda_entries
 from tunesmith.backends.cuda.flags import read_flags
@@ -49,8 +50,9 @@ _COMMON = (
 _PLAIN = ("-O2", "-fwrapv")
 # Every access by a call, whose address tells the line; nothing inlined, so that a caller's line is known too.
 WATCHED = (
-    *("-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-gdwarf-4", "-fsanitize=thread"),
-    "-fsanitize=signed-integer-overflow,alignment,bounds",
+    *("-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-thread-jumps", "-gdwarf-4"),
+    "-fsanitize=thread",
+    "-fsanitize=signed-integer-overflow,alignment,bounds,float-cast-overflow",
 )
 _PT_TLS = 7
 
@@ -67,10 +69,15 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
         before = ("tunesmith_cpu.h", *((POISON,) if unit.vetted else ()))
         included = [word for name in before for word in ("-include", name)]
         places = ("-Iheaders", f"-I{_DEEP}", *included, "-x", "c++")
+        made = ("-S", own, "-o", "kernel.s") if watched else ("-c", own, "-o", "kernel.o")
         try:
-            compiler.run([*flags, *places, "-c", own, "-o", "kernel.o"], folder)
+            compiler.run([*flags, *places, *made], folder)
         except BuildFailed as error:
             raise BuildFailed(_words(unit, str(error))) from None
+        if watched:
+            assembly = folder / "kernel.s"
+            assembly.write_text(apart(assembly.read_text()))
+            compiler.run(["-c", "kernel.s", "-o", "kernel.o"], folder)
         check_object((folder / "kernel.o").read_bytes(), watched, frozenset() if unit.vetted else PRINTS)
         for file, data in runtime(compiler, device.limits.warp, watched).items():
             (folder / file).write_bytes(data)
@@ -78,7 +85,8 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
         stripped = () if watched else ("-s",)
         compiler.run([*objects, *compiler.links, *stripped, "-o", "kernel.so"], folder)
         data = (folder / "kernel.so").read_bytes()
-    resources_used = Resources(shared=max(0, _thread_local(data) - 1), max_threads=device.limits.max_threads)
+    taken = sum(one.nbytes for one in shared_arrays(data)) if watched else max(0, _thread_local(data) - 1)
+    resources_used = Resources(shared=taken, max_threads=device.limits.max_threads)
     return KernelBinary(data, digest_of(data, repr(unit.entries)), resources_used)
 
 
@@ -156,8 +164,9 @@ def runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes
     found: dict[str, bytes] = {}
     with tempfile.TemporaryDirectory(prefix="tunesmith-cpu-") as name:
         folder = Path(name)
-        for source in (*sources, "tunesmith_runtime.h"):
-            (folder / source).write_text(headers()[source])
+        for source in headers():
+            if source.startswith("tunesmith_"):
+                (folder / source).write_text(headers()[source])
         for source in sources:
             words = ("-std=c++17", "-O2", *_COMMON, *defined, "-c", source, "-o", f"{source}.o")
             compiler.run(words, folder)

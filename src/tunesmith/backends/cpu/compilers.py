@@ -47,7 +47,7 @@ class HostCompiler:
         compiler inside it is told of them."""
         if self.name != ZIG:
             return list(flags)
-        inner = ("-Xclang", "-fsanitize=signed-integer-overflow,alignment,array-bounds")
+        inner = ("-Xclang", "-fsanitize=signed-integer-overflow,alignment,array-bounds,float-cast-overflow")
         own = [word for flag in flags for word in (("-Xclang", flag) if flag == THREADS else (flag,))]
         kept = [word for word in own if not word.startswith("-fsanitize=") or word == THREADS]
         recover = ("-Xclang", inner[1].replace("-fsanitize=", "-fsanitize-recover="))

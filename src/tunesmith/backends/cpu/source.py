@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tunesmith.backends.cpu.assembly import UnknownInstruction, as_code
+from tunesmith.backends.cpu.casts import clamping
 from tunesmith.backends.port import BuildFailed
 from tunesmith.csource.assembly import NotAssembly, sections_of
 from tunesmith.csource.lex import blank
@@ -35,7 +36,12 @@ def host_text(text: str, path: str) -> str:
     for pattern, what in _UNKNOWN.items():
         if found := re.search(pattern, plain):
             raise BuildFailed(f"{path}:{_line(text, found.start())}: {_unknown(what)}")
-    changes = [*_dynamic(plain), *_assembly(text, plain, path), *_spelt_otherwise(plain)]
+    text = _changed(text, clamping(plain))
+    plain = blank(text, ("comment", "string"))
+    return _changed(text, [*_dynamic(plain), *_assembly(text, plain, path), *_spelt_otherwise(plain)])
+
+
+def _changed(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
     for start, end, new in sorted(changes, reverse=True):
         text = text[:start] + new + _newlines(text[start:end]) + text[end:]
     return text

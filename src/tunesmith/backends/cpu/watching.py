@@ -11,6 +11,8 @@ from typing import Any
 from tunesmith.backends import port
 from tunesmith.backends.cpu.lines import LineTable, SourceLine
 from tunesmith.backends.cpu.session import CpuSession, HostExecutable
+from tunesmith.backends.cpu.statics import shared_arrays
+from tunesmith.backends.messages import Unit
 from tunesmith.problem.device import Device
 
 _KEPT = 6  # as the watcher's
@@ -19,12 +21,16 @@ _ENTRIES = "the entries"
 
 class _NativeFinding(ctypes.Structure):
     _fields_ = (
-        ("words", ctypes.c_char * 160),
+        ("words", ctypes.c_char * 200),
         ("here", ctypes.c_void_p * _KEPT),
         ("other", ctypes.c_void_p * _KEPT),
         ("file", ctypes.c_char_p),
         ("line", ctypes.c_uint),
     )
+
+
+class _NativeNamed(ctypes.Structure):
+    _fields_ = (("start", ctypes.c_size_t), ("bytes", ctypes.c_size_t), ("name", ctypes.c_char_p))
 
 
 class WatchingSession(CpuSession):
@@ -35,6 +41,18 @@ class WatchingSession(CpuSession):
         self._log = log
         self._tables: dict[int, LineTable] = {}
         self._told: set[str] = set()
+        self._named: list[Any] = []  # libraries read them at every launch
+
+    def load(self, unit: Unit, binary: bytes) -> port.Executable:
+        """Tells it where its arrays in shared memory begin and end."""
+        executable = super().load(unit, binary)
+        assert isinstance(executable, HostExecutable)
+        found = shared_arrays(binary)
+        told = [(one.start, one.nbytes, one.title.encode()) for one in found]
+        arrays = (_NativeNamed * max(1, len(told)))(*told)
+        self._named.append(arrays)
+        executable.library["__tunesmith_name"](arrays, len(told))
+        return executable
 
     def after_launch(self, executable: HostExecutable, call: port.LaunchCall) -> None:
         found, start = ctypes.POINTER(_NativeFinding)(), ctypes.c_void_p()

@@ -87,10 +87,12 @@ unsigned long long __tunesmith_ticks();
 void __tunesmith_barrier(int id, int count);
 void __tunesmith_arrive(int id, int count);
 int __tunesmith_count(int holds);
-unsigned long long __tunesmith_live();
-void __tunesmith_meet(unsigned long long mask, int orders);
+unsigned long long __tunesmith_active(unsigned line);
+void __tunesmith_meet(unsigned long long mask, int operation);
+[[noreturn]] void __tunesmith_unseen();
+void __tunesmith_fence();
 const unsigned char *__tunesmith_seen(int lane);
-void __tunesmith_atomic(const void *at, size_t bytes);
+void __tunesmith_atomic(const void *at, size_t bytes, int reads);
 void __tunesmith_copy(void *to, const void *from, size_t bytes, size_t zeros);
 void __tunesmith_commit();
 void __tunesmith_finish(int left);
@@ -108,41 +110,44 @@ static inline void __syncthreads() { __tunesmith_barrier(0, 0); }
 static inline int __syncthreads_count(int holds) { return __tunesmith_count(holds); }
 static inline int __syncthreads_or(int holds) { return __tunesmith_count(holds) > 0; }
 static inline int __syncthreads_and(int holds) { return __tunesmith_count(!holds) == 0; }
-static inline void __syncwarp(unsigned long long mask = ~0ull) { __tunesmith_meet(mask, 1); }
-static inline void __threadfence() {}
-static inline void __threadfence_block() {}
-static inline void __threadfence_system() {}
+namespace __tunesmith {
+enum Operation { SYNC = 1, SHUFFLE, SHUFFLE_XOR, SHUFFLE_UP, SHUFFLE_DOWN, VOTE, MATCH, REDUCE };  // which must agree
+}
+static inline void __syncwarp(unsigned long long mask = ~0ull) { __tunesmith_meet(mask, __tunesmith::SYNC); }
+static inline void __threadfence() { __tunesmith_fence(); }
+static inline void __threadfence_block() { __tunesmith_fence(); }
+static inline void __threadfence_system() { __tunesmith_fence(); }
 
 namespace __tunesmith {
 enum { WARP = TUNESMITH_WARP };
 static inline int lane() { return __tunesmith_current() % WARP; }
 template <typename T>
-static inline void meet(unsigned long long mask, const T &value)
+static inline void meet(unsigned long long mask, const T &value, Operation operation)
 {
     static_assert(sizeof(T) <= 32, "a warp operation takes at most 32 bytes a thread");
     memcpy(__tunesmith_slot(), &value, sizeof(T));
-    __tunesmith_meet(mask, 0);
+    __tunesmith_meet(mask, operation);
 }
 template <typename T>
 static inline T of_lane(int lane)
 {
     const unsigned char *from = __tunesmith_seen(lane);
     if (!from)
-        __tunesmith_refuse("a shuffle reads a lane that takes no part in it");
+        __tunesmith_unseen();
     T value;
     memcpy(&value, from, sizeof(T));
     return value;
 }
 template <typename T>
-static inline T shuffle(unsigned long long mask, T value, int other, bool inside)
+static inline T shuffle(unsigned long long mask, T value, Operation operation, int other, bool inside)
 {
-    meet(mask, value);
+    meet(mask, value, operation);
     return inside ? of_lane<T>(other) : value;
 }
 template <typename T, typename F>
-static inline T together(unsigned long long mask, T value, F joined)
+static inline T together(unsigned long long mask, T value, Operation operation, F joined)
 {
-    meet(mask, value);
+    meet(mask, value, operation);
     bool first = true;
     for (int lane = 0; lane < WARP; lane++)
         if (__tunesmith_seen(lane)) {
@@ -163,7 +168,8 @@ static inline T __shfl_xor_sync(unsigned long long mask, T value, int step, int 
 {
     __tunesmith::check_width(width);
     const int lane = __tunesmith::lane(), other = lane ^ step;
-    return __tunesmith::shuffle(mask, value, other & (TUNESMITH_WARP - 1), other < (lane & ~(width - 1)) + width);
+    const bool inside = other < (lane & ~(width - 1)) + width;
+    return __tunesmith::shuffle(mask, value, __tunesmith::SHUFFLE_XOR, other & (TUNESMITH_WARP - 1), inside);
 }
 template <typename T>
 static inline T __shfl_down_sync(unsigned long long mask, T value, unsigned step, int width = TUNESMITH_WARP)
@@ -171,7 +177,7 @@ static inline T __shfl_down_sync(unsigned long long mask, T value, unsigned step
     __tunesmith::check_width(width);
     const int lane = __tunesmith::lane(), other = lane + (int)step;
     const bool inside = (lane & (width - 1)) + (int)step < width && (mask >> (other & (TUNESMITH_WARP - 1)) & 1);
-    __tunesmith::meet(mask, value);
+    __tunesmith::meet(mask, value, __tunesmith::SHUFFLE_DOWN);
     return inside && __tunesmith_seen(other) ? __tunesmith::of_lane<T>(other) : value;
 }
 template <typename T>
@@ -179,28 +185,28 @@ static inline T __shfl_up_sync(unsigned long long mask, T value, unsigned step, 
 {
     __tunesmith::check_width(width);
     const int lane = __tunesmith::lane();
-    return __tunesmith::shuffle(mask, value, lane - (int)step, (lane & (width - 1)) >= (int)step);
+    return __tunesmith::shuffle(mask, value, __tunesmith::SHUFFLE_UP, lane - (int)step, (lane & (width - 1)) >= (int)step);
 }
 template <typename T>
 static inline T __shfl_sync(unsigned long long mask, T value, int from, int width = TUNESMITH_WARP)
 {
     __tunesmith::check_width(width);
     const int lane = __tunesmith::lane();
-    return __tunesmith::shuffle(mask, value, (lane & ~(width - 1)) | (from & (width - 1)), true);
+    return __tunesmith::shuffle(mask, value, __tunesmith::SHUFFLE, (lane & ~(width - 1)) | (from & (width - 1)), true);
 }
 static inline __tunesmith_lanes __ballot_sync(unsigned long long mask, int holds)
 {
     const unsigned long long own = (unsigned long long)(holds != 0) << __tunesmith::lane();
     return (__tunesmith_lanes)__tunesmith::together(
-        mask, own, [](unsigned long long a, unsigned long long b) { return a | b; });
+        mask, own, __tunesmith::VOTE, [](unsigned long long a, unsigned long long b) { return a | b; });
 }
 static inline int __any_sync(unsigned long long mask, int holds) { return __ballot_sync(mask, holds) != 0; }
 static inline int __all_sync(unsigned long long mask, int holds) { return __ballot_sync(mask, !holds) == 0; }
-static inline __tunesmith_lanes __activemask() { return (__tunesmith_lanes)__tunesmith_live(); }
+static inline __tunesmith_lanes __activemask(unsigned line = __builtin_LINE()) { return (__tunesmith_lanes)__tunesmith_active(line); }
 template <typename T>
 static inline __tunesmith_lanes __match_any_sync(unsigned long long mask, T value)
 {
-    __tunesmith::meet(mask, value);
+    __tunesmith::meet(mask, value, __tunesmith::MATCH);
     unsigned long long same = 0;
     for (int lane = 0; lane < TUNESMITH_WARP; lane++)
         if (__tunesmith_seen(lane) && __tunesmith::of_lane<T>(lane) == value)
@@ -210,7 +216,7 @@ static inline __tunesmith_lanes __match_any_sync(unsigned long long mask, T valu
 template <typename T>
 static inline __tunesmith_lanes __match_all_sync(unsigned long long mask, T value, int *all)
 {
-    __tunesmith::meet(mask, value);
+    __tunesmith::meet(mask, value, __tunesmith::MATCH);
     unsigned long long here = 0;
     *all = 1;
     for (int lane = 0; lane < TUNESMITH_WARP; lane++)
@@ -223,7 +229,7 @@ static inline __tunesmith_lanes __match_all_sync(unsigned long long mask, T valu
 #define TUNESMITH_REDUCE(name, type, expression)                                                  \
     static inline type name(unsigned long long mask, type value)                                  \
     {                                                                                             \
-        return __tunesmith::together(mask, value, [](type a, type b) { return (type)(expression); }); \
+        return __tunesmith::together(mask, value, __tunesmith::REDUCE, [](type a, type b) { return (type)(expression); }); \
     }
 TUNESMITH_REDUCE(__reduce_add_sync, unsigned, a + b)
 TUNESMITH_REDUCE(__reduce_add_sync, int, (unsigned)a + (unsigned)b)
@@ -296,20 +302,21 @@ template <typename A, typename B> static inline void put(A &to, const B &from)
 
 // Atomics are told to whoever watches as what they are.
 template <typename T, typename F>
-TUNESMITH_UNWATCHED static T __tunesmith_update(T *to, F changed)
+TUNESMITH_UNWATCHED static T __tunesmith_update(T *to, F changed, bool reads = true)
 {
-    __tunesmith_atomic(to, sizeof(T));
+    __tunesmith_atomic(to, sizeof(T), reads);
     T old;
     memcpy((void *)&old, (const void *)to, sizeof(T));
     const T now = changed(old);
     memcpy((void *)to, (const void *)&now, sizeof(T));
     return old;
 }
-#define TUNESMITH_ATOMIC(name, expression)                                               \
+#define TUNESMITH_ATOMIC(name, expression) TUNESMITH_ATOMIC_OF(name, expression, true)
+#define TUNESMITH_ATOMIC_OF(name, expression, reads)                                     \
     template <typename T, typename U> static inline T name(T *to, U given)               \
     {                                                                                    \
         const T value = (T)given;                                                        \
-        return __tunesmith_update(to, [value](T old) { return (T)(expression); });       \
+        return __tunesmith_update(to, [value](T old) { return (T)(expression); }, reads); \
     }                                                                                    \
     template <typename T, typename U> static inline T name##_block(T *to, U given) { return name(to, given); } \
     template <typename T, typename U> static inline T name##_system(T *to, U given) { return name(to, given); }
@@ -322,7 +329,7 @@ TUNESMITH_ATOMIC(atomicMin, old < value ? old : value)
 TUNESMITH_ATOMIC(atomicAnd, old & value)
 TUNESMITH_ATOMIC(atomicOr, old | value)
 TUNESMITH_ATOMIC(atomicXor, old ^ value)
-TUNESMITH_ATOMIC(atomicExch, value)
+TUNESMITH_ATOMIC_OF(atomicExch, value, false)
 TUNESMITH_ATOMIC(atomicInc, old >= value ? 0 : old + 1)
 TUNESMITH_ATOMIC(atomicDec, old == 0 || old > value ? value : old - 1)
 template <typename T, typename U, typename V> static inline T atomicCAS(T *to, U expected, V value)

@@ -115,6 +115,34 @@ static inline T to_integer(F x, T lowest, T highest)
     return x != x ? (T)0 : x <= (F)lowest ? lowest : x >= (F)highest ? highest : (T)x;
 }
 }  // namespace __tunesmith
+// Casts in the text of a kernel become these. Narrower integers are what is left of 32 bits.
+namespace __tunesmith {
+template <typename T> struct Clamped { static constexpr bool holds = false; };
+#define TUNESMITH_CLAMPED(type, as, least, most) \
+    template <> struct Clamped<type> { static constexpr bool holds = true; typedef as wide; static constexpr as lowest = least, highest = most; };
+TUNESMITH_CLAMPED(char, int, INT_MIN, INT_MAX)
+TUNESMITH_CLAMPED(signed char, int, INT_MIN, INT_MAX)
+TUNESMITH_CLAMPED(short, int, INT_MIN, INT_MAX)
+TUNESMITH_CLAMPED(int, int, INT_MIN, INT_MAX)
+TUNESMITH_CLAMPED(unsigned char, unsigned, 0, UINT_MAX)
+TUNESMITH_CLAMPED(unsigned short, unsigned, 0, UINT_MAX)
+TUNESMITH_CLAMPED(unsigned, unsigned, 0, UINT_MAX)
+TUNESMITH_CLAMPED(long, long, LONG_MIN, LONG_MAX)
+TUNESMITH_CLAMPED(unsigned long, unsigned long, 0, ULONG_MAX)
+TUNESMITH_CLAMPED(long long, long long, LLONG_MIN, LLONG_MAX)
+TUNESMITH_CLAMPED(unsigned long long, unsigned long long, 0, ULLONG_MAX)
+template <typename T> struct Floats { static constexpr bool holds = false; };
+template <> struct Floats<float> { static constexpr bool holds = true; };
+template <> struct Floats<double> { static constexpr bool holds = true; };
+}  // namespace __tunesmith
+template <typename T, typename F> constexpr T __tunesmith_cast(F x)
+{
+    if constexpr (__tunesmith::Clamped<T>::holds && __tunesmith::Floats<F>::holds) {
+        typedef __tunesmith::Clamped<T> own;
+        return (T)(x != x ? 0 : x <= (F)own::lowest ? own::lowest : x >= (F)own::highest ? own::highest : (typename own::wide)x);
+    } else
+        return (T)x;
+}
 #define TUNESMITH_TO(name, type, from, lowest, highest)                                                       \
     static inline type __##from##2##name##_rn(from x) { return __tunesmith::to_integer<type>(nearbyint(x), lowest, highest); } \
     static inline type __##from##2##name##_rz(from x) { return __tunesmith::to_integer<type>(trunc(x), lowest, highest); }     \
@@ -166,6 +194,8 @@ static inline float abs(float x) { return fabsf(x); }
 static inline double abs(double x) { return fabs(x); }
 static inline long abs(long x) { return x < 0 ? -x : x; }
 static inline long long abs(long long x) { return x < 0 ? -x : x; }
+#define _GLIBCXX_BITS_STD_ABS_H 1  // the library's own would have some of these twice
+namespace std { using ::abs; }
 static inline bool isnan(float x) { return x != x; }
 static inline bool isnan(double x) { return x != x; }
 static inline bool isinf(float x) { return __builtin_isinf(x); }

@@ -21,7 +21,7 @@ struct BulkCopy { unsigned char *to; const unsigned char *from; unsigned bytes, 
 struct Stack { jmp_buf jump; ucontext_t context; bool begun; };
 
 static const size_t STACK = 640 << 10, PAGE = 64 << 10;  // a GPU allows 512 KiB of local memory
-static const int MOST_ARRIVALS = 64, MOST_BULK = 1024;
+static const int MOST_BULK = 1024;
 Thread threads[MOST_THREADS];
 int thread_count, current;
 unsigned char *shared, *statics, *stacks;
@@ -31,10 +31,12 @@ static Stack places[MOST_THREADS];
 static int idle[MOST_THREADS], idle_count, stacks_used;
 static int order[MOST_THREADS], cursor;
 static Lanes lagging;
-static int arrived[BARRIERS];  // without waiting
+static int arrived[BARRIERS], arriving[BARRIERS];  // without waiting, and of how many
 static Arrival arrivals[MOST_ARRIVALS];
 static BulkCopy bulk[MOST_BULK];
 static int bulk_count;
+static BulkCopy landed[MOST_BULK];  // places that a bulk copy has filled before
+static int landed_count;
 static jmp_buf scheduler, outside;
 static void (*body)(void **);
 static void **arguments;
@@ -129,6 +131,12 @@ __attribute__((noinline)) static void resume(int thread)
 
 // -- who may go on
 
+// Whether they wait for one another: what differs in mask or operation never meets.
+static bool is_with(const Thread &one, const Thread &other)
+{
+    return other.state == AT_WARP && one.mask == other.mask && one.operation == other.operation;
+}
+
 static bool release_warp(int first)
 {
     const int count = thread_count - first < WARP ? thread_count - first : WARP;
@@ -136,8 +144,9 @@ static bool release_warp(int first)
     int waiting = 0, same = 0;
     const Lanes all = count == 64 ? ~(Lanes)0 : ((Lanes)1 << count) - 1;
     for (int t = 0; t < count; t++) {
-        waiting += threads[first + t].state == AT_WARP;
-        same += threads[first + t].state == AT_WARP && threads[first + t].mask == all;
+        const Thread &own = threads[first + t];
+        waiting += own.state == AT_WARP;
+        same += is_with(threads[first], own) && own.mask == all;
     }
     if (!waiting)
         return false;
@@ -150,24 +159,20 @@ static bool release_warp(int first)
             own.state = READY;
             who[t] = first + t;
         }
-        watch_meeting(who, count, threads[first].barrier != 0);
+        watch_meeting(who, count, threads[first].operation == ORDERS);
         return true;
     }
     for (int t = 0; t < count; t++) {
         Thread &own = threads[first + t];
         if (own.state != AT_WARP)
             continue;
-        const Lanes mask = own.mask;
         int leader = -1;
         bool here = true;
         for (int lane = 0; lane < count; lane++) {
-            if (!(mask >> lane & 1))
+            if (!(own.mask >> lane & 1))
                 continue;
             leader = leader < 0 ? lane : leader;
-            here = here && threads[first + lane].state == AT_WARP;
-            if (threads[first + lane].state == AT_WARP && threads[first + lane].mask != mask)
-                fail("threads of a warp meet with different masks: %#llx and %#llx", mask,
-                     threads[first + lane].mask);
+            here = here && is_with(own, threads[first + lane]);
         }
         go[t] = here;
         own.leader = first + leader;
@@ -183,12 +188,47 @@ static bool release_warp(int first)
             for (int lane = 0; lane < count; lane++)
                 if (own.mask >> lane & 1)
                     who[met++] = first + lane;
-            watch_meeting(who, met, own.barrier != 0);
+            watch_meeting(who, met, own.operation == ORDERS);
         }
         own.state = READY;
         any = true;
     }
     return any;
+}
+
+static bool is_same_place(const Thread &one, const Thread &other)
+{
+    if (one.line != other.line || one.depth != other.depth)  // compilers may double what stands in one place
+        return false;
+    const int calls = one.depth < DEPTH ? one.depth : (int)DEPTH;
+    return !memcmp(one.calls, other.calls, calls * sizeof *one.calls);
+}
+
+// Who asks which lanes are active is told when no other of its warp can go on: those in one place are together.
+static bool release_active(int first)
+{
+    const int count = thread_count - first < WARP ? thread_count - first : WARP;
+    Lanes asking = 0;
+    for (int t = 0; t < count; t++) {
+        const State state = threads[first + t].state;
+        if (state == READY || state == FRESH)
+            return false;
+        asking |= (Lanes)(state == AT_ACTIVE) << t;
+    }
+    for (int t = 0; t < count; t++) {
+        if (threads[first + t].state != AT_ACTIVE)
+            continue;
+        Lanes together = 0;
+        for (int lane = t; lane < count; lane++)
+            if (threads[first + lane].state == AT_ACTIVE && is_same_place(threads[first + t], threads[first + lane]))
+                together |= (Lanes)1 << lane;
+        for (int lane = t; lane < count; lane++)
+            if (together >> lane & 1) {
+                threads[first + lane].mask = together;
+                threads[first + lane].state = READY;
+            }
+    }
+    return asking != 0;
 }
 
 static bool release_barriers()
@@ -213,18 +253,43 @@ static bool release_barriers()
             expected = own.count;
             who[waiting++] = t;
         }
+        if (arrived[id] && expected != arriving[id])
+            fail("threads wait at barrier %d for %d others and arrive at it for %d", id, expected, arriving[id]);
         if (!waiting || waiting + arrived[id] < (expected ? expected : live))
             continue;
-        if (waiting == live)
+        if (waiting == live && !arrived[id])
             watch_all();
         else
-            watch_barrier(who, waiting);
+            watch_barrier(who, waiting, id);
         arrived[id] = 0;
         for (int i = 0; i < waiting; i++)
             threads[who[i]].state = READY;
         any = true;
     }
     return any;
+}
+
+static void complete(Arrival &own)
+{
+    const int number = (int)(&own - arrivals);
+    int kept = 0;
+    for (int i = 0; i < bulk_count; i++) {
+        if (bulk[i].at != own.at) {
+            bulk[kept++] = bulk[i];
+            continue;
+        }
+        memcpy(bulk[i].to, bulk[i].from, bulk[i].bytes);
+        watch_landed(bulk[i].to, bulk[i].bytes, number);
+        own.bytes -= bulk[i].bytes;
+        if (landed_count < MOST_BULK)
+            landed[landed_count++] = bulk[i];
+    }
+    bulk_count = kept;
+    if (own.bytes)
+        fail("a barrier was told of %lld bytes more than come", own.bytes);
+    watch_has_come(number);
+    own.phase ^= 1;
+    own.left = own.count;
 }
 
 // Bulk copies land when nobody can go on without them.
@@ -237,23 +302,8 @@ static bool release_arrivals()
         Arrival *own = nullptr;
         for (Arrival &one : arrivals)
             own = one.used && one.at == threads[t].at ? &one : own;
-        if (own && own->phase == threads[t].phase && own->left == 0) {
-            int kept = 0;
-            for (int i = 0; i < bulk_count; i++) {
-                if (bulk[i].at != own->at) {
-                    bulk[kept++] = bulk[i];
-                    continue;
-                }
-                memcpy(bulk[i].to, bulk[i].from, bulk[i].bytes);
-                watch_landed(bulk[i].to, bulk[i].bytes);
-                own->bytes -= bulk[i].bytes;
-            }
-            bulk_count = kept;
-            if (own->bytes)
-                fail("a barrier was told of %lld bytes more than come", own->bytes);
-            own->phase ^= 1;
-            own->left = own->count;
-        }
+        if (own && own->phase == threads[t].phase && own->left == 0)
+            complete(*own);
         if (own && own->phase != threads[t].phase) {
             threads[t].state = READY;
             any = true;
@@ -270,7 +320,31 @@ static bool release()
     any = release_barriers();
     for (int first = 0; first < thread_count; first += WARP)
         any = release_warp(first) || any;
+    for (int first = 0; first < thread_count; first += WARP)
+        any = release_active(first) || any;
     return any || ready || release_arrivals();
+}
+
+// Nobody can go on: where two of a warp wait for each other in vain that is said, and else where threads wait.
+[[noreturn]] static void stuck()
+{
+    for (int t = 0; t < thread_count; t++)
+        for (int u = t + 1; u < thread_count && u / WARP == t / WARP; u++) {
+            const Thread &one = threads[t], &other = threads[u];
+            const bool together = one.state == AT_WARP && other.state == AT_WARP &&
+                                  (one.mask >> u % WARP & 1 || other.mask >> t % WARP & 1);
+            if (!together || is_with(one, other))
+                continue;
+            const bool by_mask = one.mask != other.mask;
+            watch_mixed(t, u, by_mask ? "a warp operation that threads reach with different masks"
+                                      : "threads of a warp that wait for each other in different operations");
+            if (by_mask)
+                fail("threads of a warp meet with different masks: %#llx and %#llx", one.mask, other.mask);
+            fail("threads of a warp wait for each other in different operations");
+        }
+    watch_stuck();
+    fail("threads wait for each other in different places: a barrier, or a warp operation, is not "
+         "reached by all");
 }
 
 static void run_block(unsigned number)
@@ -281,7 +355,7 @@ static void run_block(unsigned number)
     }
     memset(arrivals, 0, sizeof arrivals);
     memset(arrived, 0, sizeof arrived);
-    bulk_count = 0;
+    bulk_count = landed_count = 0;
     for (int t = 0; t < thread_count; t++) {
         Thread &own = threads[t];
         own.state = FRESH;
@@ -306,11 +380,8 @@ static void run_block(unsigned number)
             live = live || threads[t].state != DONE;
         if (!live)
             return;
-        if (!release()) {
-            watch_stuck();
-            fail("threads wait for each other in different places: a barrier, or a warp operation, is not "
-                 "reached by all");
-        }
+        if (!release())
+            stuck();
     }
 }
 
@@ -425,7 +496,14 @@ void __tunesmith_arrive(int id, int count)
 {
     if (id < 0 || id >= BARRIERS || count < 1)
         fail("a thread arrives at barrier %d of %d threads", id, count);
+    if (arrived[id] && arriving[id] != count)
+        fail("threads arrive at barrier %d for %d and for %d others", id, arriving[id], count);
+    arriving[id] = count;
     arrived[id]++;
+    watch_arrive(id);
+    release_barriers();
+    if (arrived[id] == count)  // nobody waited
+        arrived[id] = 0;
 }
 
 int __tunesmith_count(int holds)
@@ -441,25 +519,27 @@ int __tunesmith_count(int holds)
     return count;
 }
 
-unsigned long long __tunesmith_live()
+// The lanes of the warp that are here together.
+unsigned long long __tunesmith_active(unsigned line)
 {
-    const int first = current / WARP * WARP;
-    Lanes mask = 0;
-    for (int lane = 0; lane < WARP && first + lane < thread_count; lane++)
-        mask |= (Lanes)(threads[first + lane].state != DONE) << lane;
-    return mask;
+    threads[current].line = line;
+    wait(AT_ACTIVE, HERE);
+    return threads[current].mask;
 }
 
-// Waits for all threads of the mask; `orders`: what they wrote before they see afterwards.
-void __tunesmith_meet(unsigned long long mask, int orders)
+// Waits for all threads of the mask that are at the same operation; ORDERS: what they wrote before they see after.
+void __tunesmith_meet(unsigned long long mask, int operation)
 {
     const int lane = current % WARP, held = thread_count - current / WARP * WARP;
-    if (held < WARP)
-        mask &= ((Lanes)1 << held) - 1;
-    if (!(mask >> lane & 1))
+    const int lanes = held < WARP ? held : (int)WARP;
+    if (lanes < 64)
+        mask &= ((Lanes)1 << lanes) - 1;
+    if (!(mask >> lane & 1)) {
+        watch_fault("a warp operation whose mask leaves out a thread that takes part", HERE);
         fail("lane %d takes part in a warp operation whose mask %#llx leaves it out", lane, mask);
+    }
     threads[current].mask = mask;
-    threads[current].barrier = orders;
+    threads[current].operation = operation;
     wait(AT_WARP, HERE);
 }
 
@@ -470,7 +550,14 @@ const unsigned char *__tunesmith_seen(int lane)
     return lane >= 0 && lane < WARP && own.mask >> lane & 1 ? seen[own.leader][lane] : nullptr;
 }
 
-void __tunesmith_atomic(const void *at, size_t bytes) { watch_atomic(at, bytes, HERE); }
+void __tunesmith_unseen()
+{
+    watch_fault("a shuffle that reads a lane which takes no part in it", HERE);
+    fail("a shuffle reads a lane that takes no part in it");
+}
+
+void __tunesmith_fence() { watch_fence(); }
+void __tunesmith_atomic(const void *at, size_t bytes, int reads) { watch_atomic(at, bytes, reads != 0, HERE); }
 
 void __tunesmith_copy(void *to, const void *from, size_t bytes, size_t zeros)
 {
@@ -478,7 +565,7 @@ void __tunesmith_copy(void *to, const void *from, size_t bytes, size_t zeros)
         fail("an asynchronous copy has 4, 8 or 16 bytes, got %zu", bytes);
     if ((uintptr_t)to % bytes || ((uintptr_t)from % bytes && zeros < bytes))
         fail("an asynchronous copy of %zu bytes is misaligned", bytes);
-    watch_copy(to, from, bytes - zeros, HERE);
+    watch_copy(to, from, bytes, zeros, HERE);
     Thread &own = threads[current];
     if (own.copies_held == own.copies_room) {
         own.copies_room = own.copies_room ? 2 * own.copies_room : 16;
@@ -503,7 +590,7 @@ void __tunesmith_finish(int left)
         }
         memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
         memset(copy.to + copy.bytes - copy.zeros, 0, copy.zeros);
-        watch_landed(copy.to, copy.bytes);
+        watch_landed(copy.to, copy.bytes, -1);
     }
     own.copies_held = kept;
 }
@@ -552,7 +639,7 @@ void __tunesmith_make_arrival(unsigned at, unsigned count)
     for (Arrival &one : arrivals)
         if (!one.used || one.at == at) {
             one = {at, count, count, 0, 0, true};
-            watch_landed(__tunesmith_at(at), 8);
+            watch_made((int)(&one - arrivals), __tunesmith_at(at), HERE);
             return;
         }
     fail("a block has at most %d barriers in shared memory", MOST_ARRIVALS);
@@ -565,8 +652,15 @@ void __tunesmith_expect(unsigned at, int bytes)
     Arrival &own = arrival(at);
     if (own.left == 0)
         fail("a barrier is told of bytes before those of its last turn have come");
+    watch_use(__tunesmith_at(at), 8, HERE);
+    watch_comes((int)(&own - arrivals));
     own.left--;
     own.bytes += bytes;
+    bool coming = own.bytes != 0;
+    for (int i = 0; i < bulk_count; i++)
+        coming = coming || bulk[i].at == at;
+    if (own.left == 0 && !coming)
+        complete(own);
 }
 
 void __tunesmith_bulk_copy(unsigned to, const void *from, int bytes, unsigned at)
@@ -574,23 +668,27 @@ void __tunesmith_bulk_copy(unsigned to, const void *from, int bytes, unsigned at
     if ((uintptr_t)from % 16 || to % 16 || bytes % 16 || bytes <= 0)
         fail("a bulk copy of %d bytes is misaligned, or of no length", bytes);
     within(to, bytes);
-    if (!threads[current].fenced)
-        fail("a bulk copy may overtake what was read before it");
+    for (int i = 0; i < landed_count && !threads[current].fenced; i++)
+        if (landed[i].to < __tunesmith_at(to) + bytes && __tunesmith_at(to) < landed[i].to + landed[i].bytes)
+            fail("a bulk copy may overtake what was read before it");
     arrival(at);
+    watch_use(__tunesmith_at(at), 8, HERE);
     if (bulk_count == MOST_BULK)
         fail("more than %d bulk copies are under way", MOST_BULK);
-    watch_copy(__tunesmith_at(to), from, bytes, HERE);
+    watch_copy(__tunesmith_at(to), from, bytes, 0, HERE);
     memset(__tunesmith_at(to), 0xff, bytes);
     bulk[bulk_count++] = {__tunesmith_at(to), (const unsigned char *)from, (unsigned)bytes, at};
 }
 
 unsigned __tunesmith_arrived(unsigned at, unsigned phase)
 {
+    watch_use(__tunesmith_at(at), 8, HERE);
     if (arrival(at).phase == phase) {
         threads[current].at = at;
         threads[current].phase = phase;
         wait(AT_ARRIVAL, HERE);
     }
+    watch_saw((int)(&arrival(at) - arrivals), current);
     return 1;
 }
 }

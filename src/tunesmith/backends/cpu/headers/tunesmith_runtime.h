@@ -10,8 +10,9 @@
 
 namespace __tunesmith {
 typedef unsigned long long Lanes;
-enum State : unsigned char { FRESH, READY, AT_BARRIER, AT_WARP, AT_ARRIVAL, DONE };
-enum { WARP = TUNESMITH_WARP, MOST_THREADS = 1024, BARRIERS = 16, SLOT = 32, DEPTH = 96 };
+enum State : unsigned char { FRESH, READY, AT_BARRIER, AT_WARP, AT_ARRIVAL, AT_ACTIVE, DONE };
+enum { WARP = TUNESMITH_WARP, MOST_THREADS = 1024, BARRIERS = 16, SLOT = 32, DEPTH = 96, MOST_ARRIVALS = 64 };
+enum { ORDERS = 1 };  // of the operations of a warp the one that orders memory: __syncwarp
 
 struct Copy { unsigned char *to; const unsigned char *from; unsigned bytes, zeros, group; };
 struct Thread {
@@ -22,6 +23,8 @@ struct Thread {
     int leader;          // whose copy of the warp's values it reads afterwards
     unsigned at, phase;  // of the arrival it waits for
     int barrier, count;  // the barrier it waits at, and how many must come; 0: all that live
+    int operation;       // of the warp, that it is at
+    unsigned line;       // where it asks which lanes are active
     unsigned char slot[SLOT];
     Copy *copies;        // asynchronous ones that have not landed
     int copies_held, copies_room;
@@ -48,25 +51,43 @@ extern size_t stacks_bytes;
 enum { IS_PLAIN = 0 };
 void watch_launch(const Array *arrays, int count, unsigned blocks);
 void watch_block(unsigned block);
-void watch_barrier(const int *who, int count);  // all before it is seen by all after it
-void watch_all();                               // the same of all threads
+void watch_arrive(int barrier);  // what a thread did before is seen by those who wait there
+void watch_barrier(const int *who, int count, int barrier);  // all before it is seen by all after it
+void watch_all();                                            // the same of all threads
 void watch_meeting(const int *who, int count, bool orders);
-void watch_atomic(const void *at, size_t bytes, const void *place);
-void watch_copy(const void *to, const void *from, size_t bytes, const void *place);
-void watch_landed(const void *to, size_t bytes);
+void watch_made(int arrival, const void *at, const void *place);  // a barrier in shared memory: it is made, a thread arrives, all have arrived,
+void watch_comes(int arrival);
+void watch_has_come(int arrival);
+void watch_saw(int arrival, int thread);  // and a thread has seen that
+void watch_fence();
+void watch_atomic(const void *at, size_t bytes, bool reads, const void *place);
+void watch_copy(const void *to, const void *from, size_t bytes, size_t zeros, const void *place);
+void watch_landed(const void *to, size_t bytes, int arrival);  // -1: the thread has waited for it
+void watch_use(const void *at, size_t bytes, const void *place);  // of a barrier in shared memory
 void watch_wait(const void *place);
 void watch_stuck();
+void watch_mixed(int one, int other, const char *words);  // two threads, in places that do not go together
+void watch_fault(const char *words, const void *place);
 #else
 enum { IS_PLAIN = 1 };
 static inline void watch_launch(const Array *, int, unsigned) {}
 static inline void watch_block(unsigned) {}
-static inline void watch_barrier(const int *, int) {}
+static inline void watch_arrive(int) {}
+static inline void watch_barrier(const int *, int, int) {}
 static inline void watch_all() {}
 static inline void watch_meeting(const int *, int, bool) {}
-static inline void watch_atomic(const void *, size_t, const void *) {}
-static inline void watch_copy(const void *, const void *, size_t, const void *) {}
-static inline void watch_landed(const void *, size_t) {}
+static inline void watch_made(int, const void *, const void *) {}
+static inline void watch_comes(int) {}
+static inline void watch_has_come(int) {}
+static inline void watch_saw(int, int) {}
+static inline void watch_fence() {}
+static inline void watch_atomic(const void *, size_t, bool, const void *) {}
+static inline void watch_copy(const void *, const void *, size_t, size_t, const void *) {}
+static inline void watch_landed(const void *, size_t, int) {}
+static inline void watch_use(const void *, size_t, const void *) {}
 static inline void watch_wait(const void *) {}
 static inline void watch_stuck() {}
+static inline void watch_mixed(int, int, const char *) {}
+static inline void watch_fault(const char *, const void *) {}
 #endif
 }  // namespace __tunesmith

@@ -48,7 +48,7 @@ struct WarpReduce {
     template <typename F> T Reduce(T value, F joined, int valid)
     {
         const int rank = __tunesmith::lane() % N, first = __tunesmith::lane() / N * N;
-        __tunesmith::meet((N >= 64 ? ~0ull : (1ull << (N & 63)) - 1) << first, value);
+        __tunesmith::meet((N >= 64 ? ~0ull : (1ull << (N & 63)) - 1) << first, value, __tunesmith::SHUFFLE);
         for (int i = 1; rank == 0 && i < valid; i++)
             if (__tunesmith_seen(first + i))
                 value = joined(value, __tunesmith::of_lane<T>(first + i));
