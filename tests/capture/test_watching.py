@@ -168,7 +168,8 @@ class Node(ctypes.Structure):
 def node(grid, n, function=None, kernel=None, kind=0):
     values = [P(x), I(n), F(1.0)]
     params = (ctypes.c_void_p * 3)(*[ctypes.addressof(value) for value in values])
-    made = Node((kind, 0, 0, 0), function, (grid, 1, 1), (32, 1, 1), 0, ctypes.addressof(params), None, kernel)
+    sizes = (grid, 1, 1), (32, 1, 1), 0
+    made = Node((kind, 0, 0, 0), function, *sizes, ctypes.addressof(params), None, kernel)
     kept.append((values, params, made))
     return made
 kept, none = [], ctypes.c_size_t(0)

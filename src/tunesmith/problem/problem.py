@@ -305,6 +305,7 @@ class Origin:
     kernel: str = ""  # the captured kernel's own name
     read: str = ""  # of the launches that from which promises were taken
     unread: tuple[str, ...] = ()  # what the host asks for there that no promise says
+    include: tuple[str, ...] = ()  # folders that headers were looked for in
 
     @property
     def launching_files(self) -> tuple[str, ...]:

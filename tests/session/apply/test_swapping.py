@@ -276,7 +276,9 @@ assert cuda.cuGraphAddKernelNode_v2(None, None, None, ctypes.c_size_t(0), node) 
     assert any("1 node of the kernel in graphs" in note for note in done.notes)
 
 
-def test_nodes_of_any_kind_that_are_added_to_graphs_are_counted_where_they_are_of_the_kernel(run: Run) -> None:
+def test_nodes_of_any_kind_that_are_added_to_graphs_are_counted_where_they_are_of_the_kernel(
+    run: Run,
+) -> None:
     text = """
 V, P64 = ctypes.c_void_p, ctypes.c_uint64
 def node(function, kernel, kind=0):

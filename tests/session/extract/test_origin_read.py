@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 
 from tests.session.extract.test_same_names import OWN
 from tunesmith.problem.problem import Origin
@@ -21,4 +22,7 @@ def test_it_is_written_behind_the_origin() -> None:
     table = tomllib.loads(origin_text(origin) + _read_text(origin))["origin"]
     assert table["read"] == {"launch": "a.cu:3", "unread": ['name == "a\\b"']}
     assert table["digests"] == {"a.cu": "0"}
+    assert "include" not in table
+    folders = tomllib.loads(origin_text(replace(origin, include=("a/in", 'b"c'))))["origin"]["include"]
+    assert folders == ["a/in", 'b"c']
     assert _read_text(Origin("a.cu", (2, 2), (), ())) == ""

@@ -66,7 +66,7 @@ def extract(
     captured = "" if wish.seen is None else wish.seen.name
     origin = origin_of(tree, found, host, fitted.slice, captured)
     read = made.launch.place if made.launch is not None else ""
-    return replace(made, origin=replace(origin, read=read, unread=made.unread))
+    return replace(made, origin=replace(origin, read=read, unread=made.unread, include=wish.folders))
 
 
 def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:

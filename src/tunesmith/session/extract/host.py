@@ -112,9 +112,12 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
 def _of_kernel(
     launches: Iterator[HostLaunch], path: str, sources: ReadSources, found: FoundKernel
 ) -> list[HostLaunch]:
-    """Without those of kernels of the same name in other namespaces."""
+    """Without those of kernels of the same name in other namespaces, or in other headers that it includes."""
     name, own = found.item.name, tuple(part for part in found.item.scope if part)
-    defined = {scope for file in sources.files for scope in kernel_definitions(file.tokens, name)}
+    defining = {file.path: kernel_definitions(file.tokens, name) for file in sources.files}
+    defined = {scope for scopes in defining.values() for scope in scopes}
+    if own in defined and own not in defining.get(found.item.path, ()):
+        return []
     if defined <= {own}:
         return list(launches)
     tokens = next(file.tokens for file in sources.files if file.path == path)
