@@ -12,6 +12,8 @@ from tests.end_to_end.replaying import unpacked
 from tests.wording import says
 from tunesmith.errors import BadInput
 
+PAGES = Path(__file__).parents[2] / "docs" / "benchmarks"
+
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -43,3 +45,9 @@ def test_a_folder_without_a_comparison(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is no comparison below") as caught:
         comparisons([tmp_path])
     says(caught.value.hint or "", "compare.json")
+
+
+@pytest.mark.long  # 62 journals
+def test_the_page_of_the_experiment_comes_from_what_is_kept(tmp_path: Path) -> None:
+    main([str(unpacked("experiment", tmp_path)), "--out", str(tmp_path / "page.md")])
+    assert (tmp_path / "page.md").read_text() == (PAGES / "strategies-appendix.md").read_text()

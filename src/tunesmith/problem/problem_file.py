@@ -281,8 +281,8 @@ def _read_origin(root: Table) -> Origin | None:
     between = (int(lines[1]), int(lines[2])) if lines else (1, 1)
     repository, capture, kernel = (table.text(key) or "" for key in ("repository", "capture", "kernel"))
     read = table.table_or_empty("read", "[origin.read]")
-    read.only(("launch", "unread"))
-    asked = read.text("launch") or "", read.texts("unread"), table.texts("include")
+    read.only(("launch", "unread", "alone"))
+    asked = read.text("launch") or "", read.texts("unread"), read.flag("alone"), table.texts("include")
     return Origin(file, between, launches, digests, repository, capture, kernel, *asked)
 
 

@@ -177,7 +177,8 @@ def test_a_kernel_that_waits_in_vain_is_told() -> None:
 
 def test_names_that_people_define_stay_theirs() -> None:
     head = "#define T float\n#define TO 3\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>"
-    body = "o[threadIdx.x] = T(TO) + __half2float(__float2half(1.0f)) + __bfloat162float(__int2bfloat16_rn(2));"
+    body = "o[threadIdx.x] = T(TO) + __half2float(__float2half(1.0f))"
+    body += " + __bfloat162float(__int2bfloat16_rn(2));"
     assert list(outputs(body, 64, head=head)) == [6.0] * 64
 
 

@@ -252,6 +252,8 @@ def test_what_one_launch_promises_changes_that_launch_alone(repo: Path, run: Run
     why = "csrc/scale.cu:13 stays as it is: the host asks for x.is_sorted() at csrc/scale.cu:15"
     assert any(note.startswith(why) for note in done.notes)
     assert done.diff.count("+        ::scale_tuned::launch(") == 1
+    both = ("csrc/scale.cu:13", "csrc/scale.cu:15")  # the other is of another kernel
+    assert applied(run, repo, where=replace(where, alone=True), dry_run=True).launches == both
     with pytest.raises(BadInput, match="which launch that was read from is not kept"):
         applied(run, repo, where=replace(where, read=""))
     problem = replace(a_problem(), origin=replace(where, unread=()))

@@ -294,3 +294,21 @@ def test_a_struct_that_cannot_be_taken_apart_is_said() -> None:
     assert found.stands_alone
     assert found.parts == ()
     assert any("passed by value that problem files do not have: float4" in line for line in found.report)
+
+
+POINTERS = """
+struct Shape { int rows, cols; };
+__global__ void scaled(float* __restrict__ out, const float* const __restrict__ in, Shape shape) {
+  out[blockIdx.x * shape.cols + threadIdx.x] = in[blockIdx.x * shape.cols + threadIdx.x];
+}
+"""
+
+
+@needs_nvrtc
+def test_pointers_with_restrict_are_no_structs() -> None:
+    found = taken(POINTERS, "scaled")
+    assert found.stands_alone
+    assert list(arguments(found)) == ["out", "in_", "rows", "cols"]
+    plain = taken(POINTERS.replace("Shape shape", "int cols").replace("shape.", ""), "scaled")
+    assert list(arguments(plain)) == ["out", "in_", "cols"]
+    assert not any("passed by value" in line for line in plain.report)

@@ -148,7 +148,7 @@ def _text(repository: Path, path: str) -> str:
 def _promised(problem: Problem, origin: Origin) -> PromisedAt | None:
     """The launch that was read, where others may not keep what it promises."""
     filled = [a.name for a in problem.arguments if a.init is not None and a.role != "workspace"]
-    if len(origin.launches) < 2 or not (filled or origin.unread):
+    if len(origin.launches) < 2 or origin.alone or not (filled or origin.unread):
         return None
     what = f"{filled[0]} is filled before it" if filled else f"the host asks for {origin.unread[0]}"
     if not origin.read:

@@ -20,6 +20,7 @@ from tunesmith.session.extract.drafting import drafted, named_kernel
 from tunesmith.session.extract.finding import FoundKernel, NoSuchKernel, Pairs, find_kernel
 from tunesmith.session.extract.flattening import FlatKernel, flattened
 from tunesmith.session.extract.host import HostReading, host_launches
+from tunesmith.session.extract.instances import is_alone
 from tunesmith.session.extract.provenance import origin_of
 from tunesmith.session.extract.records import NoFields
 from tunesmith.session.extract.seen import instance_of
@@ -66,7 +67,9 @@ def extract(
     captured = "" if wish.seen is None else wish.seen.name
     origin = origin_of(tree, found, host, fitted.slice, captured)
     read = made.launch.place if made.launch is not None else ""
-    return replace(made, origin=replace(origin, read=read, unread=made.unread, include=wish.folders))
+    alone = is_alone(instance, host.launches)
+    told = replace(origin, read=read, unread=made.unread, alone=alone, include=wish.folders)
+    return replace(made, origin=told)
 
 
 def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:

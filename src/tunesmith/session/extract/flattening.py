@@ -21,6 +21,7 @@ from tunesmith.session.extract.slicing import KernelSlice
 
 _PACKED = re.compile(r"^(.*?)\.(?:generic_)?packed_accessor(?:32|64)?\b")
 _LIKE = re.compile(r"\b(?:empty|zeros|ones|full|rand|randn)_like\s*\(\s*(\w+)\s*[,)]")
+_OF_THE_POINTER = re.compile(r"(?:\s*(?:\bconst\b|\b__restrict(?:__)?))+\s*$")  # behind its star
 _BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)")
 
 # For each captured argument: nothing where it is one of the problem, else its fields' offsets and sizes.
@@ -92,7 +93,7 @@ def flattened(
     given = [_with_types(part, bound) for part in _parameters(cut.kernel)]
     found = []
     for type_, name in given:
-        by_value = not type_.endswith(("*", "&"))
+        by_value = not _OF_THE_POINTER.sub("", type_).endswith(("*", "&"))
         plain = re.sub(r"\bconst\b|__grid_constant__", "", type_).strip()
         found.append((type_, plain, name, fields_of(plain, known.get) if by_value else ()))
     if not any(fields for *_, fields in found):

@@ -240,6 +240,7 @@ def _read_text(origin: Origin) -> str:
     # Escapes of JSON's are among those of TOML's texts.
     lines = ["", "[origin.read]", f"launch = {json.dumps(origin.read)}"]
     lines += [f"unread = [{', '.join(map(json.dumps, asked))}]"] if asked else []
+    lines += ["alone = true  # other launches are of other instances of the kernel"] if origin.alone else []
     return "\n".join(lines) + "\n"
 
 
