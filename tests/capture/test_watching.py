@@ -131,30 +131,6 @@ for _ in range(5):
     assert capture.order[:3] == (number["a"], number["c"], number["b"])
 
 
-def test_kernels_of_a_graph_are_counted_as_often_as_it_is_launched(tmp_path: Path) -> None:
-    capture = seen(
-        tmp_path,
-        """
-cuda.cuInit(0)
-scale, x = function(*SCALE), memory(64)
-launch(scale, 1, 32, P(x), I(3), F(1.0))
-cuda.played_begin()
-launch(scale, 2, 32, P(x), I(3), F(1.0)); launch(scale, 3, 32, P(x), I(4), F(1.0))
-cuda.played_end()
-cuda.played_instantiate()
-for _ in range(7):
-    cuda.played_graph()
-""",
-    )
-    launches = {launch.grid[0]: launch for launch in only(capture).launches}
-    assert {grid: launch.count for grid, launch in launches.items()} == {1: 1, 2: 7, 3: 7}
-    assert [launches[grid].in_graph for grid in (1, 2, 3)] == [False, True, True]
-    assert launches[3].seconds == pytest.approx(21e-6)
-    assert struct.unpack("<i", launches[3].arguments[1].value) == (4,)
-    assert capture.graphs == 7
-    assert any("graphs" in note for note in capture.notes)
-
-
 def test_memory_around_a_launch_is_kept_and_the_program_sees_its_own_result(tmp_path: Path) -> None:
     wish = CaptureWish(keep=("scale",))
     found = watch(

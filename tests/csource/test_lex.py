@@ -61,6 +61,14 @@ def test_blanks_keep_every_place() -> None:
     assert without_comments("a/* b\n */c\r\n'//'") == "a    \n   c\n'//'"
 
 
+def test_a_string_of_several_lines_stays_one() -> None:
+    for text in ('f("a \\\n b", 1);', 'f(R"x(a\n "b)x", 1);', 'f("a\\\\ \\\r\n b", 1);'):
+        after = blank(text, ("string",))
+        assert "a" not in after
+        assert "b" not in after
+        assert [token.kind for token in lex(after)] == [token.kind for token in lex(text)]
+
+
 def test_lines_that_go_on_are_one_and_still_count() -> None:
     assert joined("#inc\\\nlude <a>\nb") == "#include <a>\v\nb"
 

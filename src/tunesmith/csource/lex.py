@@ -43,6 +43,7 @@ _CODE = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_IN_STRING = re.compile(r"(\\\r?\n)|[^\r\n]")
 _NO_BREAK = re.compile(r"[^\r\n]")
 _SPLICED = re.compile(_SPLICE)
 MAX_TEXT = 500_000  # characters of a source
@@ -215,14 +216,20 @@ def blank(text: str, kinds: Container[str]) -> str:
     plain = ((match.lastgroup or "", match.start(), match.end()) for match in CPP.finditer(text))
     for kind, start, end in _elements(text) if "directive" in kinds else plain:
         if kind in kinds:
-            whole = blanks(text[start:end])
-            if kind == "string":  # its quotes stay; before a raw string's there is more
-                quote = text[end - 1]
-                first = text.index(quote, start) - start
-                whole = f"{whole[:first]}{quote}{whole[first + 1 : -1]}{quote}"
+            whole = _blank_string(text[start:end]) if kind == "string" else blanks(text[start:end])
             pieces += (text[done:start], whole)
             done = end
     return "".join([*pieces, text[done:]])
+
+
+def _blank_string(text: str) -> str:
+    """Its quotes stay, and what makes it go on in the next line."""
+    first, last = text.index(text[-1]) + 1, len(text) - 1
+    if "\n" in text and text[: first - 1].endswith("R"):
+        first, last = text.index("(") + 1, text.rindex(")")
+        return text[:first] + blanks(text[first:last]) + text[last:]
+    inner = _IN_STRING.sub(lambda found: found[1] or " ", text[first:last])
+    return f"{blanks(text[: first - 1])}{text[-1]}{inner}{text[-1]}"
 
 
 def blanks(text: str) -> str:

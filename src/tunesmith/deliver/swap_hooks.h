@@ -64,7 +64,7 @@ struct Hook {
     std::atomic<void*> real;
 };
 enum Which { LAUNCH, LAUNCH_PTSZ, LAUNCH_EX, LAUNCH_EX_PTSZ, COOPERATIVE, COOPERATIVE_PTSZ, ADD_NODE, ADD_NODE_2,
-             MODULE_UNLOAD, LIBRARY_UNLOAD, PROC, PROC_2, HOOKS };
+             ADD_ANY_NODE, ADD_ANY_NODE_2, MODULE_UNLOAD, LIBRARY_UNLOAD, PROC, PROC_2, HOOKS };
 extern Hook hooks[HOOKS];
 
 typedef void* (*Dlsym)(void*, const char*);
@@ -272,6 +272,8 @@ typedef int (*Launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, u
 typedef int (*LaunchEx)(const LaunchConfig*, void*, void**, void**);
 typedef int (*Together)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**);
 typedef int (*AddNode)(void**, void*, const void*, size_t, void* const*);
+typedef int (*AddAnyNode)(void**, void*, const void*, size_t, void*);
+typedef int (*AddAnyNode2)(void**, void*, const void*, const void*, size_t, void*);
 typedef int (*Unload)(void*);
 typedef int (*Proc)(const char*, void**, int, uint64_t);
 typedef int (*Proc2)(const char*, void**, int, uint64_t, int*);
@@ -300,16 +302,25 @@ static int launched_together(Which which, void* function, GEOMETRY, void** param
     return reinterpret_cast<Together>(own)(function, gx, gy, gz, bx, by, bz, shared, stream, params);
 }
 
-// A node that the program puts into a graph itself stays what it is.
+// A node that the program puts into a graph itself stays what it is. `params`: of eight bytes each: function, geometry
+// in four, arguments in two, and where `has_kernel` the kernel.
+static void node_seen(void* const* params, bool has_kernel) {
+    enum { KERNEL = 7 };
+    if (inside || !params) return;
+    Counts& own = counted();
+    void* function = params[0] ? params[0] : has_kernel ? params[KERNEL] : nullptr;
+    if (function && has_driver() && kind_of(function) != OTHER) add(own.nodes);
+}
+
 static int node_added(Which which, void** node, void* graph, const void* before, size_t count, void* const* params) {
-    enum { KERNEL = 7 };  // of eight bytes each: function, geometry in four, arguments in two, kernel
-    if (!inside && params) {
-        Counts& own = counted();
-        void* function = params[0] ? params[0] : which == ADD_NODE_2 ? params[KERNEL] : nullptr;
-        if (function && has_driver() && kind_of(function) != OTHER) add(own.nodes);
-    }
+    node_seen(params, which == ADD_NODE_2);
     void* own = real(which);
     return own ? reinterpret_cast<AddNode>(own)(node, graph, before, count, params) : NOT_INITIALIZED;
+}
+
+// A node of any kind: its kind, which for a kernel is 0, in sixteen bytes, and what that kind needs.
+static void any_node_seen(const void* params) {
+    if (params && *static_cast<const int*>(params) == 0) node_seen(static_cast<void* const*>(params) + 2, true);
 }
 
 static int unloaded(Which which, void* what) {
@@ -325,7 +336,8 @@ static void answered(const char* symbol, void** into, int version, uint64_t flag
     if (!symbol || !into || !*into || strlen(symbol) > 40) return;
     snprintf(name, sizeof name, "%s%s", symbol, flags & 2 ? "_ptsz" : "");
     Hook* hook = flags & 2 ? hook_named(name) : nullptr;
-    if (!hook && version >= 12000) {
+    const int second = strcmp(symbol, "cuGraphAddNode") == 0 ? 12030 : 12000;  // the version that brought its _v2
+    if (!hook && version >= second) {
         snprintf(name, sizeof name, "%s_v2", symbol);
         hook = hook_named(name);
     }
@@ -359,6 +371,17 @@ EXPORTED int cuGraphAddKernelNode(void** node, void* graph, const void* before, 
 EXPORTED int cuGraphAddKernelNode_v2(void** node, void* graph, const void* before, size_t count, void* const* params) {
     return node_added(ADD_NODE_2, node, graph, before, count, params);
 }
+EXPORTED int cuGraphAddNode(void** node, void* graph, const void* before, size_t count, void* params) {
+    any_node_seen(params);
+    void* own = real(ADD_ANY_NODE);
+    return own ? reinterpret_cast<AddAnyNode>(own)(node, graph, before, count, params) : NOT_INITIALIZED;
+}
+EXPORTED int cuGraphAddNode_v2(void** node, void* graph, const void* before, const void* edges, size_t count,
+                               void* params) {
+    any_node_seen(params);
+    void* own = real(ADD_ANY_NODE_2);
+    return own ? reinterpret_cast<AddAnyNode2>(own)(node, graph, before, edges, count, params) : NOT_INITIALIZED;
+}
 EXPORTED int cuModuleUnload(void* module) { return unloaded(MODULE_UNLOAD, module); }
 EXPORTED int cuLibraryUnload(void* given) { return unloaded(LIBRARY_UNLOAD, given); }
 EXPORTED int cuGetProcAddress(const char* symbol, void** into, int version, uint64_t flags) {
@@ -379,7 +402,8 @@ namespace {
 Hook hooks[HOOKS] = {HOOK(cuLaunchKernel), HOOK(cuLaunchKernel_ptsz), HOOK(cuLaunchKernelEx),
                      HOOK(cuLaunchKernelEx_ptsz), HOOK(cuLaunchCooperativeKernel),
                      HOOK(cuLaunchCooperativeKernel_ptsz), HOOK(cuGraphAddKernelNode), HOOK(cuGraphAddKernelNode_v2),
-                     HOOK(cuModuleUnload), HOOK(cuLibraryUnload), HOOK(cuGetProcAddress), HOOK(cuGetProcAddress_v2)};
+                     HOOK(cuGraphAddNode), HOOK(cuGraphAddNode_v2), HOOK(cuModuleUnload), HOOK(cuLibraryUnload),
+                     HOOK(cuGetProcAddress), HOOK(cuGetProcAddress_v2)};
 
 __attribute__((constructor)) void begun() {
     if (!real_dlsym) find_dlsym();

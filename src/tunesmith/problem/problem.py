@@ -306,6 +306,7 @@ class Origin:
     read: str = ""  # of the launches that from which promises were taken
     unread: tuple[str, ...] = ()  # what the host asks for there that no promise says
     alone: bool = False  # every other launch is of another instance of the kernel
+    include: tuple[str, ...] = ()  # folders that headers were looked for in
 
     @property
     def launching_files(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ _TABLES = ("kernel", "argument", "launch", "contract", "workloads", "accuracy")
 _ROOT = ("name", "inputs", "traffic", "operations", "recorded", *_TABLES, "origin")
 _KERNEL = ("source", "entry", "language", "flags", "include", "defines", "compiler")
 _PLACEHOLDER = "FILL"
-_ORIGIN = ("repository", "file", "lines", "launches", "digests", "capture", "kernel", "read")
+_ORIGIN = ("repository", "file", "lines", "launches", "digests", "capture", "kernel", "read", "include")
 _LINES = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 
 
@@ -282,7 +282,7 @@ def _read_origin(root: Table) -> Origin | None:
     repository, capture, kernel = (table.text(key) or "" for key in ("repository", "capture", "kernel"))
     read = table.table_or_empty("read", "[origin.read]")
     read.only(("launch", "unread", "alone"))
-    asked = read.text("launch") or "", read.texts("unread"), read.flag("alone")
+    asked = read.text("launch") or "", read.texts("unread"), read.flag("alone"), table.texts("include")
     return Origin(file, between, launches, digests, repository, capture, kernel, *asked)
 
 

@@ -227,6 +227,24 @@ def test_a_file_with_a_kernel_of_its_own_of_that_name_stays(tmp_path: Path, run:
     assert "b/n.cu:7 stays as it is: b/k.cuh defines a kernel of this name itself" in done.notes
 
 
+@pytest.mark.parametrize("include", [("b/include",), ()])
+def test_a_kernel_of_that_name_in_a_folder_of_headers_is_another_one(
+    tmp_path: Path, run: Run, include: tuple[str, ...]
+) -> None:
+    repo = repository(tmp_path / "repo", committed=False)
+    (repo / "b" / "include" / "own").mkdir(parents=True)
+    head, tail = USERS.split("// each", 1)
+    (repo / "b" / "include" / "own" / "k.cuh").write_text(head + "}\n")
+    (repo / "b" / "n.cu").write_text("#include <own/k.cuh>\nnamespace mine {\n// each" + tail)
+    where = origin(repo)
+    digests = (*where.digests, ("b/n.cu", text_digest((repo / "b" / "n.cu").read_text())))
+    where = replace(where, launches=(*where.launches, "b/n.cu:7"), digests=digests, include=include)
+    done = applied(run, repo, where=where, dry_run=True)
+    assert done.files == ("csrc/scale_tuned.cuh", "csrc/scale.cu")
+    why = "b/n.cu:7 stays as it is: b/include/own/k.cuh defines a kernel of this name itself"
+    assert why in done.notes
+
+
 def test_what_one_launch_promises_changes_that_launch_alone(repo: Path, run: Run) -> None:
     where = replace(origin(repo), unread=("x.is_sorted()",), read="csrc/scale.cu:15")
     done = applied(run, repo, where=where, dry_run=True)

@@ -276,6 +276,33 @@ assert cuda.cuGraphAddKernelNode_v2(None, None, None, ctypes.c_size_t(0), node) 
     assert any("1 node of the kernel in graphs" in note for note in done.notes)
 
 
+def test_nodes_of_any_kind_that_are_added_to_graphs_are_counted_where_they_are_of_the_kernel(
+    run: Run,
+) -> None:
+    text = """
+V, P64 = ctypes.c_void_p, ctypes.c_uint64
+def node(function, kernel, kind=0):
+    return (P64 * 32)(kind, 0, function.value if function else 0, *[0] * 6, kernel.value if kernel else 0)
+def added(version, *given):
+    address = V()
+    assert cuda.cuGetProcAddress_v2(b"cuGraphAddNode", ctypes.byref(address), version, P64(0), None) == 0
+    return ctypes.CFUNCTYPE(ctypes.c_int, *[V] * len(given))(address.value)(*given)
+other = function("_Z5otherPfif", *SCALE[1:])
+launch(scale, 4, 128, P(x), I(512), F(2.0))
+assert cuda.cuGraphAddNode(None, None, None, P64(0), node(scale, None)) == 0
+assert cuda.cuGraphAddNode_v2(None, None, None, None, P64(0), node(None, scale)) == 0
+assert cuda.cuGraphAddNode_v2(None, None, None, None, P64(0), node(other, None)) == 0
+assert cuda.cuGraphAddNode_v2(None, None, None, None, P64(0), node(scale, None, kind=2)) == 0   # a fill
+assert added(12020, None, None, None, 0, node(scale, None)) == 0
+assert added(12030, None, None, None, None, 0, node(scale, None)) == 0
+print([cuda.played_node(number).decode() for number in range(1, 6)])
+"""
+    done = swapped(run, text)
+    assert done.counts is not None
+    assert (done.counts.nodes, done.counts.swapped) == (4, 1)
+    assert printed(run).strip() == str([NAME, NAME, "_Z5otherPfif", NAME, NAME])
+
+
 def test_forks_threads_and_crashes_are_survived(run: Run) -> None:
     text = """
 import subprocess, threading

@@ -22,6 +22,9 @@ def test_it_is_written_behind_the_origin() -> None:
     table = tomllib.loads(origin_text(origin) + _read_text(origin))["origin"]
     assert table["read"] == {"launch": "a.cu:3", "unread": ['name == "a\\b"']}
     assert table["digests"] == {"a.cu": "0"}
+    assert "include" not in table
+    folders = tomllib.loads(origin_text(replace(origin, include=("a/in", 'b"c'))))["origin"]["include"]
+    assert folders == ["a/in", 'b"c']
     alone = tomllib.loads(_read_text(replace(origin, alone=True)))["origin"]["read"]
     assert alone["alone"] is True
     assert _read_text(Origin("a.cu", (2, 2), (), ())) == ""

@@ -45,3 +45,19 @@ def test_namespaces_tell_kernels_apart() -> None:
     tree = TextTree((("n.cu", SPACES),))
     assert places(tree, "fwd::scale") == ["n.cu:5", "n.cu:12"]
     assert places(tree, "bwd::scale") == ["n.cu:11", "n.cu:13"]
+
+
+def test_a_header_found_through_a_folder_may_define_another_one() -> None:
+    header = OWN.split("void run")[0]
+    launches = "#include <own/k.cuh>\nvoid far(float* x, int n) { scale<<<1, 64>>>(x, n); }\n"
+    texts = (("a/n.cu", OWN), ("one/own/k.cuh", header), ("two/own/k.cuh", header), ("z/m.cu", launches))
+    tree = TextTree(texts)
+
+    def asked(file: str, folder: str) -> list[str]:
+        found = find_kernel(tree, "scale", file, (folder,))
+        return [launch.place for launch in host_launches(tree, found, (folder,)).launches]
+
+    assert asked("a/n.cu", "one") == ["a/n.cu:3"]
+    assert asked("one/own/k.cuh", "one") == ["z/m.cu:2"]
+    assert asked("one/own/k.cuh", "two") == []
+    assert asked("two/own/k.cuh", "two") == ["z/m.cu:2"]

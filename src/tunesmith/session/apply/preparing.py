@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,8 @@ from tunesmith.problem.problem import Origin, Problem
 from tunesmith.run.files import explained, read_plain
 from tunesmith.session.apply.changes import NewFile, recorded_edges, uncommitted
 from tunesmith.session.extract.provenance import text_digest
+from tunesmith.session.extract.repository import Repository
+from tunesmith.session.extract.tree import Includes
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+[\"<]([^\">\n]+)[\">]", re.MULTILINE)
 _MOST_HEADERS = 500
@@ -158,7 +160,7 @@ def _promised(problem: Problem, origin: Origin) -> PromisedAt | None:
 def _launching(repository: Path, path: str, text: str, artefact: Artefact, origin: Origin) -> LaunchingFile:
     """What the file includes tells whether it means the kernel that was tuned, or another of that name."""
     base, _ = base_name(artefact.first.dispatch.original.launches[0].entry)
-    headers = _headers(repository, path, text)
+    headers = _headers(repository, path, text, origin.include)
     macros = frozenset(name for more in headers.values() for name in macros_in(more))
     other = ""
     if origin.file != path and origin.file not in headers:
@@ -169,23 +171,32 @@ def _launching(repository: Path, path: str, text: str, artefact: Artefact, origi
     return LaunchingFile(path, text, macros, other)
 
 
-def _headers(repository: Path, path: str, text: str) -> dict[str, str]:
-    """Headers of the repository which the file includes, by whatever way, with their texts."""
+def _headers(repository: Path, path: str, text: str, folders: Sequence[str]) -> dict[str, str]:
+    """Headers of the repository which the file includes, by whatever way, with their texts. `folders`: where
+    they are looked for besides; what is in none is found by the end of its path, as `extract` does."""
     found: dict[str, str] = {}
     seen = {path}
     waiting = [(path, text)]
+    by_ends: Includes | None = None
     while waiting and len(seen) < _MOST_HEADERS:
         here, own = waiting.pop()
         for name in _INCLUDE.findall(own):
-            for base in (posixpath.dirname(here), ""):
-                inner = posixpath.normpath(posixpath.join(base, name))
-                place = (repository / inner).resolve()  # a header may be a link
-                if inner in seen or not place.is_relative_to(repository) or not place.is_file():
-                    continue
-                seen.add(inner)
-                with explained("read a header", place):
-                    more = read_plain(place).decode("utf-8", "replace")
-                found[inner] = more
-                waiting.append((inner, more))
-                break
+            ways = [posixpath.join(base, name) for base in (posixpath.dirname(here), *folders, "")]
+            inner = next((way for way in map(posixpath.normpath, ways) if _lies_in(repository, way)), None)
+            if inner is None:
+                by_ends = by_ends or Includes(Repository(repository))
+                inner = by_ends.find(name, here)
+            if inner is None or inner in seen:
+                continue
+            seen.add(inner)
+            place = repository / inner
+            with explained("read a header", place):
+                more = read_plain(place.resolve()).decode("utf-8", "replace")
+            found[inner] = more
+            waiting.append((inner, more))
     return found
+
+
+def _lies_in(repository: Path, path: str) -> bool:
+    place = (repository / path).resolve()  # a header may be a link
+    return place.is_relative_to(repository) and place.is_file()

@@ -34,7 +34,9 @@ class SliceBuilder:
     capability: int = 0
 
     def __call__(self, found: KernelSlice, flags: tuple[str, ...]) -> BuildAttempt:
-        text = "".join(f"#define {name} {value}\n" for name, value in self.defines) + found.text()
+        given = "".join(f"#define {name} {value}\n" for name, value in self.defines)
+        given += "#line 1\n" if given else ""  # faults have the slice's own lines
+        text = given + found.text()
         headers = ((FRAMEWORK, found.framework_text()),) if found.uses_framework else ()
         launch = Launch(self.entry, _ONE, _ONE, ())
         variant = Variant(KERNEL_FILE, text, "cuda", flags, (launch,), (), headers=headers)

@@ -41,7 +41,9 @@ def choices(launch: HostLaunch) -> dict[str, tuple[str, ...]]:
             types = [one for part, listed in _BUILT_IN if part in name for one in listed]
         if "DISPATCH" in name and "HALF" in name:
             types.append("c10::Half")
-        if types:
+        if "DISPATCH_INDEX_TYPES" in name and not types:
+            found.setdefault("index_t", {}).update({"int": None, "int64_t": None})
+        elif types:
             found.setdefault(_type_name(text), {}).update(dict.fromkeys(types))
         macro = launch.macros.get(name)
         own = dict(zip(macro.parameters or (), arguments, strict=False)) if macro is not None else {}
@@ -63,6 +65,8 @@ def preferred(name: str, values: Sequence[str], widest: int = 16) -> str:
     for one in _PREFERRED:
         if one in values:
             return one
+    if re.search("index|idx", name, re.IGNORECASE):
+        values = [one for one in ("int64_t", "int") if one in values] or values
     numbers = sorted((value for value in values if value.isdecimal()), key=int)
     if numbers and re.search("vec|width", name, re.IGNORECASE):
         return max((value for value in numbers if int(value) <= widest), key=int, default=numbers[0])
@@ -72,7 +76,7 @@ def preferred(name: str, values: Sequence[str], widest: int = 16) -> str:
 
 
 def _scalar_words(text: str) -> Iterator[str]:
-    for spelled in re.findall(r"\bScalarType\s*::\s*(\w+)|\b(?:at|torch|c10)\s*::\s*k(\w+)", text):
+    for spelled in re.findall(r"\bScalarType\s*::\s*(\w+)|\bk([A-Z]\w+)\b", text):
         word = next(filter(None, spelled))
         if word in _SCALARS:
             yield word
@@ -100,7 +104,10 @@ def _reached(name: str, macros: Mapping[str, Macro]) -> str:
 # -- template arguments -----------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"\d+")
-_CAST_TO = re.compile(r"(?:reinterpret_cast\s*<\s*|\(\s*)(?:const\s+)?([\w:]+)(?:\s+const)?\s*\*\s*[>)]")
+_CAST_TO = re.compile(
+    r"(?:(?:reinterpret|static|const)_cast\s*<\s*|\(\s*)(?:const\s+)?([\w:]+)(?:\s+const)?\s*\*\s*[>)]"
+)
+_NUMBER_CAST = re.compile(r"static_cast\s*<\s*([\w:]+)\s*>\s*\(")
 _POINTED = re.compile(r"data_ptr\s*<\s*([^<>]+?)\s*>")
 
 
@@ -133,12 +140,16 @@ def chosen_entry(
     options = choices(launch)
     open_types = [n for n in launch.around.params if n in launch.around.kinds and n not in options]
     guesses = {name: _guess(name, launch) for name in open_types}
+    unset = [n for n in launch.around.params if n in launch.around.switches and n not in options]
+    guesses |= dict.fromkeys(unset, "false")
     options |= {name: (guess,) for name, guess in guesses.items()}
     said = launch.site.template_args
     if said is None:
         texts = _deduced(launch, template_params, parameter_types)
     else:
         texts = [text.strip() for text in _split(said)]
+        rest = template_params[len(texts) :]
+        texts += _deduced(launch, rest, parameter_types)
     aliases = dict(launch.site.aliases)
     constants = {**dict(launch.constants), **dict(launch.site.settled)}
     resolved, left, offered = [], list[str](), dict[str, tuple[str, ...]]()
@@ -165,7 +176,9 @@ def chosen_entry(
 
 
 def _guess(name: str, launch: HostLaunch) -> str:
-    """Sums and statistics are kept in float, data in half precision."""
+    """Sums and statistics are kept in float, indices are integers, data is in half precision."""
+    if re.search(r"index|idx|offset", name, re.IGNORECASE):
+        return "int"
     if re.search(r"acc|comp|float|^U$", name, re.IGNORECASE):
         return "float"
     return "c10::Half" if launch.around.framework else "__half"
@@ -198,7 +211,12 @@ def _deduced(launch: HostLaunch, params: Sequence[str], types: Sequence[str]) ->
     for text, base in zip(launch.site.arguments, types, strict=False):
         value = settled.get(text, "")
         pointed = (
-            _POINTED.search(text) or _CAST_TO.search(text) or _POINTED.search(value) or _CAST_TO.search(value)
+            _POINTED.search(text)
+            or _CAST_TO.search(text)
+            or _POINTED.search(value)
+            or _CAST_TO.search(value)
+            or _NUMBER_CAST.match(text)
+            or _NUMBER_CAST.match(value)
         )
         said = pointed[1].replace("const ", "").strip() if pointed else declared.get(text)
         if base in params and said:

@@ -68,7 +68,8 @@ def extract(
     origin = origin_of(tree, found, host, fitted.slice, captured)
     read = made.launch.place if made.launch is not None else ""
     alone = is_alone(instance, host.launches)
-    return replace(made, origin=replace(origin, read=read, unread=made.unread, alone=alone))
+    told = replace(origin, read=read, unread=made.unread, alone=alone, include=wish.folders)
+    return replace(made, origin=told)
 
 
 def _found(tree: SourceTree, wish: ExtractionWish) -> FoundKernel:
@@ -133,7 +134,7 @@ def _entry(
     """With its namespaces, and the names that its template arguments have."""
     scope = "::".join(part for part in found.item.scope if part)
     name = f"{scope}::{found.item.name}" if scope else found.item.name
-    arguments = instance.chosen.arguments
+    arguments = tuple(_as_outside(found, text) for text in instance.chosen.arguments)
     if not arguments and signature.template_params:
         return f"{name}<{FILL}>", ()
     inside = ", ".join(arguments)
@@ -141,6 +142,18 @@ def _entry(
         word for word in re.findall(r"[A-Za-z_][\w:]*", inside) if word not in ("true", "false", "typename")
     ]
     return (f"{name}<{inside}>" if arguments else name), tuple(dict.fromkeys(words))
+
+
+def _as_outside(found: FoundKernel, text: str) -> str:
+    """A template argument as it is called from outside of the kernel's namespaces."""
+    scope = tuple(part for part in found.item.scope if part)
+
+    def named(word: re.Match[str]) -> str:
+        spaces = {tuple(p for p in item.scope if p) for item in found.slicer.named(word[0])}
+        seen = [space for space in spaces if space and scope[: len(space)] == space]
+        return "::".join((*max(seen, key=len), word[0])) if seen and () not in spaces else word[0]
+
+    return re.sub(r"(?<![\w:])[A-Za-z_]\w*(?!\w|\s*::)", named, text) if scope else text
 
 
 # -- the slice ---------------------------------------------------------------------------------------------

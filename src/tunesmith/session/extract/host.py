@@ -22,6 +22,11 @@ _MOST_FILES = 12
 _FUNCTION = re.compile(r"&?\s*(?:\w+\s*::\s*)*([A-Za-z_]\w*)\s*(?:<(.*)>)?")
 _ALIAS = re.compile(r"^using\s+(\w+)\s*=\s*([\w:]+)\s*;", re.MULTILINE)
 _TYPEDEF = re.compile(r"^typedef\s+([\w:]+)\s+(\w+)\s*;", re.MULTILINE)
+_POINTER = re.compile(
+    r"(?<=[;{}])\s*(?:const\s+)?([\w:]+)\s*(?:const\s*)?\*\s*(?:const\s+|__restrict__\s+)*(\w+)\s*=(?!=)"
+)
+_HEAD = re.compile(r"\b([A-Za-z_]\w*)\s*\([^{};]*?\)\s*(?:const\s*)?\{")
+_NO_FUNCTIONS = frozenset({"if", "for", "while", "switch", "catch"})
 _MOST_MACROS = 200
 _LONGEST_CALL = 400  # tokens of what a macro is handed
 _NEVER = frozenset({"false", "!(true)", "0", "!(1)"})  # a macro's own argument has decided
@@ -36,6 +41,7 @@ class LaunchingFunction:
     instances: tuple[tuple[str, ...], ...] = ()
     framework: bool = False  # its file includes a framework's headers
     kinds: frozenset[str] = frozenset()  # those of its params that are types
+    switches: frozenset[str] = frozenset()  # and those that are true or false
 
 
 @dataclass(frozen=True)
@@ -112,9 +118,12 @@ def _files_that_launch(tree: SourceTree, found: FoundKernel) -> list[str]:
 def _of_kernel(
     launches: Iterator[HostLaunch], path: str, sources: ReadSources, found: FoundKernel
 ) -> list[HostLaunch]:
-    """Without those of kernels of the same name in other namespaces."""
+    """Without those of kernels of the same name in other namespaces, or in other headers that it includes."""
     name, own = found.item.name, tuple(part for part in found.item.scope if part)
-    defined = {scope for file in sources.files for scope in kernel_definitions(file.tokens, name)}
+    defining = {file.path: kernel_definitions(file.tokens, name) for file in sources.files}
+    defined = {scope for scopes in defining.values() for scope in scopes}
+    if own in defined and own not in defining.get(found.item.path, ()):
+        return []
     if defined <= {own}:
         return list(launches)
     tokens = next(file.tokens for file in sources.files if file.path == path)
@@ -144,7 +153,8 @@ def _in_file(path: str, sources: ReadSources, kernel: str | None) -> Iterator[Ho
     constants = {**_plain(sources.macros), **unambiguous(read_constants(root))}
     for site in map(_by_its_own_name, read_launches(root, text)):
         if kernel in (None, site.kernel) and not _NEVER.intersection(site.conditions):
-            around = _host_function(text, site.function, file.tokens, replace(sources, macros=macros))
+            name = site.function or _enclosing(text, site.line)
+            around = _host_function(text, name, file.tokens, replace(sources, macros=macros))
             site = replace(site, aliases=(*_file_aliases(text), *site.aliases))
             yield HostLaunch(path, site, tuple(constants.items()), macros, around)
 
@@ -230,7 +240,8 @@ def _host_function(text: str, name: str, tokens: Sequence[Token], sources: ReadS
     listed = [part.split("=")[0].split() for part in before]
     params = [words[-1] for words in listed if words]
     kinds = frozenset(words[-1] for words in listed if words and words[0] in ("typename", "class"))
-    types = {}
+    switches = frozenset(words[-1] for words in listed if len(words) == 2 and words[0] == "bool")
+    types = {name: kind for kind, name in _POINTER.findall(_body(text, head.end() - 1))}
     for part in head[1].split(","):
         words = re.findall(r"[\w:]+", part.split("=")[0])
         plain = [word for word in words if word not in ("const", "__restrict__", "struct", "unsigned")]
@@ -238,13 +249,31 @@ def _host_function(text: str, name: str, tokens: Sequence[Token], sources: ReadS
             types[plain[-1]] = plain[0]
     made = tuple(dict.fromkeys(_instances(text, name, tokens, sources, params)))
     framework = any(is_frameworks(one.name) for one in sources.outside)
-    return LaunchingFunction(tuple(params), tuple(types.items()), made, framework, kinds)
+    return LaunchingFunction(tuple(params), tuple(types.items()), made, framework, kinds, switches)
+
+
+def _enclosing(text: str, line: int) -> str:
+    """The function around a line, by its words, where a grammar has lost it."""
+    place = sum(len(one) + 1 for one in text.split("\n")[: line - 1])
+    for head in _HEAD.finditer(text, 0, place):
+        if head[1] not in _NO_FUNCTIONS and head.end() + len(_body(text, head.end() - 1)) > place:
+            return head[1]
+    return ""
+
+
+def _body(text: str, start: int) -> str:
+    depth = 0
+    for found in re.compile(r"[{}]").finditer(text, start):
+        depth += 1 if found[0] == "{" else -1
+        if depth == 0:
+            return text[start : found.end()]
+    return text[start:]
 
 
 def _template_header(text: str) -> list[str]:
     """Parameters of the last `template <...>` that nothing but a return type follows."""
     begun = text.rfind("template")
-    while begun > 0 and text[:begun].rstrip().endswith("<"):  # one of a template's own parameters
+    while begun > 0 and text[:begun].rstrip().endswith(("<", ",")):  # one of a template's own parameters
         begun = text.rfind("template", 0, begun)
     if begun < 0 or not re.match(r"template\s*<", text[begun:]):
         return []
@@ -273,7 +302,7 @@ def _instances(
     for called in re.findall(rf"(?<![\w:]){own}\s*<([^<>;(){{}}]*)>\s*\(", text):
         parts = tuple(part.strip() for part in called.split(","))
         # What a dispatch makes of a name is known there: here such a place stays open.
-        concrete = tuple(part if _is_concrete(part, text) else "" for part in parts)
+        concrete = tuple(part if _is_concrete(part, text, sources) else "" for part in parts)
         if any(concrete) and not own_names.intersection(concrete):
             yield concrete
     for name, macro in sources.macros.items():
@@ -289,14 +318,18 @@ def _instances(
                     yield given
 
 
-def _is_concrete(part: str, text: str) -> bool:
-    """A number, or a type or a class that is one wherever it is named; not what dispatch makes of a name."""
+def _is_concrete(part: str, text: str, sources: ReadSources) -> bool:
+    """A number, or a type, a class or a function that is one wherever it is named; not what dispatch makes of
+    a name."""
     if part.isdecimal() or part in ("true", "false") or "::" in part:
         return True
     if elements_of(part, "cuda")[0] is not None:
         return True
     defined = rf"\b(?:struct|class|enum)\b[^;{{}}()]*\b{part}\b"
-    return part.isidentifier() and re.search(defined, text) is not None
+    if not part.isidentifier():
+        return False
+    function = re.compile(rf"\b(?:__device__|\w+_DEVICE)\b[^;{{}}()]*\b{part}\s*\(")
+    return re.search(defined, text) is not None or any(function.search(file.text) for file in sources.files)
 
 
 def _calls(tokens: Sequence[Token], name: str) -> Iterator[tuple[str, ...]]:

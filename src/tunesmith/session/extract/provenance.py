@@ -36,6 +36,7 @@ def origin_text(origin: Origin) -> str:
         f'lines = "{origin.lines[0]}-{origin.lines[1]}"',
         f"launches = [{', '.join(map(_quoted, origin.launches))}]",
     ]
+    lines += [f"include = [{', '.join(map(_quoted, origin.include))}]"] if origin.include else []
     lines += [f"capture = {_quoted(origin.capture)}"] if origin.capture else []
     lines += [f"kernel = {_quoted(origin.kernel)}"] if origin.kernel else []
     lines += ["", "[origin.digests]"]

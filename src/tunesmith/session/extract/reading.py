@@ -14,7 +14,7 @@ from tunesmith.csource.lex import MAX_TEXT, Token, blanks, first_word, lex
 from tunesmith.csource.macros import MOST_TOKENS, Expansion, Macro, read_macro
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.preprocess import decided_defined
-from tunesmith.session.extract.tree import Includes, SourceTree
+from tunesmith.session.extract.tree import Includes, SourceTree, is_frameworks
 
 MOST_FILES = 2000
 _SETTLED = {
@@ -133,9 +133,9 @@ class _SourceReader:
             closing = rest.find(">" if rest[0] == "<" else '"', 1)
             spelling = rest[: closing + 1]
             found = self.includes.find(spelling[1:-1], path)
-            if found is None:
+            if found is None or is_frameworks(spelling[1:-1]):
                 self.outside.append(Included(spelling, path, line))
-            else:
+            if found is not None:
                 self.file(found)
             return False
         return word == "pragma" and not rest.startswith(("once", "nv_diag", "GCC", "clang", "warning"))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 
 from tunesmith.csource.macros import Macro
 from tunesmith.session.extract.items import FileItem, items_of
 from tunesmith.session.extract.reading import Included, ReadSources
 from tunesmith.session.extract.system import headers_for
+from tunesmith.session.extract.tree import is_frameworks_own
 from tunesmith.session.extract.uses import NameUse, uses_of
 
 FRAMEWORK = "framework_types.cuh"
@@ -37,11 +39,25 @@ class KernelSlice:
     def text(self, note: str = "") -> str:
         """The kernel's file. `note`: comment lines at its top."""
         parts = [f"// {line}" for line in note.splitlines()]
-        lines = [*parts, *([""] if parts else [])]
-        lines += [f"#include {header}" for header in self.headers]
-        lines += [f'#include "{FRAMEWORK}"'] if self.uses_framework else []
-        own = [item for item in self.items if item.path != FRAMEWORK]
-        return "\n".join([*lines, "", *_laid_out(own)]) + "\n"
+        lines = [*parts, *([""] if parts else []), *self._head()]
+        return "\n".join([*lines, *(text for text, _ in _laid_out(self._own()))]) + "\n"
+
+    def at_lines(self, lines: Collection[int]) -> list[FileItem]:
+        """Declarations that stand in these lines of the kernel's file without a note."""
+        found, line = [], len(self._head()) + 1
+        for text, item in _laid_out(self._own()):
+            after = line + text.count("\n") + 1
+            if item is not None and any(line <= one < after for one in lines):
+                found.append(item)
+            line = after
+        return found
+
+    def _own(self) -> list[FileItem]:
+        return [item for item in self.items if item.path != FRAMEWORK]
+
+    def _head(self) -> list[str]:
+        lines = [f"#include {header}" for header in self.headers]
+        return [*lines, *([f'#include "{FRAMEWORK}"'] if self.uses_framework else []), ""]
 
     def framework_text(self) -> str:
         own = [item for item in self.items if item.path == FRAMEWORK]
@@ -54,7 +70,7 @@ class KernelSlice:
         # As device code sees them, which is how they were read: a host's compiler need not understand them.
         lines = [
             line if line.lstrip().startswith("#") else line.replace("__host__ __device__", "__device__")
-            for part in _laid_out(own)
+            for part, _ in _laid_out(own)
             for line in part.split("\n")
         ]
         return "\n".join([*head, *lines]) + "\n"
@@ -66,6 +82,10 @@ class StandIns:
 
     items: tuple[FileItem, ...]
     macros: Mapping[str, Macro]
+
+    @cached_property
+    def names(self) -> frozenset[tuple[tuple[str, ...], str]]:
+        return frozenset((_spaces(item), name) for item in self.items for name in item.names)
 
 
 def stand_ins(sources: ReadSources) -> StandIns:
@@ -86,7 +106,7 @@ class Slicer:
         for file in sources.files:
             found = items_of(file, self._macros, order)
             order = found[-1].order + 1 if found else order
-            self.items += found
+            self.items += (item for item in found if not _is_stood_for(item, framework))
         self._index: dict[str, list[FileItem]] = {}
         for item in self.items:
             for name in item.names:
@@ -150,8 +170,11 @@ class Slicer:
         if use.declared_here:
             found = [item for item in found if item.kind not in ("function", "variable")]
         found = [item for item in found if self._is_device_code(item)]
-        own = [item for item in found if item.path != FRAMEWORK or user.path == FRAMEWORK]
-        return own or found
+        ours = [item for item in found if item.path == FRAMEWORK]
+        if user.path == FRAMEWORK:
+            return ours or found
+        own = [item for item in found if item.path != FRAMEWORK and not is_frameworks_own(item.path)]
+        return own or ours or found
 
     def _ends(self, item: FileItem, qualifiers: tuple[str, ...]) -> bool:
         scope = tuple(part for part in item.scope if part)
@@ -185,14 +208,27 @@ class Slicer:
 
     def _using(self, taken: Collection[FileItem]) -> Iterator[FileItem]:
         """`using namespace`, where something is in that namespace."""
-        scopes = {part for item in taken for part in item.scope}
+        scopes = {tuple(part for part in item.scope if part) for item in taken}
         words = {token.text for item in taken for token in item.tokens}
         paths = {item.path for item in taken}
         for item in self.items:
             if item.kind == "using" and item.path in paths:
-                name = [token.text for token in item.tokens if token.kind == "word"][-1]
-                if name in scopes or (name in _SYSTEM_NAMESPACES and name in words):
+                names = tuple(token.text for token in item.tokens if token.kind == "word")[2:]
+                system = names[:1] and names[0] in _SYSTEM_NAMESPACES and names[-1] in words
+                if system or any(_has_part(scope, names) for scope in scopes):
                     yield item
+
+
+def _is_stood_for(item: FileItem, framework: StandIns) -> bool:
+    """Whether it is a framework's own declaration, read in its repository, of what we have types for."""
+    if not is_frameworks_own(item.path):
+        return False
+    words = item.operands or item.names
+    return not framework.names.isdisjoint((_spaces(item), word) for word in words)
+
+
+def _spaces(item: FileItem) -> tuple[str, ...]:
+    return tuple(part for part in item.scope if part)
 
 
 def _head_length(item: FileItem) -> int:
@@ -203,6 +239,10 @@ def _is_namespace_alias(item: FileItem) -> bool:
     return item.kind == "alias" and item.tokens[0].text == "namespace"
 
 
+def _has_part(scope: tuple[str, ...], names: tuple[str, ...]) -> bool:
+    return any(scope[at : at + len(names)] == names for at in range(len(scope)))
+
+
 def _alias_target(item: FileItem) -> tuple[str, ...]:
     return tuple(token.text for token in item.tokens[3:] if token.kind == "word")
 
@@ -211,22 +251,22 @@ def _sees(user: FileItem, item: FileItem) -> bool:
     return user.scope[: len(item.scope)] == item.scope
 
 
-def _laid_out(items: Sequence[FileItem]) -> Iterator[str]:
-    """Declarations within their namespaces and conditions."""
+def _laid_out(items: Sequence[FileItem]) -> Iterator[tuple[str, FileItem | None]]:
+    """Declarations within their namespaces and conditions, line by line or several lines at once."""
     for (scope, guards), group in groupby(items, key=lambda item: (item.scope, item.guards)):
-        yield from (f"#if {guard}" for guard in guards)
+        yield from ((f"#if {guard}", None) for guard in guards)
         if scope:
-            yield " ".join(f"namespace {name} {{" if name else "namespace {" for name in scope)
-            yield ""
+            yield " ".join(f"namespace {name} {{" if name else "namespace {" for name in scope), None
+            yield "", None
         for item in group:
-            yield _without_gaps(item.text)
+            yield _without_gaps(item.text), item
             if item.kind != "macro" or "\n" in item.text:
-                yield ""
+                yield "", None
         if scope:
             names = "::".join(name for name in scope if name)
-            yield "}" * len(scope) + (f"  // namespace {names}" if names else "  // namespace")
-            yield ""
-        yield from ("#endif" for _ in guards)
+            yield "}" * len(scope) + (f"  // namespace {names}" if names else "  // namespace"), None
+            yield "", None
+        yield from (("#endif", None) for _ in guards)
 
 
 def _without_gaps(text: str) -> str:

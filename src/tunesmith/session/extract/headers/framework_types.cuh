@@ -136,6 +136,15 @@ inline unsigned short bfloat16_of(float value) {
 inline float bfloat16_as_float(unsigned short code) { return float_of_bits(static_cast<unsigned>(code) << 16); }
 #endif
 
+// For operators of one type alone, which nothing is converted for.
+template <typename A, typename B>
+struct same_type {};
+
+template <typename A>
+struct same_type<A, A> {
+  using truth = bool;
+};
+
 }}  // namespace c10::detail
 
 namespace c10 {
@@ -215,6 +224,19 @@ struct alignas(2) Half {
   friend __device__ Half __ldg(const Half* p) { return Half(__ldg(reinterpret_cast<const unsigned short*>(p)), from_bits()); }
 #endif
   friend __host__ __device__ Half operator-(const Half& a) { return Half(-float(a)); }
+  // Beside float there are CUDA's own numbers to convert to, and both can be compared.
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, Half>::truth operator<(const T& b) const { return float(*this) < float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, Half>::truth operator>(const T& b) const { return float(*this) > float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, Half>::truth operator<=(const T& b) const { return float(*this) <= float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, Half>::truth operator>=(const T& b) const { return float(*this) >= float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, Half>::truth operator==(const T& b) const { return float(*this) == float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, Half>::truth operator!=(const T& b) const { return float(*this) != float(b); }
 };
 
 // The upper half of a float, computed with in float.
@@ -292,6 +314,19 @@ struct alignas(2) BFloat16 {
   friend __device__ BFloat16 __ldg(const BFloat16* p) { return BFloat16(__ldg(reinterpret_cast<const unsigned short*>(p)), from_bits()); }
 #endif
   friend __host__ __device__ BFloat16 operator-(const BFloat16& a) { return BFloat16(-float(a)); }
+  // Beside float there are CUDA's own numbers to convert to, and both can be compared.
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, BFloat16>::truth operator<(const T& b) const { return float(*this) < float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, BFloat16>::truth operator>(const T& b) const { return float(*this) > float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, BFloat16>::truth operator<=(const T& b) const { return float(*this) <= float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, BFloat16>::truth operator>=(const T& b) const { return float(*this) >= float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, BFloat16>::truth operator==(const T& b) const { return float(*this) == float(b); }
+  template <typename T>
+  __host__ __device__ typename detail::same_type<T, BFloat16>::truth operator!=(const T& b) const { return float(*this) != float(b); }
 };
 
 // Eight bits, three of them behind the point; no infinities, too large is NaN.
@@ -845,6 +880,10 @@ using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, PtrTraits, int>
 template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits>
 using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, PtrTraits, long>;
 
+template <typename T, unsigned long N, template <typename U> class PtrTraits = DefaultPtrTraits,
+          typename index_t = long>
+using PackedTensorAccessor = GenericPackedTensorAccessor<T, N, PtrTraits, index_t>;
+
 }  // namespace at
 
 namespace torch {
@@ -857,6 +896,7 @@ using c10::Float8_e5m2fnuz;
 using c10::Half;
 
 using at::DefaultPtrTraits;
+using at::PackedTensorAccessor;
 using at::PackedTensorAccessor32;
 using at::PackedTensorAccessor64;
 using at::RestrictPtrTraits;
@@ -935,6 +975,11 @@ __device__ inline T gpuAtomicAdd(T* address, T value) {
 #define C10_HOST_DEVICE __device__
 #define C10_ALWAYS_INLINE inline __attribute__((always_inline))
 #define C10_UNUSED __attribute__((__unused__))
+#define __ubsan_ignore_float_divide_by_zero__
+#define __ubsan_ignore_function__
+#define __ubsan_ignore_pointer_overflow__
+#define __ubsan_ignore_signed_int_overflow__
+#define __ubsan_ignore_undefined__
 #define C10_RESTRICT __restrict__
 #define C10_LIKELY(condition) (condition)
 #define C10_UNLIKELY(condition) (condition)
