@@ -69,7 +69,9 @@ class NobodyAnswers:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.requests", description=__doc__)
     parser.add_argument("folders", nargs="+", type=Path)
-    parser.add_argument("--device", default="H200", help="of CUDA problems (default: H200)")
+    parser.add_argument(
+        "--device", default="H200", help="of CUDA problems (default: H200); HIP: MI300X, OpenCL: what is here"
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("--prefix", action="store_true", help="what consecutive requests of a role share")
     given = parser.parse_args(arguments)
@@ -173,8 +175,9 @@ def _talking(problem: Problem, templates: Templates, strategy: str, moves: Catal
 
 
 def device_for(language: str, wanted: str) -> Device:
+    """`wanted` is a GPU for CUDA; kernels in another language have the usual device of theirs."""
     spec = backends.backend_for(language, None)
-    found = backends.absent_device(spec, wanted)
+    found = backends.absent_device(spec, wanted if language == "cuda" else None)
     if found is not None:
         return found
     from tunesmith.session import machine

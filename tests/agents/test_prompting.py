@@ -22,7 +22,7 @@ def test_who_writes_kernels_is_told_that_nobody_searches(name: str) -> None:
     assert "template" not in prompt
     assert "obody searches" in prompt or "nothing is left to be searched" in prompt
     if name != "planner_rewrite":
-        for rule in ("no `[params]`", "keeps its name, its arguments", "`// /// tunesmith`", "`[workspace]`"):
+        for rule in ("no `[params]`", "arguments stay as they are", "`// /// tunesmith`", "`[workspace]`"):
             assert rule in prompt
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.opencl_here import needs_opencl
 from tests.samples import a_problem, state_of
 from tunesmith.agents.prompting import own_prompt
 from tunesmith.agents.task import build_part
+from tunesmith.backends.hip.compile import read_flags as hip_flags
 from tunesmith.problem.vetting import vet, vet_flags
 
 AUTHORS, PLANNERS = ("author", "author_rewrite", "single"), ("planner", "planner_rewrite")
@@ -95,9 +97,14 @@ def test_authors_are_told_each_rule_that_test_template_rules_proves(prompt: str)
     text = " ".join(own_prompt(prompt).split())
     rules = ["the original serves", "leaves one out elsewhere", "defines above it", "needs no `#ifndef`"]
     rules += ["`[launch]`, `[require]` and `[workspace]` may name it", "bakes nothing in", "It is not zeroed"]
-    rules += ["inserts a parameter, a define or a size"]
+    rules += ["inserts a size or a define"]
     if prompt == "author":
-        rules += ['`cluster = ["C"]`', '`pdl = "PDL == 1"`', "skipped is what satisfies it at no workload"]
+        rules += [
+            "an entry or a flag inserts one by `{VEC}`",
+            '`cluster = ["C"]`',
+            '`pdl = "PDL == 1"`',
+            "skipped is what satisfies it at no workload",
+        ]
     assert [rule for rule in rules if rule not in text] == []
 
 
@@ -167,3 +174,49 @@ def test_flags_and_assembler_are_as_the_prompts_say() -> None:
     assert "directive .section" in (
         str(vet(f"{CUDA}{inside.replace('mov', '.section x; mov')}", CUDA, "cuda"))
     )
+
+
+HIP = "#include <hip/hip_runtime.h>\n__global__ void k(float *o, const float *x, int n) { o[0] = x[0]; }\n"
+
+
+def test_what_is_said_of_hip_is_hips_own() -> None:
+    problem = a_problem()
+    hip = replace(problem, kernel=replace(problem.kernel, language="hip", text=HIP))
+    text = build_part(hip, state_of()).text
+    assert "nvcc" not in text
+    assert "cuda" not in text
+    flags = re.findall(r"`(-[^`]+)`", text.splitlines()[0])
+    assert len(flags) >= 6
+    assert hip_flags(tuple(flags)) == tuple(flags)
+    headers = re.findall(r"<hip/[^>]+>", text)
+    assert len(headers) == 3
+    assert vet("".join(f"#include {h}\n" for h in headers) + HIP, HIP, "hip") is None
+    bounds = "__global__ __attribute__((amdgpu_waves_per_eu(4))) __launch_bounds__(64)"
+    assert vet(HIP.replace("__global__", bounds), HIP, "hip") is None
+    shuffled = "__builtin_nontemporal_store(__shfl_down(x[0], 16, 32), o);"
+    allowed = HIP.replace("}", f"o[1] = __builtin_nontemporal_load(x); {shuffled} }}")
+    assert vet(allowed, HIP, "hip") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("#include <cuda_fp16.h>\n" + HIP, "<hip/hip_bf16.h>"),
+        (HIP.replace("}", 'asm volatile("s_nop 0"); }'), "s_nop"),
+        (HIP.replace("}", "__builtin_amdgcn_sched_barrier(0); }"), "__builtin_amdgcn_sched_barrier"),
+    ],
+)
+def test_what_is_named_as_forbidden_in_hip_is_refused(text: str, words: str) -> None:
+    assert words in str(vet(text, HIP, "hip"))
+
+
+@pytest.mark.parametrize("name", ["author_rewrite", "single"])
+def test_who_writes_one_kernel_is_told_of_no_parameter(name: str) -> None:
+    said = own_prompt(name).replace("a file with parameters is turned away", "")
+    assert "parameter" not in said
+    assert "keeps its name" not in said, "[launch] may name another entry"
+
+
+@pytest.mark.parametrize("name", AUTHORS)
+def test_flags_are_those_of_the_kernels_own_language(name: str) -> None:
+    assert "maxrregcount" not in own_prompt(name)

@@ -12,7 +12,7 @@ from tunesmith.agents.prompting import PromptPart, fenced
 from tunesmith.problem import languages
 from tunesmith.problem.cases import full_cases
 from tunesmith.problem.device import LARGEST_CLUSTER, Device
-from tunesmith.problem.device_words import CUDA
+from tunesmith.problem.device_words import CUDA, HIP
 from tunesmith.problem.plan import necessary_traffic
 from tunesmith.problem.problem import Argument, Launch, Problem, Workload
 from tunesmith.problem.template import original
@@ -244,12 +244,14 @@ def device_part(device: Device) -> PromptPart:
         lines.append(
             f"- a multiprocessor: device.threads_per_sm = {own.threads_per_sm}, device.blocks_per_sm = "
             f"{own.blocks_per_sm}, device.registers_per_sm = {own.registers_per_sm}, device.shared_per_sm = "
-            f"{own.shared_per_sm} bytes; device.capability = {own.capability}"
+            f"{own.shared_per_sm} bytes"
+            + (f"; device.capability = {own.capability}" if own.capability else "")
         )
-        lines.append(
-            "- static `__shared__` arrays have at most 49152 bytes; more, up to device.shared, as "
-            "`extern __shared__` with `shared` in [launch]"
-        )
+        if own.capability:
+            lines.append(
+                "- static `__shared__` arrays have at most 49152 bytes; more, up to device.shared, as "
+                "`extern __shared__` with `shared` in [launch]"
+            )
     if own.capability >= 90:
         lines.append(f"- a cluster: {LARGEST_CLUSTER} blocks at most, which run at once")
     if own.llc:
@@ -274,13 +276,26 @@ OPENCL_RULES = (
 )
 
 
+HIP_RULES = (
+    "- C++17 unless flags say otherwise",
+    f"- `#include`: the original's, and {', '.join(sorted(HIP.headers))}; no other",
+    "- no `asm`, no `__builtin_amdgcn_...`; `__builtin_nontemporal_load(p)` and `_store(value, p)`, shuffles "
+    "without a mask (`__shfl_down(x, 16, 32)`), `__launch_bounds__`, "
+    "`__attribute__((amdgpu_waves_per_eu(N)))`; a launch has no cluster and no `pdl`",
+)
+
+
 def build_part(problem: Problem, state: State) -> PromptPart:
     """What the compiler really gets, and what a source may ask of it."""
     kernel = problem.kernel
-    own = OPENCL_RULES if languages.named(kernel.language).is_native else _cuda_rules(state)
+    own: tuple[str, ...] = OPENCL_RULES
+    flags = "begin with `-cl-`"
+    if kernel.language == languages.HIP.name:
+        own, flags = HIP_RULES, _HIP_FLAGS
+    elif not languages.named(kernel.language).is_native:
+        own, flags = _cuda_rules(state), _CUDA_FLAGS
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     given = " ".join(filter(None, [*kernel.flags, defined]))
-    flags = "begin with `-cl-`" if languages.named(kernel.language).is_native else _CUDA_FLAGS
     lines = [
         f"- compiler: {state.compiler or OWN_COMPILER}; the problem's flags: {given or 'none'}; "
         f"flags in `[build]` {flags}",
@@ -292,6 +307,12 @@ def build_part(problem: Problem, state: State) -> PromptPart:
 _CUDA_FLAGS = (
     "are written as for nvcc: `-maxrregcount=N`, `-use_fast_math`, `-ftz=true`, `-prec-div=false`, "
     "`-prec-sqrt=false`, `-fmad=false`, `-extra-device-vectorization`, `-Xptxas -O2` or `-Xptxas -dlcm=ca`"
+)
+
+
+_HIP_FLAGS = (
+    "are those of HIP's clang: `-O2`, `-ffast-math`, `-ffp-contract=off`, `-fgpu-flush-denormals-to-zero`, "
+    "`-munsafe-fp-atomics`, `-fno-unroll-loops`, `-mcumode`, `-mwavefrontsize64`"
 )
 
 

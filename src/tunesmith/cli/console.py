@@ -323,7 +323,7 @@ Effort = Annotated[
 Prompts = Annotated[str | None, typer.Option(help="Folder with prompts in place of ours.")]
 Record = Annotated[str | None, typer.Option(help="Folder to keep what models reply.")]
 Sign = Annotated[str | None, typer.Option(help="Sign the certificate: ssh:KEY_FILE or minisign:KEY_FILE.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="All randomness derives from it; 0 by default.")]
+Seed = Annotated[int | None, typer.Option(help="All randomness derives from it; 0 by default.")]
 
 
 SandboxMode = Annotated[
@@ -346,10 +346,10 @@ class SearchOptions(PlaceOptions):
         str | None,
         typer.Option(help="default, exhaustive, random, evolution or tpe.", autocompletion=_SEARCHERS),
     ]
-    evals: Annotated[int | None, typer.Option(min=1, help="Configurations to try at most.")]
-    time: Annotated[float | None, typer.Option(min=0, help="Seconds to search at most.")]
+    evals: Annotated[int | None, typer.Option(help="Configurations to try at most.")]
+    time: Annotated[float | None, typer.Option(help="Seconds to search at most.")]
     device_seconds: Annotated[
-        float | None, typer.Option(min=0, help="Seconds that trials may have the device at most.")
+        float | None, typer.Option(help="Seconds that trials may have the device at most.")
     ]
     seed: Seed
     out: Annotated[Path | None, typer.Option(help="The run's folder.")]
@@ -375,13 +375,13 @@ class TuneOptions(SearchOptions):
     wait: Wait
     prompts: Prompts
     record: Record
-    drafts: Annotated[int | None, typer.Option(min=1, help=_DRAFTS)]
-    tools: Annotated[int | None, typer.Option(min=0, help=_TOOLS)]
+    drafts: Annotated[int | None, typer.Option(help=_DRAFTS)]
+    tools: Annotated[int | None, typer.Option(help=_TOOLS)]
     plain: Annotated[bool | None, _switch("plain", "Have a model rewrite the kernel for the expert first.")]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
-    rounds: Annotated[int | None, typer.Option(min=1, help="Refactorings at most.")]
-    tokens: Annotated[int | None, typer.Option(min=1, help="That models may send and receive.")]
-    money: Annotated[float | None, typer.Option(min=0, help="Dollars that models may cost.")]
+    rounds: Annotated[int | None, typer.Option(help="Refactorings at most.")]
+    tokens: Annotated[int | None, typer.Option(help="That models may send and receive.")]
+    money: Annotated[float | None, typer.Option(help="Dollars that models may cost.")]
 
 
 class PlanOptions(TypedDict):
@@ -392,18 +392,16 @@ class PlanOptions(TypedDict):
     out: Annotated[Path | None, typer.Option(help="The comparison's folder.")]
     model: Annotated[str | None, typer.Option(help="As for `tune`; a folder has one below it for each run.")]
     effort: Effort
-    evals: Annotated[int | None, typer.Option(min=1, help="Of each run; 400 by default.")]
-    time: Annotated[float | None, typer.Option(min=0, help="Seconds of search, of each run.")]
-    device_seconds: Annotated[
-        float | None, typer.Option(min=0, help="That trials have the device, of each run.")
-    ]
-    drafts: Annotated[int | None, typer.Option(min=1, help="Of a round of template and rewrite.")]
-    tools: Annotated[int | None, typer.Option(min=0, help=_TOOLS)]
+    evals: Annotated[int | None, typer.Option(help="Of each run; 400 by default.")]
+    time: Annotated[float | None, typer.Option(help="Seconds of search, of each run.")]
+    device_seconds: Annotated[float | None, typer.Option(help="That trials have the device, of each run.")]
+    drafts: Annotated[int | None, typer.Option(help="Of a round of template and rewrite.")]
+    tools: Annotated[int | None, typer.Option(help=_TOOLS)]
     moves: Annotated[str | None, typer.Option(help=_MOVES, autocompletion=_OFFERED)]
-    rounds: Annotated[int | None, typer.Option(min=1, help="Of each run; 5 by default.")]
-    tokens: Annotated[int | None, typer.Option(min=1, help="Of each run.")]
-    money: Annotated[float | None, typer.Option(min=0, help="Dollars, of each run.")]
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the first repeat; 0 by default.")]
+    rounds: Annotated[int | None, typer.Option(help="Of each run; 5 by default.")]
+    tokens: Annotated[int | None, typer.Option(help="Of each run.")]
+    money: Annotated[float | None, typer.Option(help="Dollars, of each run.")]
+    seed: Annotated[int | None, typer.Option(help="Of the first repeat; 0 by default.")]
     prompts: Prompts
     backend: Backend
     device: DeviceName

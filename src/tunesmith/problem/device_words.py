@@ -8,7 +8,7 @@ a timing from a check by them), `printf`, memory from the heap, launches from th
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Rule = Literal[
@@ -220,3 +220,5 @@ CUDA = DeviceWords(
     _HEADERS,
     bracketed=_BRACKETED,
 )
+_HIP_HEADERS = frozenset(f"<hip/hip_{name}.h>" for name in ("runtime", "fp16", "bf16"))
+HIP = replace(CUDA, headers=_HIP_HEADERS, attributes=_ATTRIBUTES | listed("amdgpu_waves_per_eu"))

@@ -15,7 +15,7 @@ from tunesmith.csource.lex import CPP, Token, first_word, joined, layout, lex
 from tunesmith.csource.nodes import Unreadable
 from tunesmith.csource.preprocess import Reading, readings
 from tunesmith.problem import languages
-from tunesmith.problem.device_words import CUDA, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
+from tunesmith.problem.device_words import CUDA, HIP, OPENCL, DeviceWords, Refusal, Rule, UserWords, listed
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, builds_of, users_texts
 from tunesmith.problem.vetting_items import kept_by
@@ -56,7 +56,8 @@ def vetted(
     line, exactly as it was judged. Of other languages the text as it was."""
     rules = languages.named(language)
     is_c = rules.is_native
-    words, user = OPENCL if is_c else CUDA, _user_words(original, headers)
+    words = OPENCL if is_c else HIP if language == languages.HIP.name else CUDA
+    user = _user_words(original, headers)
     moved: list[tuple[int, int]] = []  # a line that says #line, and what it says
     try:
         text = _plain(source)
@@ -185,7 +186,10 @@ def _directive_fault(
         allowed = user.includes | words.headers
         if not _NAMED.fullmatch(rest) or rest not in allowed:
             have = ", ".join(sorted(allowed)) or "none"
-            return "include", f"#include {rest[:80]} is not among the original's, which are: {have}"
+            return (
+                "include",
+                f"#include {rest[:80]} is not among the original's and others that may be, which are: {have}",
+            )
     elif word == "pragma":
         said = " ".join(rest.split())
         if not words.pragmas.fullmatch(said) and said not in user.pragmas:

@@ -92,6 +92,7 @@ _LEAST = {
     "tools": 0,
     "device_seconds": 0,
 }
+_MOST = {"drafts": 16}  # a planner has one reply for the plans of all of them
 MOVES = ("usual", "all", "none")
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
@@ -117,8 +118,13 @@ def resolve(
     for name, least in _LEAST.items():
         value = getattr(config, name)
         if value is not None and not value >= least:  # so that a NaN is refused too
-            place = "" if name in given else f" in {FILE} or in TUNESMITH_{name.upper()}"
-            raise BadInput(f"{name} must be at least {least}, got {value}", hint=f"correct it{place}")
+            hint = _correct(name, name in given, f"{least} or more")
+            raise BadInput(f"{name} must be at least {least}, got {value}", hint=hint)
+    for name, most in _MOST.items():
+        value = getattr(config, name)
+        if value is not None and value > most:
+            hint = _correct(name, name in given, f"{most} or less")
+            raise BadInput(f"{name} must be at most {most}, got {value}", hint=hint)
     if config.sandbox not in MODES:
         fault = f"sandbox must be {', '.join(MODES[:-1])} or {MODES[-1]}, got {config.sandbox!r}"
         raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
@@ -126,6 +132,12 @@ def resolve(
         fault = f"moves must be {', '.join(MOVES[:-1])} or {MOVES[-1]}, got {config.moves!r}"
         raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
     return _with_folders(config, environment)
+
+
+def _correct(name: str, is_flag: bool, how: str) -> str:
+    if is_flag:
+        return f"give --{name.replace('_', '-')} {how}, or leave it out"
+    return f"correct it in {FILE} or in TUNESMITH_{name.upper()}: {how}"
 
 
 def _with_folders(config: RunConfig, environment: Mapping[str, str]) -> RunConfig:

@@ -135,6 +135,14 @@ def test_drafts_that_nobody_could_write_are_refused(given: dict[str, object], wo
     assert refused.value.hint
 
 
+@pytest.mark.parametrize("given", [{"tools": 3}, {"effort": "high"}])
+def test_what_only_models_use_needs_one(given: dict[str, object]) -> None:
+    with pytest.raises(BadInput, match="and none is named") as refused:
+        wishes.check(RunConfig(**given), template_given=False)  # type: ignore[arg-type]
+    assert "or name a model" in (refused.value.hint or "")
+    wishes.check(RunConfig(model="mailbox", **given), template_given=False)  # type: ignore[arg-type]
+
+
 def test_each_branch_has_the_model_at_its_place(tmp_path: Path) -> None:
     from tests.session.strategies.test_casting import PROBLEM, TEMPLATES, cast, state_of
     from tunesmith.run.dialogue import Request

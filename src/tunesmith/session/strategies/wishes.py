@@ -47,6 +47,9 @@ def check(
     if config.tools and not config.model:
         fault = f"--tools {config.tools} is for models that ask the laboratory, and none is named"
         raise BadInput(fault, hint="leave out --tools, or name a model")
+    if config.effort and not config.model:
+        fault = f"--effort {config.effort} says how much a model is to think, and none is named"
+        raise BadInput(fault, hint="leave out --effort, or name a model")
     if not STRATEGIES[strategy].is_concrete:
         return
     named_too = f"with --strategy {strategy} kernels are written, and --template names one that is there"
