@@ -76,8 +76,8 @@ def test_a_run_is_drawn_while_it_goes_on(
     monkeypatch.setattr(runs, "as_it_stands", standing)
     assert not run.follow().result.live
     assert len(screen.drawn[1]) == 3
-    assert "Running" in screen.drawn[1][0]
-    assert "Running" not in screen.drawn[1][-1]
+    assert "running, " in screen.drawn[1][0]
+    assert "running, " not in screen.drawn[1][-1]
 
 
 def test_what_others_say_does_nothing() -> None:
