@@ -16,8 +16,16 @@ from tests.running import environment, journal
 from tests.talkers import file, plan
 from tests.wording import says
 
-# What the owner of the kernel knows: in place of each FILL of the draft.
+# What the owner of the kernel knows: in place of each FILL of the draft. Groups of one work-item are a waste.
 PROBLEM = tiny.PROBLEM.format(source="scale.cl").replace('name = "tiny"', 'name = "scale"')
+for _old, _new in {
+    '["ceildiv(n, 64)"]': '["n"]',
+    '["64"]': '["1"]',
+    "one_of = [8, 64]": "min = 1, max = 1000000",
+    '{ n = 64, cache = "warm" }': "{ n = 300000 }",
+}.items():
+    assert _old in PROBLEM
+    PROBLEM = PROBLEM.replace(_old, _new)
 STDIO = [sys.executable, "-m", "tunesmith", "mcp"]
 
 
@@ -34,6 +42,7 @@ async def finished(agent: Agent, handle: str) -> dict[str, object]:
 def test_a_client_plays_author_for_the_tuner(tmp_path: Path) -> None:
     """It drives the run and is its model: requests are read and answered through the same server."""
     problem = written.problem(tmp_path / "tiny", tiny.FAKE_KERNEL)
+    _add_traps(tmp_path)
     replies = {"planner": [plan()], "author": [file(written.draft("100 * BLOCK", BLOCK=[64, 32]))]}
 
     async def script(agent: Agent) -> None:
@@ -61,6 +70,12 @@ def test_a_client_plays_author_for_the_tuner(tmp_path: Path) -> None:
     serve(tmp_path, [tmp_path], script)
     said = [line["event"]["reply"]["text"] for line in journal(tmp_path / "run") if line["type"] == "Replied"]
     assert said[0] == plan()
+
+
+def _add_traps(folder: Path) -> None:
+    """Settings and modules that happen to lie where the client works: nobody reads them."""
+    (folder / "tunesmith.toml").write_text("nonsense = 1\n")
+    (folder / "numpy.py").write_text("raise SystemExit('run by mistake')\n")
 
 
 def _quoted(path: Path) -> str:
@@ -109,6 +124,7 @@ def test_a_run_is_followed_ended_and_resumed(tmp_path: Path) -> None:
 def test_a_run_ends_cleanly_when_the_client_is_gone(tmp_path: Path) -> None:
     """The server is a process of its own here, as clients start it: with it ends what it began."""
     tiny.fake(tmp_path / "tiny")
+    (tmp_path / "tunesmith.toml").write_text("nonsense = 1\n")
     run = tmp_path / "run"
     params = mcp.StdioServerParameters(
         command=STDIO[0], args=STDIO[1:], env=environment(tmp_path), cwd=tmp_path
@@ -149,9 +165,7 @@ def test_a_client_brings_a_kernel_and_leaves_with_a_verified_one(tmp_path: Path)
         drafted = await agent.call("draft", kernel="scale.cl", folder="problem")
         assert drafted["fills"] > 0
         folder = Path(drafted["folder"])
-        workload = '{ n = 64, cache = "warm" }'
-        known = PROBLEM.replace("one_of = [8, 64]", "min = 1, max = 1000000")
-        (folder / "problem.toml").write_text(known.replace(workload, "{ n = 1000000 }"))
+        (folder / "problem.toml").write_text(PROBLEM)
         (folder / "reference.py").write_text(tiny.REFERENCE)
         checked = (await agent.call("check", problem="problem"))["checked"]
         assert checked["right"]
@@ -163,10 +177,9 @@ def test_a_client_brings_a_kernel_and_leaves_with_a_verified_one(tmp_path: Path)
         assert run["state"] == "finished", job
         assert any("evaluations, best" in line for line in agent.progress)
         (workload,) = run["workloads"]
-        assert workload["low"] <= workload["speedup"] <= workload["high"]
+        assert 1 < workload["low"] <= workload["speedup"] <= workload["high"]
+        says(run["next"], "export")
         says(await agent.read(run["resources"]["report.md"]), "scale")
-        if not run["kernels"]:
-            pytest.skip("nothing better was found on this machine just now")
         kernels = [name for name in run["kernels"] if name.endswith(".cl") and "original" not in name]
         says(await agent.read(run["resources"][kernels[0]]), "__kernel")
         exported = await agent.call("export", run=run["run"], to="opencl", out="exported")

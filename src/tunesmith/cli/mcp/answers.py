@@ -293,6 +293,7 @@ def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
         state = "waiting" if isinstance(missing, WaitingForModel) else "no device"
     elif requests and state == "stopped":
         state = "waiting"
+    has_won = found.general is not None or any(w.config is not None for w in found.workloads)
     resources = {name: address(run.folder, name) for name in ("report.md", "report.json", "report.html")}
     resources |= {name: address(run.folder, "kernels", name.removeprefix("tuned/")) for name in found.tuned}
     return RunAnswer(
@@ -316,7 +317,7 @@ def run_answer(run: Run, requests: Sequence[str] = ()) -> RunAnswer:
         found.tuned,
         tuple(requests),
         resources,
-        _next(state, missing, bool(found.tuned)),
+        _next(state, missing, has_won),
     )
 
 
