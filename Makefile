@@ -44,7 +44,7 @@ lint:
 	$(BIN)/lint-imports --no-logo
 
 test-long:
-	@sh scripts/setup.sh dev,opencl,cuda,models,exports,kernel-tuner
+	@sh scripts/setup.sh dev,opencl,cuda,models,exports,kernel-tuner,cpu
 	TUNESMITH_THOROUGH_TESTS=1 $(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "long or hypothesis"
 
 gpu-test:
