@@ -45,7 +45,7 @@ lint:
 	$(BIN)/lint-imports --no-logo
 
 test-long:
-	@sh scripts/setup.sh dev,opencl,cuda,models,watch,mcp,exports,kernel-tuner
+	@sh scripts/setup.sh dev,opencl,cuda,models,watch,mcp,exports,kernel-tuner,cpu
 	TUNESMITH_THOROUGH_TESTS=1 $(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "long or hypothesis"
 
 gpu-test:

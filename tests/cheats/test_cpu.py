@@ -25,8 +25,8 @@ CAUGHT = (
     *("visits", "warm_visits", "patient_memo", "shared_left_over", "not_awaited", "crash", "hang"),
     *("nan_dropped", "clamped", "no_eps", "short_sums", "samples", "inside_tolerance"),
 )
-# A GPU shows these: sums in another order change bits that bfloat16 rounds away in so few elements; the others
-# need an array of 2**31 elements, or more blocks than are tried here.
+# A GPU shows these: sums in another order change bits that bfloat16 rounds away in so few elements; the two
+# others need an array of 2**31 elements, or more blocks than are tried here.
 FOR_A_GPU = {"atomics", "int_index", "few_blocks"}
 # What reaches for the host, and the words that it is turned away with.
 ESCAPES = {

@@ -232,6 +232,19 @@ def test_examples_and_zoo_are_right_and_without_faults(folder: Path, tmp_path: P
     assert found.tools == ("watch",)
 
 
+def test_shared_memory_is_poison_or_what_the_last_block_left() -> None:
+    """A GPU never clears it: what a kernel finds there must not matter."""
+    own, source = device(), "__global__ void k(float *o) { __shared__ float s[1]; o[0] = s[0]; s[0] = 5.0f; }"
+    unit, session = Unit("k.cu", source, "cuda", (), ("k",)), CpuSession(own)
+    out = session.allocate(4)
+    executable = session.load(unit, CpuBackend().build(unit, own).data)
+    seen = set[str]()
+    for _ in range(12):
+        session.run([LaunchCall(executable, "k", (1, 1, 1), (1, 1, 1), 0, (Pointer(out, 0, 4),))])
+        seen.add(str(np.frombuffer(session.read(out, 0, 4), np.float32)[0]))
+    assert seen == {"nan", "5.0"}
+
+
 def rounded(values: np.ndarray) -> np.ndarray:
     """To bfloat16 and back, halves to even."""
     bits = values.astype(np.float32).view(np.uint32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -17,31 +18,26 @@ from numpy.typing import NDArray
 
 from tests.expert.random_kernels import opencl
 from tests.expert.random_kernels.program import Case, Outcome, Trial
-from tests.expert.writing.emulator import (
-    HEADER,
-    INCLUDE,
-    UNCHECKED_JUMPS,
-    c_type,
-    compiled_header,
-    host_text,
-)
+from tests.expert.writing.emulator import c_type, device
+from tunesmith.backends.cpu import building
+from tunesmith.backends.cpu.compilers import named
+from tunesmith.backends.cpu.source import host_text
+from tunesmith.backends.port import BuildFailed
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import element_type
 
 Array = NDArray[Any]
-HARNESS = Path(__file__).with_name("harness.h")
+HARNESS = Path(__file__).with_name("harness.cpp")
+HEAD = "batch.h"
+# Of what kernels include, all that the generator's do.
+_INCLUDED = ("tunesmith_cpu.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cmath")
 _FLAGS = (
-    *("-std=c++17", "-Og", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off"),
-    *("-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", UNCHECKED_JUMPS),
-    f"-I{INCLUDE}",
+    *("-std=c++17", "-Og", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fsigned-char"),
+    *("-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-fno-threadsafe-statics"),
+    # Some distributions check every longjmp, and abort at one to another thread's stack.
+    *("-U_FORTIFY_SOURCE", "-D__CUDACC__=1", "-D__CUDA_ARCH__=900", "-D__CUDACC_VER_MAJOR__=13"),
 )
 _KINDS = {"float32": 1, "float64": 2, "float16": 3, "bfloat16": 4}  # the others are compared byte by byte
-_REGISTER = re.compile(
-    r'asm\s*(?:volatile)?\s*\(\s*"mov\.u(?:32|64)\s+%0,\s*%%(\w+);"\s*:\s*"=[rl]"\s*\(([^()]+)\)[^;]*\);'
-)
-_WIDE_LOAD = re.compile(
-    r'asm volatile\("ld\.global[^"]*"\s*:\s*"=r"\((\w+)\.x\)[^;]*?:\s*"l"\((\w+)\)\);', re.DOTALL
-)
 
 
 class DoesNotCompile(Exception):
@@ -119,20 +115,41 @@ def _built(cases: Sequence[Case], folder: Path) -> tuple[Path, dict[str, int]]:
                 texts.append(_in_a_namespace(trial, numbers[key]))
     table = ", ".join(f"kernel_{number}::call" for number in range(len(numbers)))
     head = (
-        f'#include "{HEADER.name}"\nstatic void **emulated_arguments;\n'
+        f'#include "{HEAD}"\n'
         "struct pass { void *p; template <typename T> operator T *() const { return (T *)p; } };\n"
     )
-    tail = f'static void (*const entries[])() = {{{table}}};\n#include "{HARNESS}"\n'
-    whole = head + "\n".join(texts) + tail
+    whole = head + "\n".join(texts) + f"extern void (*const entries[])(void **) = {{{table}}};\n"
     source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"
     program = source.with_suffix("")
-    headers = compiled_header(_compile, " ".join(_FLAGS), folder)
+    parts = _prepared(folder)
     source.write_text(whole)
     try:
-        _compile(f"-I{headers}", source, "-o", program)
+        _compile(f"-I{parts}", source, *sorted(parts.glob("*.o")), "-o", program)
     finally:
         source.unlink()
     return program, numbers
+
+
+def _prepared(folder: Path) -> Path:
+    """The headers of the cpu device, compiled beforehand, which takes longer than any of the kernels; its
+    runtime, and the harness. All processes of one run of tests share them."""
+    whole = Path(os.environ.get("TESTS_SHARED_FOLDER", folder))
+    texts = (*building.headers().values(), HARNESS.read_text(), *_FLAGS)
+    place = whole / f"headers-{sha256(''.join(texts).encode()).hexdigest()[:8]}"
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "ready").exists():
+            for name, text in building.headers().items():
+                (place / name).parent.mkdir(parents=True, exist_ok=True)
+                (place / name).write_text(text)
+            (place / HEAD).write_text("".join(f"#include <{name}>\n" for name in _INCLUDED))
+            _compile(f"-I{place}", "-x", "c++-header", place / HEAD, "-o", place / f"{HEAD}.gch")
+            _compile("-c", HARNESS, "-o", place / "harness.o")
+            for name, data in building.runtime(named(device().driver), device().limits.warp, False).items():
+                (place / name).write_bytes(data)
+            (place / "ready").touch()
+    return place
 
 
 def _compile(*words: object) -> None:
@@ -151,19 +168,19 @@ def _key(trial: Trial) -> str:
 
 
 def _in_a_namespace(trial: Trial, number: int) -> str:
-    text = re.sub(r"^#include <.*$|^#line.*$", "", host_text(trial.variant.source), flags=re.MULTILINE)
+    try:
+        text = host_text(trial.variant.source, trial.variant.path)
+    except BuildFailed as error:
+        raise DoesNotCompile(str(error)) from error
+    text = re.sub(r"^#include <.*$|^#line.*$", "", text, flags=re.MULTILINE)
     text = re.sub(r'extern "C"\s*', "", text)
-    text = _REGISTER.sub(r"\2 = emulated_\1();", text)
-    text = _WIDE_LOAD.sub(r"\1 = *\2;", text)
     macros = dict.fromkeys(re.findall(r"^\s*#\s*define\s+(\w+)", text, re.MULTILINE))
     scalars = {scalar.name: scalar for scalar in trial.plan.scalars}
     given = [
-        f"*({c_type(scalars[name].type)} *)emulated_arguments[{place}]"
-        if name in scalars
-        else f"pass{{emulated_arguments[{place}]}}"
+        f"*({c_type(scalars[name].type)} *)given[{place}]" if name in scalars else f"pass{{given[{place}]}}"
         for place, name in enumerate(trial.launch.args)
     ]
-    call = f"static void call() {{ {trial.launch.entry}({', '.join(given)}); }}"
+    call = f"static void call(void **given) {{ {trial.launch.entry}({', '.join(given)}); }}"
     undone = "".join(f"#undef {name}\n" for name in macros)
     return f"namespace kernel_{number} {{\n{text}\n{call}\n}}\n{undone}"
 

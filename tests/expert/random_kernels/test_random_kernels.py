@@ -16,7 +16,7 @@ from tests.expert.random_kernels.program import Case, Operand, Outcome, Program
 from tests.expert.random_kernels.running import Failure, Tally, judged, reduced, run_seeds, verdict_of
 from tests.expert.random_kernels.traps import KNOWN_HOLES, TRAPS
 from tests.expert.random_kernels.trying import PROVED_MOVES, Attempt, attempt, original_alone, racy
-from tests.expert.writing.emulator import needs_headers as needs_emulator
+from tests.expert.writing.emulator import needs_emulator
 from tests.opencl_here import needs_opencl
 from tunesmith.problem.template import original
 

@@ -1,20 +1,14 @@
-"""Runs a CUDA kernel on the cpu device, in this process; and what a program of many kernels is made of."""
+"""Runs a CUDA kernel on the cpu device, in this process."""
 
 from __future__ import annotations
 
-import fcntl
-import os
-import re
-import shutil
-import sysconfig
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from tests.cpu_here import needs_cpu
@@ -31,17 +25,9 @@ from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import Variant
 
 Array = NDArray[Any]
-HEADER = Path(__file__).with_name("emulator.h")
-INCLUDE = Path(sysconfig.get_paths()["purelib"]) / "nvidia/cu13/include"
 needs_emulator = needs_cpu
-needs_headers = pytest.mark.skipif(
-    shutil.which("g++") is None or not (INCLUDE / "cuda_fp16.h").exists(),
-    reason="there is no g++, or no CUDA headers",
-)
 _GUARD = 256  # bytes before and behind every array
 _MARGIN = b"\xab" * _GUARD
-# Some distributions check every longjmp, and abort at one to another fibre's stack.
-UNCHECKED_JUMPS = "-U_FORTIFY_SOURCE"
 
 
 class Stray(AssertionError):
@@ -88,58 +74,6 @@ def _built(unit: Unit, folder: Path) -> bytes:
     if not library.exists():
         library.write_bytes(building.build(unit, device()).data)
     return library.read_bytes()
-
-
-_COPY = re.compile(
-    r'asm volatile\("cp\.async\.c[ag]\.shared\.global \[%0\], \[%1\], (\d+);"\s*::\s*'
-    r'"r"\((\w+)\),\s*"l"\((\w+)\)\s*:\s*"memory"\);'
-)
-_COMMIT = re.compile(r'asm volatile\("cp\.async\.commit_group;"\s*:::\s*"memory"\);')
-_WAIT = re.compile(r'asm volatile\("cp\.async\.wait_group (\d+);"\s*:::\s*"memory"\);')
-_ASSEMBLY = re.compile(r'asm volatile\(((?:"[^"]*"|[^";])*)\);')
-_OPERAND = re.compile(r'"=?[rl]"\((\w+)\)')
-_BARRIERS = (  # an instruction -> what it is here, of its operands in turn
-    ("griddepcontrol.", "(void)0"),  # launches are run one after the other
-    ("mbarrier.init.", "emulated_make_arrival({0}, 1)"),
-    ("fence.proxy.async.", "emulated_fence_copies()"),
-    ("mbarrier.arrive.expect_tx.", "emulated_expect({0}, {1})"),
-    ("cp.async.bulk.", "emulated_bulk_copy({0}, {1}, {2}, {3})"),
-    ("{ .reg .pred p; mbarrier.try_wait.parity.", "{0} = emulated_arrived({1}, {2})"),
-)
-
-
-def _call(found: re.Match[str]) -> str:
-    for word, call in _BARRIERS:
-        if found[1].startswith(f'"{word}'):
-            return f"{call.format(*_OPERAND.findall(found[0]))};"
-    return found[0]
-
-
-def host_text(source: str) -> str:
-    """With dynamic shared memory where the emulator has it, and calls for what is assembly on a GPU."""
-    text = re.sub(
-        r"extern __shared__\s+(?:__align__\(\d+\)\s*)?([\w ]+?)\s+(\w+)\[\];",
-        r"\1 *\2 = (\1 *)emulated_shared;",
-        source,
-    )
-    text = _ASSEMBLY.sub(_call, text)
-    text = _COPY.sub(r"emulated_copy(\2, \3, \1);", text)
-    return _WAIT.sub(r"__pipeline_wait_prior(\1);", _COMMIT.sub("__pipeline_commit();", text))
-
-
-def compiled_header(compiler: Callable[..., None], flags: str, folder: Path) -> Path:
-    """The folder with the emulator's header, compiled beforehand: that takes longer than any of the kernels.
-    All processes of one run of tests share it."""
-    whole = Path(os.environ.get("TESTS_SHARED_FOLDER", folder))
-    place = whole / f"headers-{sha256(flags.encode()).hexdigest()[:8]}"
-    place.mkdir(parents=True, exist_ok=True)
-    header = place / HEADER.name
-    with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not header.exists():
-            shutil.copy(HEADER, header)
-            compiler("-x", "c++-header", header, "-o", f"{header}.gch")
-    return place
 
 
 def c_type(name: str) -> str:

@@ -437,12 +437,20 @@ extern "C" __attribute__((visibility("default"))) int __tunesmith_launch(
     dl_iterate_phdr(find_statics, nullptr);
     static unsigned char *room_for_shared;
     static size_t shared_room;
-    if (shared_room < dynamic + 1024 && !(shared_room = dynamic + 1024, room_for_shared = (unsigned char *)realloc(
-                                                                            room_for_shared, shared_room))) {
-        snprintf(message, room, "there is no memory for %zu bytes of shared memory", dynamic);
-        return 1;
+    const size_t whole = (dynamic + 15) / 16 * 16, wanted = (whole + PAGE - 1) / PAGE * PAGE;
+    if (shared_room != wanted || !room_for_shared) {
+        if (room_for_shared)
+            munmap(room_for_shared, shared_room + PAGE);
+        void *mapped = mmap(nullptr, wanted + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        room_for_shared = mapped == MAP_FAILED ? nullptr : (unsigned char *)mapped;
+        shared_room = wanted;
+        if (!room_for_shared) {
+            snprintf(message, room, "there is no memory for %zu bytes of shared memory", dynamic);
+            return 1;
+        }
+        mprotect(room_for_shared + wanted, PAGE, PROT_NONE);  // who goes beyond the end meets this
     }
-    shared = (unsigned char *)(((uintptr_t)room_for_shared + 1023) & ~(uintptr_t)1023);
+    shared = room_for_shared + wanted - whole;
     shared_bytes = dynamic;
     stacks_bytes = (size_t)thread_count * STACK;
     stacks = (unsigned char *)mmap(nullptr, stacks_bytes, PROT_READ | PROT_WRITE,

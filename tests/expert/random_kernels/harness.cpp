@@ -1,8 +1,21 @@
 // Runs many kernels, each in a process of its own with a deadline, and holds what they leave against the first
 // of their case. Arrays lie against a page that may not be touched, now with their end, now with their start;
-// inputs cannot be written. Included behind the kernels of a batch, which define `entries`.
+// inputs cannot be written. Linked with the kernels of a batch, which define `entries`, and with the runtime of
+// the cpu device.
 #include <csignal>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+extern void (*const entries[])(void **);
+extern "C" int __tunesmith_launch(void (*call)(void **), const unsigned *grid, const unsigned *block, size_t dynamic,
+                                  void **given, const void *arrays, int array_count, unsigned long long seed,
+                                  char *message, size_t room);
 
 namespace harness {
 using Number = long long;
@@ -14,8 +27,6 @@ static const unsigned char MARGIN = 0xAB;
 static char *message;  // shared with the child
 static const std::vector<Array> *arrays;
 static const std::vector<Placed> *placed;
-
-static void tell(const char *why) { snprintf(message, 256, "%s", why); }
 
 static void fault(int number, siginfo_t *info, void *)
 {
@@ -49,12 +60,32 @@ static Placed place(const Array &array, bool at_end)
     return {pages, start, room};
 }
 
+static double of_half(unsigned short bits)
+{
+    const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                        : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                                       : ldexp(fraction, -24);
+    return bits >> 15 ? -size : size;
+}
+
+static double of_brain(unsigned short bits)
+{
+    const unsigned whole = (unsigned)bits << 16;
+    float value;
+    memcpy(&value, &whole, 4);
+    return value;
+}
+
 static double value_at(const unsigned char *bytes, Number kind, size_t place)
 {
     if (kind == 1) { float v; memcpy(&v, bytes + 4 * place, 4); return v; }
     if (kind == 2) { double v; memcpy(&v, bytes + 8 * place, 8); return v; }
-    if (kind == 3) { __half v; memcpy(&v, bytes + 2 * place, 2); return __half2float(v); }
-    if (kind == 4) { __nv_bfloat16 v; memcpy(&v, bytes + 2 * place, 2); return __bfloat162float(v); }
+    if (kind == 3 || kind == 4) {
+        unsigned short bits;
+        memcpy(&bits, bytes + 2 * place, 2);
+        return kind == 3 ? of_half(bits) : of_brain(bits);
+    }
     return bytes[place];
 }
 
@@ -85,17 +116,10 @@ static void child(const Number *run, void **arguments, size_t seconds)
     alarm(seconds);
     const unsigned grid[3] = {(unsigned)run[1], (unsigned)run[2], (unsigned)run[3]};
     const unsigned block[3] = {(unsigned)run[4], (unsigned)run[5], (unsigned)run[6]};
-    emulated::shared_bytes = run[7];
-    Array shared = {run[7], 16, 0, 0, nullptr};
-    emulated_shared = place(shared, true).start;
-    emulated::seed = run[8];
-    emulated::report = tell;
     for (size_t i = 0; i < arrays->size(); i++)
         if ((*arrays)[i].is_input)
             mprotect((*placed)[i].pages, (*placed)[i].room, PROT_READ);
-    emulated_arguments = arguments;
-    emulated::launch(grid, block, entries[run[0]]);
-    _exit(0);
+    _exit(__tunesmith_launch(entries[run[0]], grid, block, run[7], arguments, nullptr, 0, run[8], message, 256) ? 4 : 0);
 }
 
 // The strays of a run, or where it differs from the first; empty where all is well.
