@@ -13,10 +13,12 @@ from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.device_words import CUDA
+from tunesmith.problem.plan import Status
 from tunesmith.problem.vetting import vet
 from tunesmith.profiles.facts import Diagnosis, Finding
 from tunesmith.run.dialogue import Exchange, Message, Reply, Request, Usage
-from tunesmith.run.events import Event, Extended, Profiled, Settings, Surveyed, SurveyedBuild
+from tunesmith.run.events import Baseline, Event, Extended, Profiled, Settings, Surveyed, SurveyedBuild
+from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.state import State
 
@@ -162,6 +164,16 @@ def test_the_best_in_the_mean_is_shown_at_each_workload_beside_the_best_there() 
 def test_planners_are_told_the_share_of_the_next_search() -> None:
     state = state_of(settings=Settings(evals=120, rounds=3))
     says(material.left_words(state), "3 at most", "120 evaluations left", "next template's search gets 40")
+    several = state_of(settings=Settings(evals=120, rounds=3, drafts=3))
+    says(material.left_words(several), "120 evaluations left", "the next round's 3 templates share 40")
+
+
+def test_a_slow_rate_is_told_too() -> None:
+    at = Result("small", Status.OK, timing=Timing((1.0,)))
+    slow = Baseline(Outcome(Trial(-1, None, ("small",), "long", "sentinel"), (at,)), "reference")
+    small = next(w for w in PROBLEM.workloads if w.name == "small").as_dict()
+    text = material.times_part(PROBLEM, on(FAST, slow)).text
+    says(text, f"({2 * 4 * small['rows'] * small['d'] / 1e9:.2g} GB/s of what must move)")
 
 
 def test_clusters_that_run_at_once_are_told_of_the_best_and_of_the_original() -> None:
