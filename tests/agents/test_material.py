@@ -218,6 +218,15 @@ def test_the_build_is_told_as_it_is() -> None:
     assert read_flags(("-arch=sm_90a",), 90).architecture == "sm_90a"
 
 
+def test_of_a_plain_kernel_only_its_compiler_is_told() -> None:
+    """It has nothing but a launch, and no built-ins: to be told of them would contradict the rest."""
+    flags = replace(PROBLEM.kernel, flags=("-cl-mad-enable",))
+    text = task.plain_build_part(replace(PROBLEM, kernel=flags), on(DEVICE, compiler="PoCL")).text
+    says(text, "compiler: PoCL", "the problem's flags: -cl-mad-enable", "the original's alone")
+    assert "[build]" not in text
+    assert "__builtin" not in text
+
+
 def test_lessons_of_earlier_runs_are_data_that_gives_way_first() -> None:
     part = task.lessons_part("- won, this kernel: 2.00×")
     assert part.rank == 2
