@@ -355,6 +355,6 @@ def still_left(state: State) -> list[str]:
             limit=one.limit,
             about="about " if one.by_length else "",
         )
-        for one in budget_uses(state)
+        for one in budget_uses(state, with_models=True)
         if one.what in _LEFT and one.limit is not None
     ]
