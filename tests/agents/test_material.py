@@ -13,10 +13,12 @@ from tunesmith.backends.cuda.flags import read_flags
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.device_words import CUDA
+from tunesmith.problem.plan import Status
 from tunesmith.problem.vetting import vet
 from tunesmith.profiles.facts import Diagnosis, Finding
 from tunesmith.run.dialogue import Exchange, Message, Reply, Request, Usage
-from tunesmith.run.events import Event, Extended, Profiled, Settings, Surveyed, SurveyedBuild
+from tunesmith.run.events import Baseline, Event, Extended, Profiled, Settings, Surveyed, SurveyedBuild
+from tunesmith.run.outcome import Outcome, Result, Timing, Trial
 from tunesmith.run.ports import Catalogue, Offer
 from tunesmith.run.state import State
 
@@ -162,6 +164,16 @@ def test_the_best_in_the_mean_is_shown_at_each_workload_beside_the_best_there() 
 def test_planners_are_told_the_share_of_the_next_search() -> None:
     state = state_of(settings=Settings(evals=120, rounds=3))
     says(material.left_words(state), "3 at most", "120 evaluations left", "next template's search gets 40")
+    several = state_of(settings=Settings(evals=120, rounds=3, drafts=3))
+    says(material.left_words(several), "120 evaluations left", "the next round's 3 templates share 40")
+
+
+def test_a_slow_rate_is_told_too() -> None:
+    at = Result("small", Status.OK, timing=Timing((1.0,)))
+    slow = Baseline(Outcome(Trial(-1, None, ("small",), "long", "sentinel"), (at,)), "reference")
+    small = next(w for w in PROBLEM.workloads if w.name == "small").as_dict()
+    text = material.times_part(PROBLEM, on(FAST, slow)).text
+    says(text, f"({2 * 4 * small['rows'] * small['d'] / 1e9:.2g} GB/s of what must move)")
 
 
 def test_clusters_that_run_at_once_are_told_of_the_best_and_of_the_original() -> None:
@@ -186,6 +198,8 @@ def test_planners_are_told_what_is_left_of_every_budget_that_has_a_limit() -> No
     says(words, "500 of 600 s of the run left", "47.5 of 60 s on the device left")
     says(words, "about 3898 of 5000 tokens left", "$1.50 of $2 left")
     assert material.left_words(state_of(settings=Settings(rounds=3))) == "0 rounds begun, 3 at most"
+    first = material.left_words(state_of(settings=Settings(rounds=3, tokens=5000, dollars=2.0)))
+    says(first, "5000 of 5000 tokens left, this request and its reply not counted", "$2.00 of $2 left")
 
 
 def test_the_build_is_told_as_it_is() -> None:
@@ -204,6 +218,15 @@ def test_the_build_is_told_as_it_is() -> None:
     for flag in named:
         read_flags((flag.replace("=N", "=64"),), 90)
     assert read_flags(("-arch=sm_90a",), 90).architecture == "sm_90a"
+
+
+def test_of_a_plain_kernel_only_its_compiler_is_told() -> None:
+    """It has nothing but a launch, and no built-ins: to be told of them would contradict the rest."""
+    flags = replace(PROBLEM.kernel, flags=("-cl-mad-enable",))
+    text = task.plain_build_part(replace(PROBLEM, kernel=flags), on(DEVICE, compiler="PoCL")).text
+    says(text, "compiler: PoCL", "the problem's flags: -cl-mad-enable", "the original's alone")
+    assert "[build]" not in text
+    assert "__builtin" not in text
 
 
 def test_lessons_of_earlier_runs_are_data_that_gives_way_first() -> None:

@@ -89,11 +89,15 @@ def _original(problem: Problem, state: State) -> list[str]:
     lines, least = [], task.least_times(problem, state)
     for name, seconds in _seconds(state).items():
         moved = necessary_traffic(problem, problem.workload(name).as_dict())
-        rate = f" ({moved / seconds / 1e9:.0f} GB/s of what must move)" if seconds else ""
+        rate = f" ({_rate(moved / seconds / 1e9)} GB/s of what must move)" if seconds else ""
         away = task.times_least(least.get(name), seconds)
         lines.append(f"- {name}: the original takes {seconds * 1e6:.2f} µs{rate}{away}")
     lines += _resources("the original", state.baseline.outcome.resources)
     return lines + _clusters(state, None)
+
+
+def _rate(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _at_workloads(problem: Problem, state: State, general: Config) -> list[str]:
@@ -326,8 +330,11 @@ def left_words(state: State) -> str:
     rounds += f", {most} at most" if most is not None else ""
     words = [rounds]
     if evals is not None:
-        share = next_share(state)
-        gets = "" if share is None else f", of which the next template's search gets {share}"
+        share, drafts = next_share(state), state.settings.drafts
+        whose = (
+            "the next template's search gets" if drafts == 1 else f"the next round's {drafts} templates share"
+        )
+        gets = "" if share is None else f", of which {whose} {share}"
         words.append(f"{counted(evals, 'evaluation')} left for searches{gets}")
     return "; ".join([*words, *still_left(state)])
 
@@ -348,6 +355,6 @@ def still_left(state: State) -> list[str]:
             limit=one.limit,
             about="about " if one.by_length else "",
         )
-        for one in budget_uses(state)
+        for one in budget_uses(state, with_models=True)
         if one.what in _LEFT and one.limit is not None
     ]

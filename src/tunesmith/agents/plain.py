@@ -118,7 +118,7 @@ class PlainingAuthor(ModelAuthor):
             task.problem_part(self.problem, state),
             PromptPart("What keeps the program from reading it, or from its moves", "\n".join(stops)),
             task.device_part(state.device),
-            task.build_part(self.problem, state),
+            task.plain_build_part(self.problem, state),
             task.tested_part(self.problem, state),
             *tools.tool_parts(state, self.problem),
         ]

@@ -294,14 +294,20 @@ def build_part(problem: Problem, state: State) -> PromptPart:
         own, flags = HIP_RULES, _HIP_FLAGS
     elif not languages.named(kernel.language).is_native:
         own, flags = _cuda_rules(state), _CUDA_FLAGS
+    lines = [f"{_compiler(problem, state)}; flags in `[build]` {flags}", *own]
+    return PromptPart("How it is built", "\n".join(lines))
+
+
+def plain_build_part(problem: Problem, state: State) -> PromptPart:
+    """Of a kernel that has nothing but its launch, in plain C."""
+    return PromptPart("How it is built", f"{_compiler(problem, state)}; `#include`: the original's alone")
+
+
+def _compiler(problem: Problem, state: State) -> str:
+    kernel = problem.kernel
     defined = " ".join(f"-D{name}={value}" for name, value in kernel.defines)
     given = " ".join(filter(None, [*kernel.flags, defined]))
-    lines = [
-        f"- compiler: {state.compiler or OWN_COMPILER}; the problem's flags: {given or 'none'}; "
-        f"flags in `[build]` {flags}",
-        *own,
-    ]
-    return PromptPart("How it is built", "\n".join(lines))
+    return f"- compiler: {state.compiler or OWN_COMPILER}; the problem's flags: {given or 'none'}"
 
 
 _CUDA_FLAGS = (

@@ -300,8 +300,9 @@ class BudgetUse:
     by_length: bool = False  # estimated so, at least in part
 
 
-def budget_uses(state: State) -> tuple[BudgetUse, ...]:
-    """Of every budget, whether there is a limit or not; what models cost only where one was asked."""
+def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...]:
+    """Of every budget, whether there is a limit or not; what models cost only where one was asked, or is to
+    be."""
     own, cost = state.settings, spent(state)
     found = [
         BudgetUse("rounds", rounds_begun(state), own.rounds),
@@ -309,7 +310,7 @@ def budget_uses(state: State) -> tuple[BudgetUse, ...]:
         BudgetUse("seconds", round(max(0.0, state.elapsed - state.attached_at), 3), own.seconds),
         BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
     ]
-    if state.dialogue:
+    if state.dialogue or with_models:
         found.append(BudgetUse("tokens", tokens_used(state), own.tokens, cost.tokens is None))
         found.append(BudgetUse("dollars", cost.dollars, own.dollars))
     return tuple(found)
