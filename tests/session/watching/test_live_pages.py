@@ -28,15 +28,15 @@ from tunesmith.session.watching.pages import (
 from tunesmith.space.params import Config
 
 TOKEN = "s3cret"
-OURS = {"script", "form", "input", "button", "label", "select", "option", "progress"}
-ATTRIBUTES_OF_OURS = {"type", "value", "method", "action", "maxlength", "placeholder", "selected", "max"}
+OURS = {"script", "link", "form", "input", "button", "label", "select", "option", "progress"}
+ATTRIBUTES_OF_OURS = {"type", "value", "method", "action", "maxlength", "placeholder", "selected", "max", "rel"}
 DATA = {"data-field", "data-list", "data-events", "data-live", "data-seconds"}
 
 
 class ServedReader(PageReader):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         super().handle_starttag(tag, attrs)
-        if tag == "input":
+        if tag in ("input", "link"):
             self.inside.pop()
 
 
@@ -47,7 +47,7 @@ def harmless(page: str) -> ServedReader:
     for tag, attributes in read.elements:
         assert set(attributes) <= ATTRIBUTES | ATTRIBUTES_OF_OURS | DATA, tag
         assert set(attributes.get("class", "").split()) <= CLASSES | {"said", "filters", "index"}
-        assert re.match(r"#\w+$|/", attributes.get("href", "/"))
+        assert re.match(r"#\w+$|/|data:,$", attributes.get("href", "/"))
         assert attributes.get("action", "/").startswith("/")
         assert not attributes.get("href", "/").startswith("//")
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
