@@ -46,7 +46,7 @@ def harmless(page: str) -> ServedReader:
     assert {tag for tag, _ in read.elements} <= TAGS | OURS
     for tag, attributes in read.elements:
         assert set(attributes) <= ATTRIBUTES | ATTRIBUTES_OF_OURS | DATA, tag
-        assert set(attributes.get("class", "").split()) <= CLASSES | {"said", "filters", "index"}
+        assert set(attributes.get("class", "").split()) <= CLASSES | {"said", "filters", "index", "lists"}
         assert re.match(r"#\w+$|/|data:,$", attributes.get("href", "/"))
         assert attributes.get("action", "/").startswith("/")
         assert not attributes.get("href", "/").startswith("//")

@@ -22,7 +22,7 @@ from tunesmith.session.runs import as_it_stands
 
 MOST_AT_ONCE = 1 << 26  # bytes of a journal that are read at a time
 LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
-SHARE = 200  # and so many times what one takes
+SHARE = 300  # and so many times what one takes
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,7 @@ def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> Live
             data_field="bar",
         ),
         element("dl", *(part for row in _rows(fields) for part in row)),
-        *(element("div", element("h3", title), _list(key, getattr(fields, key)))
-          for key, title in _LISTS.items()),
+        element("div", *_lists(fields), class_="lists"),
         *(_forms(name, token) if fields.live else []),
         id="now",
         data_events=run_url(name, token, "/events"),
@@ -170,8 +169,11 @@ def _rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
         yield element("dt", title), element("dd", getattr(fields, key), data_field=key)
 
 
-def _list(key: str, lines: Sequence[str]) -> Markup:
-    return element("ul", *(element("li", line) for line in lines), data_list=key)
+def _lists(fields: LiveFields) -> Iterable[Markup]:
+    for key, title in _LISTS.items():
+        lines: Sequence[str] = getattr(fields, key)
+        listed = element("ul", *(element("li", line) for line in lines), data_list=key)
+        yield element("div", element("h3", title), listed)
 
 
 def _forms(name: str, token: str) -> list[Markup]:
