@@ -29,7 +29,17 @@ from tunesmith.space.params import Config
 
 TOKEN = "s3cret"
 OURS = {"script", "link", "form", "input", "button", "label", "select", "option", "progress"}
-ATTRIBUTES_OF_OURS = {"type", "value", "method", "action", "maxlength", "placeholder", "selected", "max", "rel"}
+ATTRIBUTES_OF_OURS = {
+    "type",
+    "value",
+    "method",
+    "action",
+    "maxlength",
+    "placeholder",
+    "selected",
+    "max",
+    "rel",
+}
 DATA = {"data-field", "data-list", "data-events", "data-live", "data-seconds"}
 
 
@@ -121,6 +131,12 @@ def test_the_policy_allows_our_script_and_style_and_the_own_server() -> None:
     assert rules["default-src"] == "'none'"
     assert rules["connect-src"] == rules["form-action"] == "'self'"
     assert "script-src" not in report_page(FULL), "the file that a run writes has none"
+
+
+def test_a_run_that_stopped_has_nothing_at_the_device() -> None:
+    over = live_fields(replace(seen("searching", live=False), fault=""))
+    assert (over.status, over.phase, over.doing) == ("stopped", "stopped while searching", "nothing")
+    assert (over.queue, over.left) == (("nothing",), "not known")
 
 
 def test_a_live_run_can_be_asked_things_and_one_that_is_over_cannot() -> None:

@@ -6,7 +6,7 @@ Whatever is foreign goes through `element`, which escapes it, or to the script a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -59,6 +59,10 @@ class LiveFields:
 
 def live_fields(seen: RunSeen) -> LiveFields:
     now = seen.now
+    if not seen.live and not now.ended:
+        now = replace(
+            now, phase=f"stopped while {now.phase}", doing="", queue=(), queued=0, building=0, left=None
+        )
     queue = now.queue + ((f"and {now.queued - len(now.queue)} more",) if now.queued > len(now.queue) else ())
     queue += (f"{counted(now.building, 'build')} on the way",) if now.building else ()
     status = "live" if seen.live and not now.ended else "finished" if now.ended else "stopped"
