@@ -3,8 +3,8 @@
     python -m benchmarks.alarms FOLDER [--jobs N] [--within S] [--out FILE] [--whole] [NAME…]
 
 FOLDER holds folders of problems (problem.toml and what it names); with NAME only these. Each is looked at in
-a process of its own: built for the host and run under the watch at the small sizes of `check --sanitize`. With
---whole the check of its results comes first, as in that command. Findings go to FILE (default: none).
+a process of its own: built for the host and run under the watch at the small sizes of `check --sanitize`.
+With --whole the check of its results comes first, as in that command. Findings go to FILE (default: none).
 Kernels in languages that the cpu device does not run are left out of the count.
 """
 

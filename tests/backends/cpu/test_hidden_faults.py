@@ -1,5 +1,5 @@
-"""Faults that a GPU hides, in atomics, groups of threads, barriers of a part of a block and casts; and kernels
-beside them in which nothing is wrong."""
+"""Faults that a GPU hides, in atomics, groups of threads, barriers of a part of a block and casts; and
+kernels beside them in which nothing is wrong."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from tests.cpu_here import needs_cpu
 pytestmark = needs_cpu
 ATOMIC = "one by an atomic operation and one without"
 
-# A body, whose first line is the fourth; the kind of fault; where it is, where the other thread is, words of it.
+# A body, whose first line is the fourth; the kind of fault; where it is and the other thread is; words of it.
 FAULTS = {
     "an atomic beside a plain read": (
-        "  if (t == 0)\n    s[0] = 0;\n  __syncthreads();\n  atomicAdd(s, 1.0f);\n  if (t == 40)\n    o[0] = s[0];",
+        "  if (t == 0)\n"
+        "    s[0] = 0;\n"
+        "  __syncthreads();\n"
+        "  atomicAdd(s, 1.0f);\n"
+        "  if (t == 40)\n"
+        "    o[0] = s[0];",
         "a race in shared memory",
         9,
         7,
@@ -56,7 +61,12 @@ FAULTS = {
         "one reads and one writes",
     ),
     "from one shared array into the next": (
-        "  __shared__ float z[64];\n  float *p = s;\n  if (t < 64)\n    z[t] = 1;\n  if (t < 64)\n    p[t + 1] = x[t];\n"
+        "  __shared__ float z[64];\n"
+        "  float *p = s;\n"
+        "  if (t < 64)\n"
+        "    z[t] = 1;\n"
+        "  if (t < 64)\n"
+        "    p[t + 1] = x[t];\n"
         "  __syncthreads();\n  if (t < 64)\n    o[t] = z[t] + p[t];",
         "a write of 4 bytes outside its array",
         9,
@@ -71,7 +81,11 @@ FAULTS = {
         "bytes beyond the end of dynamic shared memory of 512 bytes",
     ),
     "dynamic shared memory that nobody wrote": (
-        "  extern __shared__ float d[];\n  if (t < 32)\n    d[t] = x[t];\n  __syncthreads();\n  o[t & 31] = d[t & 63];",
+        "  extern __shared__ float d[];\n"
+        "  if (t < 32)\n"
+        "    d[t] = x[t];\n"
+        "  __syncthreads();\n"
+        "  o[t & 31] = d[t & 63];",
         "a read of shared memory that nobody has written",
         8,
         0,
@@ -128,7 +142,10 @@ FAULTS = {
         "",
     ),
     "the active lanes are not all": (
-        "  if ((t & 31) < 16) {\n    unsigned m = __activemask();\n    o[t & 63] = __shfl_sync(m, t, 20);\n  }",
+        "  if ((t & 31) < 16) {\n"
+        "    unsigned m = __activemask();\n"
+        "    o[t & 63] = __shfl_sync(m, t, 20);\n"
+        "  }",
         "a shuffle that reads a lane which takes no part in it",
         6,
         0,
@@ -150,27 +167,33 @@ FAULTS = {
         "",
     ),
 }
-BARRIERS = """#include <stdint.h>
-__device__ void made(unsigned at, int n) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(n)); }
-__device__ void comes(unsigned at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory"); }
+BARRIERS = r"""#include <stdint.h>
+__device__ void made(unsigned at, int n) { asm("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(n)); }
+__device__ void comes(unsigned at) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at)); }
 __device__ void waits(unsigned at, unsigned phase) {
-  asm volatile("{ .reg .pred P1; LAB_WAIT: mbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1; @P1 bra DONE;"
-               " bra LAB_WAIT; DONE: }" ::"r"(at), "r"(phase) : "memory");
+  asm volatile("{ .reg .pred P1; LAB_WAIT: mbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;"
+               " @P1 bra DONE; bra LAB_WAIT; DONE: }" ::"r"(at), "r"(phase) : "memory");
 }
 """
 # Whole sources.
 SOURCES = {
     "in a function that the kernel calls": (
         "__device__ float at(const float *p, int i) {\n  return p[i + 1];\n}\n"
-        "__global__ void k(float *o, const float *x, int n) {\n  o[threadIdx.x & 63] = at(x, threadIdx.x & 63);\n}\n",
+        "__global__ void k(float *o, const float *x, int n) {\n"
+        "  o[threadIdx.x & 63] = at(x, threadIdx.x & 63);\n"
+        "}\n",
         "a read of 4 bytes outside its array",
         2,
         0,
     ),
     "in a template's shared memory": (
-        "template <int N> __device__ float sum(float v) {\n  __shared__ float part[N];\n  if (threadIdx.x < N - 1)\n"
+        "template <int N> __device__ float sum(float v) {\n"
+        "  __shared__ float part[N];\n"
+        "  if (threadIdx.x < N - 1)\n"
         "    part[threadIdx.x] = v;\n  __syncthreads();\n  return part[threadIdx.x % N];\n}\n"
-        "__global__ void k(float *o, const float *x, int n) {\n  o[threadIdx.x & 63] = sum<32>(x[threadIdx.x & 63]);\n}\n",
+        "__global__ void k(float *o, const float *x, int n) {\n"
+        "  o[threadIdx.x & 63] = sum<32>(x[threadIdx.x & 63]);\n"
+        "}\n",
         "a read of shared memory that nobody has written",
         6,
         0,
@@ -185,21 +208,30 @@ SOURCES = {
     ),
     "an overflow in a template": (
         "template <typename T> __device__ T place(T row, T width) {\n  return row * width;\n}\n"
-        "__global__ void k(float *o, const float *x, int n) {\n  o[place<int>(threadIdx.x + 1, 90000000) & 63] = 1;\n}\n",
+        "__global__ void k(float *o, const float *x, int n) {\n"
+        "  o[place<int>(threadIdx.x + 1, 90000000) & 63] = 1;\n"
+        "}\n",
         "an integer that overflows",
         2,
         0,
     ),
     "a misaligned vector in a function": (
         "__device__ float4 four(const float *p) {\n  return *reinterpret_cast<const float4 *>(p);\n}\n"
-        "__global__ void k(float *o, const float *x, int n) {\n  o[threadIdx.x & 63] = four(x + threadIdx.x % 3).x;\n}\n",
+        "__global__ void k(float *o, const float *x, int n) {\n"
+        "  o[threadIdx.x & 63] = four(x + threadIdx.x % 3).x;\n"
+        "}\n",
         "a misaligned access",
         2,
         0,
     ),
     "no wait for an arrival": (
-        BARRIERS + "__global__ void k(float *o, const float *x, int n) {\n  __shared__ uint64_t b;\n  __shared__ float s[32];\n"
-        "  const unsigned at = (unsigned)__cvta_generic_to_shared(&b);\n  int t = threadIdx.x;\n  if (t == 0)\n    made(at, 32);\n"
+        BARRIERS + "__global__ void k(float *o, const float *x, int n) {\n"
+        "  __shared__ uint64_t b;\n"
+        "  __shared__ float s[32];\n"
+        "  const unsigned at = (unsigned)__cvta_generic_to_shared(&b);\n"
+        "  int t = threadIdx.x;\n"
+        "  if (t == 0)\n"
+        "    made(at, 32);\n"
         "  __syncthreads();\n  if (t < 32) {\n    s[t] = x[t];\n    comes(at);\n  } else if (t < 64) {\n"
         "    o[t] = s[t - 32];\n  }\n}\n",
         "a race in shared memory",
@@ -208,7 +240,10 @@ SOURCES = {
     ),
     "a barrier in shared memory before others know it": (
         BARRIERS + "__global__ void k(float *o, const float *x, int n) {\n  __shared__ uint64_t b;\n"
-        "  const unsigned at = (unsigned)__cvta_generic_to_shared(&b);\n  int t = threadIdx.x;\n  if (t == 0)\n    made(at, 96);\n"
+        "  const unsigned at = (unsigned)__cvta_generic_to_shared(&b);\n"
+        "  int t = threadIdx.x;\n"
+        "  if (t == 0)\n"
+        "    made(at, 96);\n"
         "  comes(at);\n}\n",
         "a race in shared memory",
         3,
@@ -230,8 +265,12 @@ HONEST = {
     ),
     "two that take turns": (
         "  for (int i = 0; i < 4; i++) {\n    if (t < 32) {\n"
-        '      asm volatile("bar.sync 2, 64;");\n      s[t] = x[t] + i;\n      asm volatile("bar.arrive 1, 64;");\n'
-        '    } else if (t < 64) {\n      asm volatile("bar.arrive 2, 64;");\n      asm volatile("bar.sync 1, 64;");\n'
+        '      asm volatile("bar.sync 2, 64;");\n'
+        "      s[t] = x[t] + i;\n"
+        '      asm volatile("bar.arrive 1, 64;");\n'
+        "    } else if (t < 64) {\n"
+        '      asm volatile("bar.arrive 2, 64;");\n'
+        '      asm volatile("bar.sync 1, 64;");\n'
         "      o[t - 32 * blockIdx.x] = s[63 - t];\n    }\n  }"
     ),
     "half of a warp, and then all of it": (
@@ -242,16 +281,27 @@ HONEST = {
         "    o[t & 63] = __shfl_sync(m, 5, first) + __popc(__ballot_sync(m, 1));\n  }"
     ),
     "a fence and a ticket within a block": (
-        "  __shared__ unsigned count;\n  if (t == 0)\n    count = 0;\n  __syncthreads();\n  if (t < 64) {\n    s[t] = x[t];\n"
+        "  __shared__ unsigned count;\n"
+        "  if (t == 0)\n"
+        "    count = 0;\n"
+        "  __syncthreads();\n"
+        "  if (t < 64) {\n"
+        "    s[t] = x[t];\n"
         "    __threadfence_block();\n    if (atomicAdd(&count, 1u) == 63) {\n      float sum = 0;\n"
         "      for (int i = 0; i < 64; i++)\n        sum += s[i];\n      o[blockIdx.x] = sum;\n    }\n  }"
     ),
     "a counter that the last block sets back": (
-        "  unsigned *p = (unsigned *)o + 63;\n  __shared__ bool last;\n  if (t == 0)\n    last = atomicInc(p, gridDim.x) == gridDim.x - 1;\n"
+        "  unsigned *p = (unsigned *)o + 63;\n"
+        "  __shared__ bool last;\n"
+        "  if (t == 0)\n"
+        "    last = atomicInc(p, gridDim.x) == gridDim.x - 1;\n"
         "  __syncthreads();\n  if (last && t == 5)\n    *p = 0;"
     ),
     "casts that clamp": (
-        "  const float v = x[t & 15] * 1e20f;\n  if (t < 16) {\n    o[t] = (int)v;\n    o[t + 16] = static_cast<unsigned char>(v);\n"
+        "  const float v = x[t & 15] * 1e20f;\n"
+        "  if (t < 16) {\n"
+        "    o[t] = (int)v;\n"
+        "    o[t + 16] = static_cast<unsigned char>(v);\n"
         "    const long long l = int(-v);\n    o[t + 32] = l;\n  }"
     ),
 }
@@ -278,11 +328,21 @@ __global__ void k(float *o, const float *x, int n) {
 HONEST_SOURCES = {
     "half of a wave without a mask": WAVE,
     "an arrival that is waited for": (
-        BARRIERS + "__global__ void k(float *o, const float *x, int n) {\n  __shared__ uint64_t b[2];\n  __shared__ float s[32];\n"
-        "  const unsigned full = (unsigned)__cvta_generic_to_shared(&b[0]), empty = full + 8;\n  int t = threadIdx.x;\n"
+        BARRIERS + "__global__ void k(float *o, const float *x, int n) {\n"
+        "  __shared__ uint64_t b[2];\n"
+        "  __shared__ float s[32];\n"
+        "  const unsigned full = (unsigned)__cvta_generic_to_shared(&b[0]), empty = full + 8;\n"
+        "  int t = threadIdx.x;\n"
         "  if (t == 0) {\n    made(full, 32);\n    made(empty, 32);\n  }\n  __syncthreads();\n"
-        "  for (int i = 0; i < 4; i++) {\n    if (t < 32) {\n      waits(empty, (i & 1) ^ 1);\n      s[t] = x[t] + i;\n"
-        "      comes(full);\n    } else if (t < 64) {\n      waits(full, i & 1);\n      o[t - 32 * blockIdx.x] = s[63 - t];\n      comes(empty);\n"
+        "  for (int i = 0; i < 4; i++) {\n"
+        "    if (t < 32) {\n"
+        "      waits(empty, (i & 1) ^ 1);\n"
+        "      s[t] = x[t] + i;\n"
+        "      comes(full);\n"
+        "    } else if (t < 64) {\n"
+        "      waits(full, i & 1);\n"
+        "      o[t - 32 * blockIdx.x] = s[63 - t];\n"
+        "      comes(empty);\n"
         "    }\n  }\n}\n"
     ),
 }

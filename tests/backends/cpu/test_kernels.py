@@ -28,7 +28,7 @@ pytestmark = needs_cpu
 EXAMPLES = Path(__file__).parents[3] / "examples" / "cuda"
 KERNELS = sorted(
     path.parent
-    for root in (EXAMPLES, FIXTURES / "zoo", FIXTURES / "published")
+    for root in (EXAMPLES, EXAMPLES.parent / "hip", FIXTURES / "zoo", FIXTURES / "published")
     for path in root.glob("*/problem.toml")
     if not any(path.parent.glob("*.cl"))
 )
@@ -203,7 +203,8 @@ def test_nothing_is_timed_there(tmp_path: Path) -> None:
         lab.close()
 
 
-def test_rmsnorm_takes_less_than_five_seconds(tmp_path: Path) -> None:
+def seconds_of_rmsnorm(tmp_path: Path) -> float:
+    """From the source to the verdict: built, run at 64 rows of 4096, and compared with the reference."""
     problem = load_problem(EXAMPLES / "rmsnorm").definition
     lab = machine.make_lab(problem, device(), "cpu", tmp_path, settings=LabSettings(0, 1))
     start = time.perf_counter()
@@ -212,7 +213,17 @@ def test_rmsnorm_takes_less_than_five_seconds(tmp_path: Path) -> None:
         assert isinstance(lab._oracle.establish(case), float)
     finally:
         lab.close()
-    assert time.perf_counter() - start < 5 * 3  # by itself a second and a half; others may be busy
+    return time.perf_counter() - start
+
+
+def test_rmsnorm_takes_less_than_five_seconds(tmp_path: Path) -> None:
+    assert seconds_of_rmsnorm(tmp_path) < 5 * 3  # by itself a second and a half; others may be busy
+
+
+@pytest.mark.long
+def test_rmsnorm_takes_less_than_five_seconds_where_nobody_is_busy(tmp_path: Path) -> None:
+    """The best of three, since others may be."""
+    assert min(seconds_of_rmsnorm(tmp_path) for _ in range(3)) < 5
 
 
 @pytest.mark.parametrize("folder", KERNELS, ids=lambda folder: folder.name)

@@ -43,7 +43,8 @@ _WAITS = re.compile(
     r"\{\s*\.reg \.pred (\w+); mbarrier\.try_wait\.parity\S* \1, \[%1\], %2; selp\.\w+ %0, 1, 0, \1; \}"
 )
 _WAITS_IN_A_LOOP = re.compile(
-    r"\{\s*\.reg \.pred (\w+); (\w+): mbarrier\.(?:try|test)_wait\.parity\S* \1, \[(%\w+|%\[\w+\])\], (%\w+|%\[\w+\]);"
+    r"\{\s*\.reg \.pred (\w+); (\w+): mbarrier\.(?:try|test)_wait\.parity\S* \1,"
+    r" \[(%\w+|%\[\w+\])\], (%\w+|%\[\w+\]);"
     r" @\1 bra(?:\.uni)? (\w+); bra(?:\.uni)? \2; \5: \}"
 )
 

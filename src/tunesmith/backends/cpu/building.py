@@ -50,8 +50,7 @@ _COMMON = (
 _PLAIN = ("-O2", "-fwrapv")
 # Every access by a call, whose address tells the line; nothing inlined, so that a caller's line is known too.
 WATCHED = (
-    *("-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-fno-thread-jumps", "-gdwarf-4"),
-    "-fsanitize=thread",
+    *("-O1", "-fno-inline", "-fno-optimize-sibling-calls", "-gdwarf-4", "-fsanitize=thread"),
     "-fsanitize=signed-integer-overflow,alignment,bounds,float-cast-overflow",
 )
 _PT_TLS = 7
@@ -76,7 +75,8 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
             raise BuildFailed(_words(unit, str(error))) from None
         if watched:
             assembly = folder / "kernel.s"
-            assembly.write_text(apart(assembly.read_text()))
+            # Bytes of the kernel's data need be no text.
+            assembly.write_text(apart(assembly.read_text("latin-1")), "latin-1")
             compiler.run(["-c", "kernel.s", "-o", "kernel.o"], folder)
         check_object((folder / "kernel.o").read_bytes(), watched, frozenset() if unit.vetted else PRINTS)
         for file, data in runtime(compiler, device.limits.warp, watched).items():

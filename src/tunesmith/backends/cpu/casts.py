@@ -1,7 +1,7 @@
-"""Casts to integers as a GPU makes them: what an integer cannot hold is clamped, and what is no number is zero.
+"""Casts to integers as a GPU makes them: what an integer cannot hold is clamped, what is no number is zero.
 
-Only casts whose operand and type can be read from the text become calls; the compiler knows the operand's type,
-and leaves all but floats as they are.
+Only casts whose operand and type can be read from the text become calls; the compiler knows the operand's
+type, and leaves all but floats as they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ _TYPE = (
     r"|unsigned\s+int|signed\s+char|signed\s+int|unsigned|signed|int|short|char|long"
     r"|u?int(?:8|16|32|64)_t|size_t|ptrdiff_t|uint|uchar|ushort|ulong)"
 )
-_STATIC = re.compile(rf"\bstatic_cast(?=\s*<\s*(?:const\s+)?(?:{_TYPE}|(?!void\b|bool\b|auto\b)[A-Za-z_]\w*)\s*>\s*\()")
+_STATIC = re.compile(
+    rf"\bstatic_cast(?=\s*<\s*(?:const\s+)?(?:{_TYPE}|(?!void\b|bool\b|auto\b)[A-Za-z_]\w*)\s*>\s*\()"
+)
 _PLAIN = re.compile(rf"\(\s*(?:const\s+)?({_TYPE})\s*\)")
 _CALLED = re.compile(r"(?<![\w:.>])(int|unsigned|short|char|long|size_t|u?int(?:8|16|32|64)_t|uint)(?=\()")
 # Other types, so that one cast before another is seen to be one.
@@ -71,7 +73,7 @@ def _may_be_cast(plain: str, start: int) -> bool:
     if before.endswith(")"):
         last = list(_ALSO.finditer(before))
         return bool(last) and last[-1].end() == len(before) and _may_be_cast(before, last[-1].start())
-    return before[-1] not in "]>" or before.endswith("->") is False and before[-2:] in (">=", ">>")
+    return before[-1] not in "]>" or before[-2:] in (">=", ">>")
 
 
 def _may_be_called(plain: str, start: int, bracket: int) -> bool:
@@ -79,7 +81,21 @@ def _may_be_called(plain: str, start: int, bracket: int) -> bool:
     after_word = re.search(r"\w+$", before)
     if after_word:
         return after_word[0] in _BEFORE
-    return before[-1:] in ("=", "+", "-", "*", "/", "%", "?", ":", "[", "(", ",", "&", "|") and inside not in (
+    return before[-1:] in (
+        "=",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "?",
+        ":",
+        "[",
+        "(",
+        ",",
+        "&",
+        "|",
+    ) and inside not in (
         "*",
         "&",
         ")",
@@ -115,7 +131,9 @@ def _operand_end(plain: str, at: int) -> int:
             break
     if plain[at : at + 1] == "(":
         at = _matching(plain, at)
-        if at and re.match(r"\s*[A-Za-z_0-9({]", plain[at : at + 40]):  # it was a type, or what we cannot read
+        if at and re.match(
+            r"\s*[A-Za-z_0-9({]", plain[at : at + 40]
+        ):  # it was a type, or what we cannot read
             return 0
     elif number := _NUMBER.match(plain, at):
         return number.end()

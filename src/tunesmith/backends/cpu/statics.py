@@ -33,14 +33,14 @@ class SharedArray:
 def apart(assembly: str) -> str:
     """An assembly with room behind everything that is thread local."""
     lines, inside = list[str](), False
-    for line in assembly.splitlines():
+    for line in assembly.split("\n"):
         if (found := _SECTION.fullmatch(line)) is not None:
             name = found[1] or f".{found[2]}"
             inside = name.strip('"').startswith(".tbss")
         lines.append(line)
         if inside and _ROOM.fullmatch(line):
             lines.append(f"\t.zero\t{GAP}")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def shared_arrays(library: bytes) -> tuple[SharedArray, ...]:

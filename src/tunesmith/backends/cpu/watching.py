@@ -48,7 +48,7 @@ class WatchingSession(CpuSession):
         executable = super().load(unit, binary)
         assert isinstance(executable, HostExecutable)
         found = shared_arrays(binary)
-        told = [(one.start, one.nbytes, one.title.encode()) for one in found]
+        told = [_NativeNamed(one.start, one.nbytes, one.title.encode()) for one in found]
         arrays = (_NativeNamed * max(1, len(told)))(*told)
         self._named.append(arrays)
         executable.library["__tunesmith_name"](arrays, len(told))
