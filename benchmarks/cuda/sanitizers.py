@@ -21,7 +21,8 @@ from typing import Any
 
 from benchmarks.cuda import apart, evidence
 from benchmarks.cuda.markdown import source, table
-from tests.backends.cpu.test_planted_faults import FAULTS, HEAD, HONEST
+from tests.backends.cpu.test_planted_faults import FAULTS, HONEST
+from tests.backends.cpu.watched_kernels import HEAD
 from tunesmith.errors import TunesmithError
 from tunesmith.lab.lab import LabSettings
 from tunesmith.problem.device import Device

@@ -127,12 +127,12 @@ class Run:
     def follow(self) -> Run:
         """Wait until nobody is at work on it any more, and show it meanwhile in a notebook, drawn anew as it
         goes on; the run as it then stands."""
-        from tunesmith.session import notebook, runs
+        from tunesmith.session import delivering, notebook
 
         found = [self]
 
         def look() -> tuple[str, bool]:
-            found[0] = runs.as_it_stands(RunFolder.open(self.folder))
+            found[0] = delivering.as_it_stands(RunFolder.open(self.folder))
             return found[0]._repr_html_(), found[0].result.live
 
         notebook.follow(look, notebook.area())

@@ -10,10 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from tunesmith import backends
-from tunesmith.deliver.page import report_page
-from tunesmith.deliver.page_texts import PageTexts, page_texts
-from tunesmith.deliver.report import PLOTS, plot_files, report_json, report_markdown
-from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.lab import sanitizing
 from tunesmith.lab.lab import SEED_BITS, LabSettings
@@ -24,21 +20,20 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.budget import KERNEL_ROUNDS, SEVERAL_EVALS, STRATEGIES
-from tunesmith.run.candidates import Templates, draft_name
-from tunesmith.run.chain import is_broken
+from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed, Protected, Settings, Started
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Listener, write_down
-from tunesmith.run.report import Report, build_report, unfinished_name
 from tunesmith.run.state import State, apply, protections
-from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
+from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import certificates, host_watch, library, machine, problems, signing
+from tunesmith.session import certificates, library, machine, problems, signing
+from tunesmith.session.delivering import as_it_stands, deliver
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
 from tunesmith.session.strategies import casting, wishes
@@ -89,9 +84,8 @@ def begin(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         own = (device, spec, scratch, listener.note, config.sandbox)
         compiler = machine.choose_compiler(problem, template, *own)
-    watched = sanitizing.note_of(
-        backends.kind(spec), config.sandbox, host_watch.name_of(device, config.sandbox)
-    )
+    beside = _host_watch().name_of(device, config.sandbox) if device.kind == "gpu" else ""
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, beside)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -323,6 +317,12 @@ def _host_tools(state: State, *own: Any) -> Any:
     return HostTools(*own) if state.settings.tools else None
 
 
+def _host_watch() -> Any:
+    from tunesmith.session import host_watch  # which runs on GPUs need
+
+    return host_watch
+
+
 @dataclass(frozen=True)
 class ActiveRun:
     """What both ways to go on with a run need."""
@@ -347,7 +347,7 @@ class ActiveRun:
             if cache is not None:
                 opened.callback(cache.close)
             ceilings = use_cache or settings.ceilings
-            beside = host_watch.beside(self.problem, self.device, self.scratch, self.config.sandbox)
+            beside = self._beside()
             opened.callback(beside.close if beside else lambda: None)
             lab = machine.make_lab(
                 self.problem,
@@ -399,57 +399,10 @@ class ActiveRun:
         missing = rehearsal.told(missing, state)
         return tools.told(state, missing) if tools else missing
 
+    def _beside(self) -> Any:
+        if self.device.kind != "gpu":
+            return None
+        return _host_watch().beside(self.problem, self.device, self.scratch, self.config.sandbox)
+
     def _builder_count(self) -> int:
         return machine.builder_count(self.device, self.config.builders)
-
-
-# -- delivering ---------------------------------------------------------------------------------------------
-
-
-def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
-    """Derived from the journal alone, so writing it twice changes nothing."""
-    tuned, report, beside = _results(folder, templates, state)
-    folders = {"tuned": tuned, PLOTS: plot_files(report)}
-    texts = {n: templates.of(state.candidate(own)).source for n, own in report.templates.items()}
-    files = {name: text.encode() for name, text in texts.items()}
-    files |= {"report.md": report_markdown(report).encode(), "report.json": report_json(report)}
-    files["report.html"] = report_page(report, beside).encode()
-    for name, inside in folders.items():
-        folder.replace_folder(name, inside)
-    for name, data in files.items():
-        folder.write(name, data)
-    files |= {f"{name}/{file}": data for name, inside in folders.items() for file, data in inside.items()}
-    certificates.write(folder, templates, state, files, signing.signing_key(config.sign))
-    stored = library.keep_winners(config, folder, templates.problem, templates, state)
-    return Run(report, folder.path, folder.go_on, library=tuple(stored), texts=beside)
-
-
-def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | None = None) -> Run:
-    """A run, finished or not, from its journal. `missing` is why it goes no further here, and may stay so:
-    then the best template becomes a file of its own; else nothing is written."""
-    state, templates = problems.state_and_templates(folder)
-    _, report, texts = _results(folder, templates, state)
-    if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
-        # The name that a finished run delivers; of a draft, which no gate has seen, its own.
-        own, drafted = templates.problem, found.status == "drafted"
-        name = draft_name(own, found.template) if drafted else unfinished_name(own)
-        if missing is not None:
-            folder.write(name, folder.get(found.digest))
-        file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
-        report = replace(report, so_far=replace(found, file=file))
-    if missing is None and not report.finished and (since := folder.held_for()) is not None:
-        report = replace(report, live=True, reason="running", seconds=report.seconds + since)
-    return Run(report, folder.path, folder.go_on, missing, texts=texts)
-
-
-def _results(
-    folder: RunFolder, templates: Templates, state: State
-) -> tuple[dict[str, bytes], Report, PageTexts]:
-    """The tuned kernels, of a run that has ended, the report, and what its page shows beside it."""
-    problem, tuned, dispatch = templates.problem, dict[str, bytes](), None
-    if state.stopped is not None and not is_broken(state.unproven):
-        made = delivered(problem, state, templates.lookup(state))
-        tuned, dispatch = tuned_files(problem, state.device, made, folder.get), made.dispatch
-    names = tuple(f"tuned/{name}" for name in tuned)
-    report = build_report(problem, state, names, templates=templates, dispatch=dispatch)
-    return tuned, report, page_texts(templates, state, dispatch, tuned)
