@@ -19,7 +19,6 @@ from tunesmith.run.report import Report
 from tunesmith.run.store import RunFolder, newest_run
 from tunesmith.session import certificates, runs
 from tunesmith.session.certificates import CertificateCheck
-from tunesmith.session.delivering import as_it_stands
 from tunesmith.session.given import Budget as Budget
 from tunesmith.session.given import OtherSettings as OtherSettings
 from tunesmith.session.given import (
@@ -37,7 +36,7 @@ from tunesmith.session.listening import ListenerLike, listener_of
 from tunesmith.session.listening import ProgressUpdate as ProgressUpdate
 from tunesmith.session.problems import LoadedProblem as Problem
 from tunesmith.session.problems import load_template
-from tunesmith.session.run_result import Run
+from tunesmith.session.run_result import Run, as_it_stands
 
 if TYPE_CHECKING:  # a run does not load what only other commands need
     from tunesmith.capture.inside import SeenLaunches

@@ -12,7 +12,7 @@ import pytest
 import tunesmith
 from tests.api.problems import built, template
 from tests.deliver.test_page import HOSTILE, IMAGE
-from tunesmith.session import delivering, notebook
+from tunesmith.session import notebook, run_result
 from tunesmith.session.listening import listener_of
 
 
@@ -72,8 +72,8 @@ def test_a_run_is_drawn_while_it_goes_on(
         changed = {"live": live, "finished": not live}
         return replace(done, result=replace(done.result, **changed))
 
-    looked = delivering.as_it_stands
-    monkeypatch.setattr(delivering, "as_it_stands", standing)
+    looked = run_result.as_it_stands
+    monkeypatch.setattr(run_result, "as_it_stands", standing)
     assert not run.follow().result.live
     assert len(screen.drawn[1]) == 3
     assert "running, " in screen.drawn[1][0]

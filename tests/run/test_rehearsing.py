@@ -18,8 +18,9 @@ from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.candidates import Faulty, Passed, Templates, gate_plan
 from tunesmith.run.events import Admitted, Recorded, Rejected, Settings
 from tunesmith.run.outcome import Rehearsed
-from tunesmith.run.rehearsing import HostGate, NextRehearsal, gate_sentence
-from tunesmith.run.survey import Survey, survey_report
+from tunesmith.run.rehearsing import HostGate, NextRehearsal
+from tunesmith.run.survey import gate_sentence, survey_report
+from tunesmith.run.surveying import Survey
 from tunesmith.search.simple import Random
 
 PROBLEM = a_problem()

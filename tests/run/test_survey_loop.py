@@ -16,7 +16,8 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Admitted, Asked, Attached, Event, Recorded, Settings, Surveyed, SurveyedBuild
 from tunesmith.run.outcome import Result
 from tunesmith.run.state import State, fold
-from tunesmith.run.survey import Survey, planned
+from tunesmith.run.survey import planned
+from tunesmith.run.surveying import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Random
 from tunesmith.session.strategies.casting import GivenTemplate, Silent

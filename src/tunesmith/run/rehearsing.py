@@ -16,7 +16,6 @@ from tunesmith.run.candidates import Checks, Faulty, Passed, examine, gate_plan
 from tunesmith.run.outcome import Outcome, Rehearsed, Result, Trial
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.params import Config
-from tunesmith.text import counted
 
 GATE_SECONDS = 300.0  # for one draft; the first configuration is tried whatever it takes
 MOST_NAMED = 3  # of what was wrong when the time was up
@@ -70,23 +69,6 @@ class HostGate:
         if isinstance(found, Faulty):
             return Faulty(f"{found.reason} (on {done[-1].device})", (), found.without)
         return found
-
-
-def gate_sentence(done: Sequence[Rehearsed]) -> str:
-    """What was tried of one draft, in words; empty where only one configuration was."""
-    if len(done) < 2:
-        return ""
-    wrong = sum(one.convicts for one in done)
-    open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
-    parts = [f"{wrong} wrong"] * bool(wrong) + [f"{open_} not checked"] * bool(open_)
-    right = f"{len(done) - wrong - open_} of {counted(len(done), 'configuration')} right"
-    named = done[-1].config.candidate if done[-1].config is not None else ""
-    words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
-    words += f", {', '.join(parts)}" if parts else ""
-    if left := done[-1].left:
-        spent = sum(one.seconds for one in done)
-        words += f"; its time was up after {spent:.0f} s, {left} were not tried"
-    return words if wrong else f"{words}; not timed, and to be passed again on a GPU"
 
 
 def _cut_short(done: Sequence[Rehearsed], may_mend: bool) -> Faulty | Passed:

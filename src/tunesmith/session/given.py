@@ -12,9 +12,8 @@ from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.report import Report
 from tunesmith.run.store import JOURNAL, RunFolder
 from tunesmith.session import certificates
-from tunesmith.session.delivering import as_it_stands
 from tunesmith.session.problems import LoadedProblem as Problem
-from tunesmith.session.run_result import Run
+from tunesmith.session.run_result import Run, as_it_stands
 
 PathName = str | os.PathLike[str]
 ProblemLike = Problem | PathName  # also the path of problem.toml, or of its folder

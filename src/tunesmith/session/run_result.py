@@ -1,20 +1,26 @@
-"""A run as a user holds it."""
+"""A run as a user holds it, what it leaves in its folder, and a run as it stands: all from its journal."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from tunesmith.deliver.page import report_page
-from tunesmith.deliver.page_texts import NO_TEXTS, PageTexts
-from tunesmith.deliver.report import report_html, report_json, report_markdown
+from tunesmith.deliver.page_texts import NO_TEXTS, PageTexts, page_texts
+from tunesmith.deliver.report import PLOTS, plot_files, report_html, report_json, report_markdown
+from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, WaitingForModel
 from tunesmith.problem.dispatch import ReadyKernel, kernel_for, read_dispatch
-from tunesmith.run.report import Report, WorkloadReport
-from tunesmith.run.store import RunFolder
+from tunesmith.run.candidates import Templates, draft_name
+from tunesmith.run.chain import is_broken
+from tunesmith.run.config import RunConfig
+from tunesmith.run.report import Report, WorkloadReport, build_report, unfinished_name
+from tunesmith.run.state import State
+from tunesmith.run.store import OBJECTS, RunFolder
+from tunesmith.session import certificates, library, problems, signing
 
 if TYPE_CHECKING:
     from tunesmith.session.exporting import Exported
@@ -127,12 +133,12 @@ class Run:
     def follow(self) -> Run:
         """Wait until nobody is at work on it any more, and show it meanwhile in a notebook, drawn anew as it
         goes on; the run as it then stands."""
-        from tunesmith.session import delivering, notebook
+        from tunesmith.session import notebook
 
         found = [self]
 
         def look() -> tuple[str, bool]:
-            found[0] = delivering.as_it_stands(RunFolder.open(self.folder))
+            found[0] = as_it_stands(RunFolder.open(self.folder))
             return found[0]._repr_html_(), found[0].result.live
 
         notebook.follow(look, notebook.area())
@@ -141,3 +147,55 @@ class Run:
     def _repr_html_(self) -> str:
         """What a notebook shows: the table and the plot."""
         return report_html(self.result, str(self.folder), self.resume_command)
+
+
+# -- delivering ---------------------------------------------------------------------------------------------
+
+
+def deliver(folder: RunFolder, templates: Templates, state: State, config: RunConfig) -> Run:
+    """Derived from the journal alone, so writing it twice changes nothing."""
+    tuned, report, beside = _results(folder, templates, state)
+    folders = {"tuned": tuned, PLOTS: plot_files(report)}
+    texts = {n: templates.of(state.candidate(own)).source for n, own in report.templates.items()}
+    files = {name: text.encode() for name, text in texts.items()}
+    files |= {"report.md": report_markdown(report).encode(), "report.json": report_json(report)}
+    files["report.html"] = report_page(report, beside).encode()
+    for name, inside in folders.items():
+        folder.replace_folder(name, inside)
+    for name, data in files.items():
+        folder.write(name, data)
+    files |= {f"{name}/{file}": data for name, inside in folders.items() for file, data in inside.items()}
+    certificates.write(folder, templates, state, files, signing.signing_key(config.sign))
+    stored = library.keep_winners(config, folder, templates.problem, templates, state)
+    return Run(report, folder.path, folder.go_on, library=tuple(stored), texts=beside)
+
+
+def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | None = None) -> Run:
+    """A run, finished or not, from its journal. `missing` is why it goes no further here, and may stay so:
+    then the best template becomes a file of its own; else nothing is written."""
+    state, templates = problems.state_and_templates(folder)
+    _, report, texts = _results(folder, templates, state)
+    if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
+        # The name that a finished run delivers; of a draft, which no gate has seen, its own.
+        own, drafted = templates.problem, found.status == "drafted"
+        name = draft_name(own, found.template) if drafted else unfinished_name(own)
+        if missing is not None:
+            folder.write(name, folder.get(found.digest))
+        file = name if folder.holds(name, found.digest) else f"{OBJECTS}/{found.digest}"
+        report = replace(report, so_far=replace(found, file=file))
+    if missing is None and not report.finished and (since := folder.held_for()) is not None:
+        report = replace(report, live=True, reason="running", seconds=report.seconds + since)
+    return Run(report, folder.path, folder.go_on, missing, texts=texts)
+
+
+def _results(
+    folder: RunFolder, templates: Templates, state: State
+) -> tuple[dict[str, bytes], Report, PageTexts]:
+    """The tuned kernels, of a run that has ended, the report, and what its page shows beside it."""
+    problem, tuned, dispatch = templates.problem, dict[str, bytes](), None
+    if state.stopped is not None and not is_broken(state.unproven):
+        made = delivered(problem, state, templates.lookup(state))
+        tuned, dispatch = tuned_files(problem, state.device, made, folder.get), made.dispatch
+    names = tuple(f"tuned/{name}" for name in tuned)
+    report = build_report(problem, state, names, templates=templates, dispatch=dispatch)
+    return tuned, report, page_texts(templates, state, dispatch, tuned)

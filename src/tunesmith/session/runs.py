@@ -29,13 +29,11 @@ from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Listener, write_down
 from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
-from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
-from tunesmith.session.delivering import as_it_stands, deliver
 from tunesmith.session.problems import LoadedProblem
-from tunesmith.session.run_result import Run
+from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
@@ -380,7 +378,8 @@ class ActiveRun:
 
     def survey(self, state: State, missing: DeviceMissing) -> DeviceMissing:
         """What can be done without the device; what then is missing, in words."""
-        from tunesmith.session.standing_in import HostRehearsal  # which few runs need
+        from tunesmith.run.surveying import Survey  # which few runs need
+        from tunesmith.session.standing_in import HostRehearsal
 
         own = (self.spec, self.scratch, self.device, self._builder_count(), state.compiler)
         place = (self.problem, self.spec, self.scratch, self.config.sandbox, self.talk)

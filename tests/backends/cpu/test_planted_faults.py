@@ -75,7 +75,7 @@ FAULTS = {
         0,
     ),
     "an index that overflows": (
-        "  int at = (t + 1) * 1000000 * n;\n  o[t & 63] = x[at & 31];",
+        "  int at = (t + 1) * 1000003 * n;\n  o[t & 63] = x[at & 31];",
         "an integer that overflows",
         4,
         0,

@@ -17,8 +17,7 @@ from tunesmith.run.plausible import fault_of
 from tunesmith.run.standing import Standing, standing
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import JOURNAL, LOCK, RunFolder
-from tunesmith.session.delivering import as_it_stands
-from tunesmith.session.run_result import Run
+from tunesmith.session.run_result import Run, as_it_stands
 
 MOST_AT_ONCE = 1 << 26  # bytes of a journal that are read at a time
 LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
