@@ -110,7 +110,11 @@ def test_the_time_is_limited_and_what_was_left_is_said() -> None:
     says(
         gate_sentence(done), "4 of 4 configurations right", f"after 10 s, {len(gate.plan) - 4} were not tried"
     )
-    assert len(go(a_gate(seconds=0.0))[1]) == 1, "the first is tried whatever it takes"
+    first = go(a_gate(seconds=0.0))[1]
+    assert len(first) == 1, "the first is tried whatever it takes"
+    says(gate_sentence(first), "1 of 1 configuration right", f"{len(gate.plan) - 1} were not tried")
+    for alone in (replace(first[0], left=0), replace(first[0], status=Status.WRONG)):
+        assert gate_sentence([alone]) == "", "its own sentence says all"
 
 
 def test_at_the_end_of_its_time_a_model_is_told_and_a_program_goes_on() -> None:
