@@ -29,7 +29,7 @@ demo-cuda:
 	@sh scripts/setup.sh cuda
 	$(BIN)/tunesmith check $(CUDA_EXAMPLE)/problem.toml --device cpu --sanitize
 	$(BIN)/tunesmith explain $(CUDA_EXAMPLE)/problem.toml --device cpu
-	$(BIN)/tunesmith tune $(CUDA_EXAMPLE)/problem.toml --device cpu --evals 4; [ $$? -eq 5 ]
+	$(BIN)/tunesmith tune $(CUDA_EXAMPLE)/problem.toml --device cpu --evals 4 --time 20; [ $$? -eq 5 ]
 
 # Lint beside the tests: its output comes last.
 test:

@@ -64,6 +64,7 @@ def test_what_is_wrong_is_told(tmp_path: Path) -> None:
 
 @needs_nvrtc
 @pytest.mark.long
+@pytest.mark.timeout(600)
 def test_a_model_mends_its_draft_without_a_gpu(tmp_path: Path) -> None:
     problem = cuda(tmp_path / "problem")
     right = (problem / "template.cu").read_text()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -13,14 +13,19 @@ from tests.run.test_loop import MemoryJournal, MemoryTexts, Watcher
 from tests.run.test_survey_loop import ABSENT, FakeSurveyor
 from tests.samples import DEVICE, a_problem, a_template, started
 from tests.wording import says
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
+from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, configs_of
 from tunesmith.run.candidates import Faulty, Passed, Templates, gate_plan
-from tunesmith.run.events import Admitted, Recorded, Rejected, Settings
+from tunesmith.run.events import Admitted, Decided, Recorded, Rejected, Settings
 from tunesmith.run.outcome import Rehearsed
+from tunesmith.run.ports import Refactoring, Written
 from tunesmith.run.rehearsing import HostGate, NextRehearsal
+from tunesmith.run.state import State
 from tunesmith.run.survey import gate_sentence, survey_report
 from tunesmith.run.surveying import Survey
+from tunesmith.run.talking import Talking
 from tunesmith.search.simple import Random
 
 PROBLEM = a_problem()
@@ -106,7 +111,11 @@ def test_the_time_is_limited_and_what_was_left_is_said() -> None:
     says(
         gate_sentence(done), "4 of 4 configurations right", f"after 10 s, {len(gate.plan) - 4} were not tried"
     )
-    assert len(go(a_gate(seconds=0.0))[1]) == 1, "the first is tried whatever it takes"
+    first = go(a_gate(seconds=0.0))[1]
+    assert len(first) == 1, "the first is tried whatever it takes"
+    says(gate_sentence(first), "1 of 1 configuration right", f"{len(gate.plan) - 1} were not tried")
+    for alone in (replace(first[0], left=0), replace(first[0], status=Status.WRONG)):
+        assert gate_sentence([alone]) == "", "its own sentence says all"
 
 
 def test_at_the_end_of_its_time_a_model_is_told_and_a_program_goes_on() -> None:
@@ -176,3 +185,61 @@ class TestInARun:
         self.survey(journal, lambda _t, w: again.append(w), texts).run()
         assert calls[0] is None
         assert [one is None for one in again] == [False], "the original is not tried twice"
+
+
+@dataclass
+class OneDraft:
+    """Plans one template and writes it, without values that were wrong."""
+
+    tasks: list[Refactoring] = field(default_factory=list)
+
+    def decide(self, _state: State) -> Decided:
+        return Decided("refactor", "once", ("wide",))
+
+    def write(self, task: Refactoring, _problem: Problem, _device: Device) -> Written:
+        self.tasks.append(task)
+        left = {n: [v for v in values if (n, v) not in task.without] for n, values in PARAMS.items()}
+        return Written(a_draft(left, ""), task.moves)
+
+
+class TestTheExpertsDraft:
+    def survey(
+        self, judge: Judge, settings: Settings, each: float
+    ) -> tuple[State, list[NextRehearsal], OneDraft]:
+        tried: list[NextRehearsal] = []
+
+        def rehearse(_template: Template | None, wanted: NextRehearsal | None) -> Rehearsed:
+            if wanted is None:
+                return Rehearsed(None, CPU, Status.OK, 6, seconds=each)
+            tried.append(wanted)
+            status = judge(wanted.config.as_dict())
+            words = "" if status is Status.OK else "so it is"
+            return Rehearsed(wanted.config, CPU, status, 6, words, seconds=each, left=wanted.left)
+
+        journal = MemoryJournal([Recorded(0, 0.0, replace(started(settings), device=ABSENT))])
+        templates, own = Templates(PROBLEM, ABSENT, None, MemoryTexts()), OneDraft()
+        talk = Talking(PROBLEM, templates, own, own)
+        parts = (
+            PROBLEM,
+            templates,
+            settings,
+            FakeSurveyor(template=None),
+            Random(),
+            talk,
+            journal,
+            Watcher(),
+        )
+        return Survey(*parts, rehearse=rehearse).run(), tried, own
+
+    def test_a_budget_in_seconds_limits_its_gate_and_not_the_builds(self) -> None:
+        state, tried, _ = self.survey(right, Settings(ahead=1, seconds=40.0, evals=2), 15.0)
+        assert len(tried) == 3, "15 s each, and 40 s in all"
+        assert len(state.surveyed) == 3, "the original and two builds"
+        says(survey_report(state).rehearsed[-1], "its time was up after 45 s")
+
+    def test_is_written_again_without_a_value_that_is_wrong(self) -> None:
+        judge = lambda values: Status.WRONG if values["D"] == 4 else Status.OK  # noqa: E731
+        state, _, own = self.survey(judge, Settings(ahead=1, evals=1), 1.0)
+        assert [c.status for c in state.candidates] == ["rejected", "drafted"]
+        assert own.tasks[-1].without == (("D", 4),)
+        assert state.draft is not None

@@ -144,8 +144,9 @@ def _rehearsed_words(state: State) -> tuple[str, ...]:
 
 
 def gate_sentence(done: Sequence[Rehearsed]) -> str:
-    """What was tried of one draft, in words; empty where only one configuration was."""
-    if len(done) < 2:
+    """What was tried of one draft, in words; empty where its first configuration says all."""
+    left = done[-1].left if done and done[0].status is Status.OK else 0
+    if len(done) < 2 and not left:
         return ""
     wrong = sum(one.convicts for one in done)
     open_ = sum(not one.convicts and one.status is not Status.OK for one in done)
@@ -154,7 +155,7 @@ def gate_sentence(done: Sequence[Rehearsed]) -> str:
     named = done[-1].config.candidate if done[-1].config is not None else ""
     words = f"the gate{f' of {named}' if named else ''} on {done[-1].device}: {right}"
     words += f", {', '.join(parts)}" if parts else ""
-    if left := done[-1].left:
+    if left:
         spent = sum(one.seconds for one in done)
         words += f"; its time was up after {spent:.0f} s, {left} were not tried"
     return words if wrong else f"{words}; not timed, and to be passed again on a GPU"

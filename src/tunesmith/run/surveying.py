@@ -13,7 +13,7 @@ from tunesmith.run.candidates import Faulty, Templates
 from tunesmith.run.events import Event, Rejected, Settings, Surveyed
 from tunesmith.run.outcome import Rehearsed
 from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
-from tunesmith.run.rehearsing import HostGate, NextRehearsal
+from tunesmith.run.rehearsing import GATE_SECONDS, HostGate, NextRehearsal
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.survey import gate_sentence
 from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
@@ -95,7 +95,8 @@ class Survey:
 
     def _gate_on_host(self, draft: Candidate) -> Faulty | None:
         """None: it may go on to the device."""
-        gate = HostGate.of(self.templates.of(draft), self.templates.configs(draft))
+        seconds = GATE_SECONDS if self.settings.seconds is None else min(GATE_SECONDS, self.settings.seconds)
+        gate = HostGate.of(self.templates.of(draft), self.templates.configs(draft), seconds)
         may_mend = may_mend_draft(self._state, self.settings, draft)
         is_model = not is_by_program(self._state, draft)
         while True:
@@ -139,7 +140,8 @@ class Survey:
         if self._candidate is None:
             return []
         template = self.templates.of(self._candidate)
-        spent = self._state.elapsed - self._state.attached_at
+        checked = sum(one.seconds for one in self._state.rehearsed)  # which has a limit of its own
+        spent = self._state.elapsed - self._state.attached_at - checked
         if self.settings.seconds is not None and spent > self.settings.seconds:
             return []
         seen = tuple(config for config in looked_at if config is not None)
