@@ -13,6 +13,7 @@ import pytest
 
 from tunesmith.backends.opencl import pocl_environment
 from tunesmith.errors import TunesmithError
+from tunesmith.problem.device import Device
 from tunesmith.session import machine
 
 
@@ -35,13 +36,24 @@ def _loads(library: Path) -> bool:
 
 
 @cache
-def has_opencl() -> bool:
+def opencl_platforms() -> tuple[str, ...]:
+    """Their names with the driver's version, each once; none where there is no device."""
     show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            return bool(machine.list_devices("opencl", Path(scratch)))
+            found = machine.list_devices("opencl", Path(scratch))
         except TunesmithError:
-            return False
+            return ()
+    return tuple(dict.fromkeys(map(platform_of, found)))
+
+
+def platform_of(device: Device) -> str:
+    """Two releases of PoCL have the same name."""
+    return f"{device.platform} {device.driver.rpartition('; ')[2]}"
+
+
+def has_opencl() -> bool:
+    return bool(opencl_platforms())
 
 
 needs_opencl = pytest.mark.skipif(not has_opencl(), reason="no OpenCL device here")

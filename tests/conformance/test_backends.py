@@ -8,10 +8,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.conformance.backend_suite import BackendSuite
 from tests.cpu_here import needs_cpu
-from tests.opencl_here import needs_opencl
+from tests.opencl_here import needs_opencl, opencl_platforms, platform_of
 from tunesmith.backends.cpu import CpuBackend
 from tunesmith.backends.cuda import CudaBackend
 from tunesmith.backends.fake import FakeBackend
@@ -21,6 +22,7 @@ from tunesmith.backends.port import Backend, BuildFailed, KernelBinary, LaunchFa
 from tunesmith.backends.replay import ReplayBackend
 from tunesmith.problem.device import Device
 
+NVIDIA = "NVIDIA"
 FAKE = """{head}// /// fake
 // args = ["out", "x", "rows", "d"]
 // op = "{op}"
@@ -66,18 +68,31 @@ class TestReplay(TestFake):
             backend.build(unit, device)
 
 
-class OpenCLSuite(BackendSuite):
-    platform: str
+def _of_platforms() -> list[ParameterSet]:
+    """One for each platform that is here, and NVIDIA's at any rate: where it is not, that is said."""
+    names = dict.fromkeys((*opencl_platforms(), *(() if _has(NVIDIA) else (NVIDIA,))))
+    return [pytest.param(name, marks=[pytest.mark.gpu] * (NVIDIA in name), id=name) for name in names]
+
+
+def _has(vendor: str) -> bool:
+    return any(vendor in name for name in opencl_platforms())
+
+
+@needs_opencl
+class TestOpenCL(BackendSuite):
+    @pytest.fixture(params=_of_platforms())
+    def platform(self, request: pytest.FixtureRequest) -> str:
+        return str(request.param)
 
     def make_backend(self) -> OpenCLBackend:
         return OpenCLBackend()
 
     @pytest.fixture
-    def device(self, backend: Backend) -> Device:
+    def device(self, backend: Backend, platform: str) -> Device:
         for device in backend.devices():
-            if self.platform in device.platform:
+            if platform in platform_of(device):
                 return device
-        pytest.skip(f"no OpenCL device of {self.platform} here")
+        pytest.skip(f"no OpenCL device of {platform} here")
 
     def unit(self, factor: int = 2, comment: str = "") -> Unit:
         text = f"""{f"// {comment}" if comment else ""}
@@ -106,29 +121,20 @@ class OpenCLSuite(BackendSuite):
             backend.build(unit, device)
 
 
-@needs_opencl
-class TestPoCL(OpenCLSuite):
-    platform = "Portable Computing Language"
-
-
-@needs_opencl
-@pytest.mark.gpu
-class TestNvidiaOpenCL(OpenCLSuite):
-    platform = "NVIDIA"
-
-
 class CudaSuite(BackendSuite):
+    language, suffix, header = "cuda", "cu", ""
+
     def unit(self, factor: int = 2, comment: str = "") -> Unit:
-        text = f"""{f"// {comment}" if comment else ""}
+        text = f"""{self.header}{f"// {comment}" if comment else ""}
         extern "C" __global__ void scale(float* out, const float* x, int rows, int d) {{
             size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
             if (i < (size_t)rows * d) out[i] = {factor}.0f * x[i];
         }}"""
-        return Unit("kernel.cu", text, "cuda", (), ("scale",))
+        return Unit(f"kernel.{self.suffix}", text, self.language, (), ("scale",))
 
     def broken_unit(self) -> Unit:
         text = 'extern "C" __global__ void scale(float* out) {\n  out[0] = nonsense;\n}'
-        return Unit("broken.cu", text, "cuda", (), ("scale",))
+        return Unit(f"broken.{self.suffix}", text, self.language, (), ("scale",))
 
     def test_too_many_arguments_are_refused_too(self, session, backend, device) -> None:
         call, *_ = self.call(session, backend, device, rows=1, d=16)
@@ -140,6 +146,17 @@ class CudaSuite(BackendSuite):
 class TestCuda(CudaSuite):
     def make_backend(self) -> CudaBackend:
         return CudaBackend()
+
+
+class InHip:
+    """The same kernel as HIP has it."""
+
+    language, suffix, header = "hip", "hip", "#include <hip/hip_runtime.h>\n"
+
+
+@pytest.mark.gpu
+class TestHipOnNvidia(InHip, TestCuda):
+    """Through the header of ours."""
 
 
 class _RememberingCpu(CpuBackend):
@@ -160,7 +177,7 @@ class TestCpu(CudaSuite):
         return _RememberingCpu()
 
     def test_the_compilers_words_name_file_and_line(self, backend, device) -> None:
-        with pytest.raises(BuildFailed, match=r"broken\.cu:2:"):
+        with pytest.raises(BuildFailed, match=rf"broken\.{self.suffix}:2:"):
             backend.build(self.broken_unit(), device)
 
     def test_an_entry_that_does_not_exist(self, backend, device) -> None:
@@ -171,3 +188,10 @@ class TestCpu(CudaSuite):
         call, *_ = self.call(session, backend, device, rows=1, d=16)
         with pytest.raises(LaunchFailed, match="argument 4 of scale has 4 bytes, 8 are given"):
             session.run([replace(call, args=(*call.args[:3], Scalar("int64", 16)))])
+
+
+@needs_cpu
+class TestHipOnCpu(InHip, TestCpu):
+    @pytest.fixture
+    def device(self, backend: Backend) -> Device:
+        return next(device for device in backend.devices() if device.limits.warp == 64)

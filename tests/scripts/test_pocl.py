@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -185,14 +186,18 @@ def test_a_kernel_runs_on_the_pocl_of_this_distribution(tmp_path: Path) -> None:
         )
         environment = {**os.environ, **found, "PYTHONPATH": path}
 
-    def ran(*args: str) -> str:
-        command = [sys.executable, "-m", "tunesmith", *args]
+    def ran(*words: str, folder: Path = tmp_path) -> str:
+        command = [sys.executable, "-m", *words]
         result = subprocess.run(
-            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=180
+            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=180
         )
-        assert result.returncode == 0, result.stderr
+        assert result.returncode == 0, result.stdout + result.stderr
         return result.stdout
 
-    devices = json.loads(ran("devices", "--backend", "opencl", "--json"))
+    devices = json.loads(ran("tunesmith", "devices", "--backend", "opencl", "--json"))
     assert [device["platform"] for device in devices] == ["Portable Computing Language"]
-    ran("check", str(SCRIPTS.parent / "examples" / "opencl" / "transpose" / "problem.toml"))
+    ran("tunesmith", "check", str(SCRIPTS.parent / "examples" / "opencl" / "transpose" / "problem.toml"))
+    suite = ("tests/conformance/test_backends.py", "-k", "TestOpenCL", "-q", "-p", "no:cacheprovider")
+    passed = re.search(r"(\d+) passed", ran("pytest", *suite, folder=SCRIPTS.parent))
+    assert passed
+    assert int(passed[1]) > 15
