@@ -199,7 +199,7 @@ def test_planners_are_told_what_is_left_of_every_budget_that_has_a_limit() -> No
     says(words, "about 3898 of 5000 tokens left", "$1.50 of $2 left")
     assert material.left_words(state_of(settings=Settings(rounds=3))) == "0 rounds begun, 3 at most"
     first = material.left_words(state_of(settings=Settings(rounds=3, tokens=5000, dollars=2.0)))
-    says(first, "5000 of 5000 tokens left, this request and its reply not counted", "$2.00 of $2 left")
+    says(first, "; 5000 of 5000 tokens left, this request and its reply not counted", "$2.00 of $2 left")
 
 
 def test_the_build_is_told_as_it_is() -> None:

@@ -40,7 +40,8 @@ def test_what_won_and_what_failed_are_told_the_nearest_first() -> None:
     strange = an_entry(name="strange", kernel="elsewhere", problem="softmax", device=HERE)
     text = told(OWN, HERE, [other, strange, mine], [learned()])
     first, second, third = text.splitlines()
-    says(first, "won, this kernel: 2.00×", HERE)
+    says(first, "won, this kernel: 2.00×", HERE, f"served {', '.join(s.workload for s in mine.served)}")
+    assert mine.served
     says(second, "won, a kernel like it (scale_rows): 9.00×")
     says(third, "did not pay on this device, this kernel: moves split: no gain")
     assert "softmax" not in text

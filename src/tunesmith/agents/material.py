@@ -353,7 +353,7 @@ def still_left(state: State) -> list[str]:
         _LEFT[one.what].format(
             left=max(0.0, one.limit - (one.used or 0)),
             limit=one.limit,
-            about="about " if one.by_length else "",
+            about="about " if one.by_length and one.used else "",
         )
         for one in budget_uses(state, with_models=True)
         if one.what in _LEFT and one.limit is not None

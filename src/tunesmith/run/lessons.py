@@ -121,7 +121,8 @@ def told(
 def _won(near: int, entry: LibraryEntry) -> str:
     by = f"moves {', '.join(entry.moves)}" if entry.moves else "written by a model" if entry.author else ""
     best = f"at its best {entry.best[0]}" if entry.best else ""
-    more = "; ".join(filter(None, (by, best)))
+    at = f"served {', '.join(one.workload for one in entry.served)}" if entry.served else ""
+    more = "; ".join(filter(None, (by, best, at)))
     return f"- won, {_like(near, entry.problem)}: {entry.about}" + (f": {_short(more)}" if more else "")
 
 
