@@ -79,6 +79,7 @@ typedef unsigned long long __tunesmith_lanes;
 typedef unsigned __tunesmith_lanes;
 #endif
 extern "C" {
+int printf(const char *, ...);
 int __tunesmith_current();
 unsigned char *__tunesmith_slot();
 unsigned char *__tunesmith_dynamic();
