@@ -32,6 +32,7 @@ COMMANDS = (
     "retune",
     "resume",
     "report",
+    "watch",
     "verify",
     "export",
     "bench",
