@@ -42,7 +42,7 @@ from tunesmith.session.watching.pages import (
 )
 from tunesmith.text import element
 
-POLL = 0.5  # seconds between two looks at a journal that somebody follows
+POLL = 1.0  # seconds between two looks at a journal that somebody follows
 BEAT = 15.0  # seconds after which a stream says that it is still there
 LARGEST_BODY = 8 * LONGEST_HINT
 MOST_STREAMS = 32
