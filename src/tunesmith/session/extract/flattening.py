@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from tunesmith.capture.records import Capture, CapturedArgument, CapturedKernel, CapturedLaunch
 from tunesmith.csource.lex import Token, lex
@@ -90,7 +91,7 @@ def flattened(
     apart."""
     bound = dict(zip(template_params, arguments, strict=False))
     known = {name: item for item in cut.items if item.kind in ("record", "alias") for name in item.names}
-    given = [_with_types(part, bound) for part in _parameters(cut.kernel)]
+    given = [_with_types(_without_default(part), bound) for part in _parameters(cut.kernel)]
     found = []
     for type_, name in given:
         by_value = not _OF_THE_POINTER.sub("", type_).endswith(("*", "&"))
@@ -134,6 +135,10 @@ def _parameters(kernel: FileItem) -> Iterator[list[Token]]:
             part.append(token)
     if part:
         yield part
+
+
+def _without_default(part: Sequence[Token]) -> list[Token]:
+    return list(takewhile(lambda token: token.text != "=", part))
 
 
 def _with_types(part: Sequence[Token], bound: Mapping[str, str]) -> tuple[str, str]:
