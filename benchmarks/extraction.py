@@ -201,7 +201,8 @@ def _edited(
         if not asked.run or not (edits / "problem.toml").is_file():
             return one if not one.kernel_edits else replace(one, stopped="edited, and not compiled again")
         done = tunesmith.check(place, sanitize=True)
-        one = replace(one, compiles=True, cases=done.cases, watched=bool(done.cases))
+        watched = any(one.tools and not one.findings for one in done.sanitized)
+        one = replace(one, compiles=True, cases=done.cases, watched=watched)
         return one if done.cases else replace(one, stopped=cut("; ".join(done.notes), 160))
     except TunesmithError as refused:
         return replace(one, stopped=_line(refused))
@@ -224,7 +225,11 @@ def each(found: Sequence[CountedKernel]) -> Iterator[str]:
     yield "| project | file | kernel | at once | options | edits: code | edits: problem | cpu device |"
     yield "| --- | --- | --- | --- | --- | ---: | ---: | --- |"
     for one in found:
-        ran = f"runs, {one.cases} cases" if one.cases else f"no: {one.stopped or one.why or 'not tried'}"
+        ran = (
+            f"runs, {one.cases} cases{'' if one.watched else ', not watched'}"
+            if one.cases
+            else f"no: {one.stopped or one.why or 'not tried'}"
+        )
         cells = (one.project, one.file.rpartition("/")[2], one.kernel, "yes" if one.alone else "no")
         more = ("; ".join(one.options), str(one.kernel_edits), str(one.problem_edits), ran)
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in (*cells, *more)) + " |"

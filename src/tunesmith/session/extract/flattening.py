@@ -22,6 +22,7 @@ from tunesmith.session.extract.slicing import KernelSlice
 
 _PACKED = re.compile(r"^(.*?)\.(?:generic_)?packed_accessor(?:32|64)?\b")
 _LIKE = re.compile(r"\b(?:empty|zeros|ones|full|rand|randn)_like\s*\(\s*(\w+)\s*[,)]")
+OF_FIELDS = "_of_fields"  # what a kernel of ours is called behind the original's name
 _OF_THE_POINTER = re.compile(r"(?:\s*(?:\bconst\b|\b__restrict(?:__)?))+\s*$")  # behind its star
 _BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)")
 
@@ -173,7 +174,7 @@ def _named(type_: str, parameter: str, field: StructField, several: bool, taken:
 def _wrapper(
     kernel: FileItem, called: str, parameters: Sequence[FlatParameter], bound: Mapping[str, str]
 ) -> FileItem:
-    name = f"{kernel.name}_of_fields"
+    name = f"{kernel.name}{OF_FIELDS}"
     said = _BOUNDS.search(kernel.text[: kernel.text.index("{")])
     bounds = re.sub(r"\b\w+\b", lambda word: bound.get(word[0], word[0]), said[0]) + " " if said else ""
     listed: list[str] = []
