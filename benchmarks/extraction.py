@@ -1,33 +1,44 @@
-"""Counts how many kernels of public repositories `tunesmith extract` makes stand alone at once.
+"""Counts how many kernels of public repositories `tunesmith extract` makes stand alone, and which then run.
 
-    python -m benchmarks.extraction FOLDER [--group met|new|later] [--only TEXT] [--trim] [--json FILE]
+    python -m benchmarks.extraction FOLDER [--group GROUP] [--only TEXT] [--trim] [--json FILE]
+    python -m benchmarks.extraction FOLDER --edits DIR --run
 
-FOLDER holds checkouts under the names of their projects: vllm, apex, DeepSpeed, bitsandbytes,
+FOLDER holds checkouts under the names of their projects: vllm, apex, DeepSpeed, bitsandbytes, pytorch,
 FasterTransformer, lightseq. A kernel *stands alone at once* where the command with its name, and its file's
-where several have one, gives a folder whose kernel compiles with nothing else. Nothing is run on a device,
-and nothing is written but into a temporary folder.
+where several have one, gives a folder whose kernel compiles with nothing else. Nothing is written but into a
+temporary folder.
+
+--edits DIR: DIR/PROJECT/KERNEL may have `options.toml` (`entry`, `defines` and the like, as the command takes
+them) and files as they were edited by hand, which take the place of those that were written: the kernel's,
+and `problem.toml` with everything filled in. A line that was changed, added or taken out counts once. Only
+what has such a folder is tried. With --run what is filled in is checked on the cpu device, and watched there:
+the kernel runs over its contract's edges, at small sizes. That compares it with nobody else's results.
 
 Kernels of the group *met* are of those that the command was mended on at first; those of the group *new* it
-met when it was done with these, and was mended on them after the count; those of the group *later* came last.
+met when it was done with these, and was mended on them after the count; those of the group *later* came last;
+those of the group *framework* are PyTorch's own, and it was mended on them after the count.
 docs/benchmarks/extraction.md has the figures.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import tempfile
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import tunesmith
 from tunesmith.errors import TunesmithError
 from tunesmith.text import cut
 
-MET, NEW, LATER = "met", "new", "later"
+MET, NEW, LATER, OWN = "met", "new", "later", "framework"
 _INFERENCE = "inference/csrc"
 # Project, file where several define the name, kernels.
 KERNELS: dict[str, tuple[tuple[str, str, str], ...]] = {
@@ -85,6 +96,27 @@ KERNELS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("lightseq", "cuda/softmax_kernels.cu", "ker_attn_softmax_lt32"),
         ("lightseq", "", "kernel_silu_elewise_product"),
     ),
+    OWN: (
+        ("pytorch", "AveragePool2d.cu", "avg_pool2d_out_cuda_frame"),
+        ("pytorch", "DilatedMaxPool2d.cu", "max_pool_forward_nchw"),
+        ("pytorch", "AdaptiveAveragePooling.cu", "adaptive_average_pool"),
+        ("pytorch", "Loss.cu", "nll_loss_forward_no_reduce_cuda_kernel"),
+        ("pytorch", "PersistentSoftmax.cuh", "softmax_warp_forward"),
+        ("pytorch", "SoftMax.cu", "cunn_SoftMaxForward"),
+        ("pytorch", "layer_norm_kernel.cu", "vectorized_layer_norm_kernel RowwiseMomentsCUDAKernel"),
+        ("pytorch", "ActivationGluKernel.cu", "glu_backward_kernel"),
+        ("pytorch", "RNN.cu", "lstm_cell_forward"),
+        ("pytorch", "GridSampler.cu", "grid_sampler_2d_kernel"),
+        ("pytorch", "UpSampleBilinear2d.cu", "upsample_bilinear2d_out_frame"),
+        ("pytorch", "UpSampleNearest2d.cu", "upsample_nearest2d_out_frame"),
+        ("pytorch", "EmbeddingBag.cu", "EmbeddingBag_updateOutputKernel_sum_mean"),
+        ("pytorch", "Normalization.cuh", "batch_norm_transform_input_kernel"),
+        ("pytorch", "ReflectionPad.cu", "reflection_pad1d_out_kernel"),
+        ("pytorch", "native/cuda/Bucketization.cu", "searchsorted_cuda_kernel"),
+        ("pytorch", "MaxUnpooling.cu", "max_unpooling2d_forward_kernel"),
+        ("pytorch", "AmpKernels.cu", "amp_update_scale_cuda_kernel"),
+        ("pytorch", "MultinomialKernel.cu", "renormRowsL1"),
+    ),
 }  # fmt: skip
 
 
@@ -98,6 +130,14 @@ class CountedKernel:
     lines: int
     seconds: float
     why: str = ""  # it does not
+    file: str = ""
+    options: tuple[str, ...] = ()  # besides the kernel's name and file
+    kernel_edits: int = 0  # lines of its code
+    problem_edits: int = 0  # lines of the problem file
+    compiles: bool = False  # with the options and edits
+    cases: int = 0  # of its contract that the cpu device ran
+    watched: bool = False  # and nothing was found by looking at every access
+    stopped: str = ""  # why it did not run, or what was found
 
 
 def wanted(groups: Sequence[str], only: str) -> Iterator[tuple[str, str, str, str]]:
@@ -108,19 +148,91 @@ def wanted(groups: Sequence[str], only: str) -> Iterator[tuple[str, str, str, st
                     yield group, project, file, kernel
 
 
-def counted_kernel(group: str, root: Path, file: str, kernel: str, trim: bool) -> CountedKernel:
+def counted_kernel(
+    group: str, root: Path, file: str, kernel: str, asked: argparse.Namespace
+) -> CountedKernel:
+    edits = asked.edits / root.name / kernel if asked.edits else None
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as out:
+        place = Path(out, "problem")
+        one = CountedKernel(group, root.name, kernel, False, 0, 0, 0.0)
         try:
-            found = tunesmith.extract(
-                root, kernel=kernel, file=file or None, out=Path(out, "problem"), trim=trim
-            )
+            found = tunesmith.extract(root, kernel=kernel, file=file or None, out=place, trim=asked.trim)
+            told = cut("; ".join(found.missing).replace("\n", "; "), 160)
+            sizes = (found.fills, found.lines, time.monotonic() - begun)
+            one = CountedKernel(group, root.name, kernel, found.stands_alone, *sizes, told)
+            one = replace(one, file=found.place.rpartition(":")[0], compiles=found.stands_alone)
         except TunesmithError as refused:
-            why = cut(refused.message.replace("\n", "; "), 160)
-            return CountedKernel(group, root.name, kernel, False, 0, 0, time.monotonic() - begun, why)
-    why = cut("; ".join(found.missing).replace("\n", "; "), 160)
-    sizes = (found.fills, found.lines, time.monotonic() - begun)
-    return CountedKernel(group, root.name, kernel, found.stands_alone, *sizes, why)
+            one = replace(one, why=_line(refused), seconds=time.monotonic() - begun)
+        if edits is None:
+            return one
+        return _edited(one, root, file, edits, Path(out), asked)
+
+
+def _line(refused: TunesmithError) -> str:
+    return cut(str(refused).replace("\n", "; "), 160)
+
+
+def _edited(
+    one: CountedKernel, root: Path, file: str, edits: Path, out: Path, asked: argparse.Namespace
+) -> CountedKernel:
+    """The same with options and with what was edited by hand; then run."""
+    place = out / "problem"
+    listed = edits / "options.toml"
+    options: dict[str, Any] = tomllib.loads(listed.read_text()) if listed.is_file() else {}
+    try:
+        if options:
+            place = out / "with_options"
+            found = tunesmith.extract(
+                root, kernel=one.kernel, file=file or None, out=place, trim=asked.trim, **options
+            )
+            one = replace(one, compiles=found.stands_alone, file=found.place.rpartition(":")[0])
+        one = replace(one, options=tuple(f"{name} = {value}" for name, value in options.items()))
+        for path in sorted(edits.iterdir()):
+            if path.name == listed.name:
+                continue
+            own = place / path.name
+            lines = edited_lines(own.read_text() if own.is_file() else "", path.read_text())
+            own.write_text(path.read_text())
+            if path.name == "problem.toml":
+                one = replace(one, problem_edits=lines)
+            else:
+                one = replace(one, kernel_edits=one.kernel_edits + lines)
+        if not asked.run or not (edits / "problem.toml").is_file():
+            return one if not one.kernel_edits else replace(one, stopped="edited, and not compiled again")
+        done = tunesmith.check(place, sanitize=True)
+        watched = any(one.tools and not one.findings for one in done.sanitized)
+        one = replace(one, compiles=True, cases=done.cases, watched=watched)
+        return one if done.cases else replace(one, stopped=cut("; ".join(done.notes), 160))
+    except TunesmithError as refused:
+        return replace(one, stopped=_line(refused))
+
+
+def edited_lines(before: str, after: str) -> int:
+    """Lines that were changed, added or taken out, each once; not blank ones, comments, and where it was."""
+    left, right = (_counted_lines(text) for text in (before, after))
+    matcher = difflib.SequenceMatcher(None, left, right, autojunk=False)
+    return sum(max(b - a, d - c) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal")
+
+
+def _counted_lines(text: str) -> list[str]:
+    lines = (line.strip() for line in text.splitlines())
+    return [line for line in lines if line and not line.startswith(("# ", "//", "repository = "))]
+
+
+def each(found: Sequence[CountedKernel]) -> Iterator[str]:
+    """A line for every kernel, with what it took."""
+    yield "| project | file | kernel | at once | options | edits: code | edits: problem | cpu device |"
+    yield "| --- | --- | --- | --- | --- | ---: | ---: | --- |"
+    for one in found:
+        ran = (
+            f"runs, {one.cases} cases{'' if one.watched else ', not watched'}"
+            if one.cases
+            else f"no: {one.stopped or one.why or 'not tried'}"
+        )
+        cells = (one.project, one.file.rpartition("/")[2], one.kernel, "yes" if one.alone else "no")
+        more = ("; ".join(one.options), str(one.kernel_edits), str(one.problem_edits), ran)
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in (*cells, *more)) + " |"
 
 
 def table(found: Sequence[CountedKernel]) -> Iterator[str]:
@@ -136,23 +248,31 @@ def table(found: Sequence[CountedKernel]) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path, help="checkouts, under the names of their projects")
-    parser.add_argument("--group", choices=(MET, NEW, LATER))
+    parser.add_argument("--group", choices=tuple(KERNELS))
     parser.add_argument("--only", default="", help="kernels with this in their project or name")
     parser.add_argument(
         "--trim", action="store_true", help="leave out overloads as the command does by itself"
     )
+    parser.add_argument("--edits", type=Path, help="options and edited files, under PROJECT/KERNEL")
+    parser.add_argument("--run", action="store_true", help="run what was filled in on the cpu device")
     parser.add_argument("--json", type=Path, help="figures of each kernel go there")
     asked = parser.parse_args()
+    if asked.run and not asked.edits:
+        parser.error("--run needs problem files without FILL: --edits DIR")
     found: list[CountedKernel] = []
     for group, project, file, kernel in wanted((asked.group,) if asked.group else tuple(KERNELS), asked.only):
         root = asked.folder / project
+        if asked.edits and not (asked.edits / project / kernel).is_dir():
+            continue
         if not root.is_dir():
             print(f"{project:<18} {kernel:<40} left out: there is no folder {root}")
             continue
-        one = counted_kernel(group, root, file, kernel, asked.trim)
+        one = counted_kernel(group, root, file, kernel, asked)
         found.append(one)
         told = f"alone (it compiles), {one.lines} lines, {one.fills} FILL" if one.alone else f"not: {one.why}"
         print(f"{project:<18} {kernel:<40} {one.seconds:5.1f} s  {told}", flush=True)
+    if asked.edits:
+        print("\n".join(["", *each(found)]))
     for group in KERNELS:
         of_group = [one for one in found if one.group == group]
         if of_group:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import tunesmith
 from benchmarks import extraction
-from benchmarks.extraction import KERNELS, LATER, MET, NEW, CountedKernel, table, wanted
+from benchmarks.extraction import KERNELS, LATER, MET, NEW, OWN, CountedKernel, edited_lines, table, wanted
 from tests.cuda_here import needs_nvrtc
 
 OURS = Path(__file__).parents[1] / "session" / "extract" / "repository"
@@ -18,8 +19,9 @@ OURS = Path(__file__).parents[1] / "session" / "extract" / "repository"
 
 def test_no_kernel_is_counted_twice() -> None:
     listed = [one[1:] for one in wanted(tuple(KERNELS), "")]
-    assert len(listed) == len(set(listed)) == 63
-    assert {group: len(list(wanted((group,), ""))) for group in KERNELS} == {MET: 28, NEW: 20, LATER: 15}
+    assert len(listed) == len(set(listed)) == 83
+    counts = {group: len(list(wanted((group,), ""))) for group in KERNELS}
+    assert counts == {MET: 28, NEW: 20, LATER: 15, OWN: 20}
 
 
 def test_the_table_adds_up() -> None:
@@ -47,3 +49,36 @@ def test_it_counts(
     alone, missing = json.loads(figures.read_text())
     assert (alone["alone"], missing["alone"]) == (True, False)
     assert "no kernel called no_such_kernel" in missing["why"]
+
+
+def test_a_changed_line_counts_once_and_comments_do_not() -> None:
+    before = "a\n\nb\nc\n# said\n"
+    assert edited_lines(before, before) == 0
+    assert edited_lines(before, "a\nB\nc\n# other words\n\n") == 1
+    assert edited_lines(before, "a\nb\nc\nd\ne\n") == 2
+    assert edited_lines(before, "c\n") == 2
+    assert edited_lines("#include <a>\nx\n", "#include <b>\nx\n") == 1
+
+
+@pytest.mark.long
+@needs_nvrtc
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
+def test_what_is_filled_in_runs_and_its_edits_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(OURS, tmp_path / "ours")
+    drafted = tunesmith.extract(OURS, kernel="shift_by_two", out=tmp_path / "draft", trim=False)
+    assert drafted.fills == 2
+    own = tmp_path / "edits" / "ours" / "shift_by_two"
+    own.mkdir(parents=True)
+    text = (tmp_path / "draft" / "problem.toml").read_text().replace('"FILL"', "300")
+    (own / "problem.toml").write_text(text)
+    monkeypatch.setattr(extraction, "KERNELS", {MET: (("ours", "", "shift_by_two scale_rows_kernel"),)})
+    edits = ["--edits", str(tmp_path / "edits"), "--run", "--json", str(tmp_path / "figures.json")]
+    monkeypatch.setattr(sys, "argv", ["extraction", str(tmp_path), *edits])
+    extraction.main()
+    (one,) = json.loads((tmp_path / "figures.json").read_text())
+    assert (one["alone"], one["kernel_edits"], one["problem_edits"]) == (True, 0, 2)
+    assert one["cases"] > 3
+    assert one["watched"]
+    assert "| shift_by_two | yes |  | 0 | 2 | runs, " in capsys.readouterr().out

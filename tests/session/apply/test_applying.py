@@ -200,6 +200,14 @@ def test_what_cannot_be_applied_is_said(repo: Path, run: Run, tmp_path: Path) ->
     with pytest.raises(BadInput, match="is not there") as caught:
         applied(run, repo, where=replace(origin(repo), repository=str(tmp_path / "gone")))
     assert "--repo" in (caught.value.hint or "")
+    result = delivered(None)
+    assert result.templates is not None
+    (launch,) = result.templates.problem.launches
+    launches = (replace(launch, entry="own::scale_of_fields"),)
+    result.templates.problem = replace(result.templates.problem, launches=launches)
+    with pytest.raises(BadInput, match="takes the fields of what scale takes by value") as caught:
+        apply_result(run, result, listener_of(None), repo=repo)
+    assert "tunesmith export" in (caught.value.hint or "")
     bare = delivered(origin(repo))
     bare = replace(bare, dispatch=replace(bare.dispatch, entries=bare.dispatch.entries[-1:]))
     with pytest.raises(BadInput, match="has no tuned kernel"):

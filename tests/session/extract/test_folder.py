@@ -80,3 +80,37 @@ def test_names_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
 def test_a_repository_is_a_folder(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="a repository is a folder"):
         tunesmith.extract(tmp_path / "nowhere", kernel="k")
+
+
+@pytest.mark.parametrize("kernel", ["", "scale<", "scale rows", "<float>", "a::"])
+def test_a_kernel_that_is_no_name_is_said(kernel: str) -> None:
+    with pytest.raises(BadInput, match="--kernel is a name"):
+        wish_of(kernel)
+
+
+def test_one_mistake_at_a_time_is_answered(tmp_path: Path) -> None:
+    own = tmp_path / "repository"
+    own.mkdir()
+    (own / "a.cu").write_text(
+        "__global__ void fine(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] = 1; }\n"
+    )
+    (own / "b.cu").write_text('template <typename T __global__ void broken(T* x { x[0] = "abc; }\n')
+    with pytest.raises(BadInput, match="-I include: the repository has no such folder"):
+        tunesmith.extract(own, kernel="fine", include=["include"], out=tmp_path / "out")
+    with pytest.raises(BadInput, match="fine is no template: it has no instance fine<float>"):
+        tunesmith.extract(own, kernel="fine", entry="fine<float>", out=tmp_path / "out")
+    with pytest.raises(BadInput, match=r"b\.cu speaks of a kernel broken, but no definition") as caught:
+        tunesmith.extract(own, kernel="broken", out=tmp_path / "out")
+    assert "--kernel broken" not in str(caught.value.hint)
+    with pytest.raises(BadInput, match="a repository is a folder") as caught:
+        tunesmith.extract(own / "a.cu", kernel="fine", out=tmp_path / "out")
+    assert caught.value.hint == "name its folder, and --file a.cu"
+    assert not (tmp_path / "out").exists()
+
+
+@needs_nvrtc
+def test_a_workload_of_sizes_that_there_are_not_is_said(tmp_path: Path) -> None:
+    found = tunesmith.extract(
+        ROOT, kernel="shift_by_two", out=tmp_path / "shift", workloads=["small: rows=1024"], trim=False
+    )
+    assert "--workload says rows, which is no size of the problem (n)" in found.report

@@ -130,3 +130,19 @@ void run(Tensor out, Tensor where, int n) { launch<Plain, at_floor>(out, where, 
     found = taken(kernel, host)
     assert found.entry == "pick<c10::Half, int64_t, Plain, at_floor>"
     assert found.stands_alone, found.missing
+
+
+@needs_nvrtc
+def test_attributes_ahead_of_structs_and_default_arguments() -> None:
+    kernel = """
+__align__(8) struct Pair { int first; float second; };
+template <typename T> __device__ Pair pair_of(T x) { return {1, float(x)}; }
+struct Step { int by; };
+__global__ void pick(float* out, Step step, int n, const bool* mask = nullptr) {
+  if (threadIdx.x < n) out[threadIdx.x] = pair_of(out[threadIdx.x]).second * step.by;
+}
+HOST
+"""
+    found = taken(kernel, "void run(float* x, Step s, int n) { pick<<<1, 64>>>(x, s, n, nullptr); }\n")
+    assert found.stands_alone, found.missing
+    assert found.entry == "pick_of_fields"

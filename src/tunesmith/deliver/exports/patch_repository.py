@@ -88,12 +88,14 @@ def patched_repository(
     dispatch, namespace = artefact.first.dispatch, f"{artefact.name}_tuned"
     header = posixpath.join(folder, f"{namespace}.cuh")
     if not any(result.dispatch.tuned for result in artefact.results):
-        raise BadInput("the run has no tuned kernel: there is nothing to apply")
+        hint = "tune it again, with more time or another model: tunesmith tune"
+        raise BadInput("the run has no tuned kernel: there is nothing to apply", hint=hint)
     if len(dispatch.original.launches) > 1:
         taken = len(dispatch.original.launches)
         raise BadInput(f"the operator takes {taken} launches, and a patch changes one", hint=_EXPORT)
     if PLACEHOLDER.search(dispatch.original.launches[0].entry):
-        raise BadInput("the original is another kernel for each size, which a patch cannot tell apart")
+        fault = "the original is another kernel for each size, which a patch cannot tell apart"
+        raise BadInput(fault, hint=_EXPORT)
     try:
         sites_code(artefact)
     except CannotServe as error:

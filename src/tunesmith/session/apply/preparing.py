@@ -24,6 +24,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Origin, Problem
 from tunesmith.run.files import explained, read_plain
 from tunesmith.session.apply.changes import NewFile, recorded_edges, uncommitted
+from tunesmith.session.extract.flattening import OF_FIELDS
 from tunesmith.session.extract.provenance import text_digest
 from tunesmith.session.extract.repository import Repository
 from tunesmith.session.extract.tree import Includes
@@ -75,9 +76,16 @@ def prepared(run: Path, result: DeviceResult, repo: Path | None, force: bool) ->
 def _source(run: Path, result: DeviceResult) -> tuple[Problem, Origin]:
     assert result.templates is not None, "a patch is made of the problem as well"
     problem = result.templates.problem
+    entry, _ = base_name(problem.launches[0].entry)
+    if problem.origin is None and entry.endswith(OF_FIELDS):
+        fault = (
+            f"{entry} takes the fields of what {entry.removesuffix(OF_FIELDS)} takes by value, and a patch"
+        )
+        fault += " changes launches that pass the tuned kernel's own arguments: none there does"
+        hint = "put it in by hand, with a call that passes the fields: tunesmith export RUN"
+        raise BadInput(fault, where=str(run), hint=hint)
     if problem.origin is None:
-        fault = "problem.toml has no [origin]: its kernel was not taken from a repository, or takes a struct:"
-        fault += " then what was tuned is a kernel of ours with other parameters, which no launch there calls"
+        fault = "problem.toml has no [origin]: its kernel was not taken from a repository"
         hint = "tune what `tunesmith extract REPO --kernel NAME` takes out, or use: tunesmith export"
         raise BadInput(fault, where=str(run), hint=hint)
     return problem, problem.origin

@@ -12,7 +12,7 @@ from tunesmith.expert.reading.bare_text import BareKernel
 from tunesmith.expert.reading.draft import draft_of, read_safely
 from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.known import KnownFacts
-from tunesmith.expert.reading.launches import DraftLaunch, LaunchSite, draft_launch
+from tunesmith.expert.reading.launches import FILL, DraftLaunch, LaunchSite, draft_launch
 from tunesmith.expert.reading.source import KernelSignature, SourceModel
 from tunesmith.session.extract.building import KERNEL_FILE
 from tunesmith.session.extract.dispatching import ChosenLaunch
@@ -73,6 +73,7 @@ def drafted(
         known = replace(known, reference=f"{REFERENCE_FILE}:{name}")
         draft = draft_of(bare, reading, (), known)
         files = ((KERNEL_FILE, text), *headers, *draft.files.items(), (REFERENCE_FILE, called))
+    report = (*report, *_strange_sizes(wish, draft.files["problem.toml"]))
     missing = () if fitted.attempt.ok else missing_in(found, fitted)
     measured = (len(text.splitlines()), len(cut.items))
     place, attempt = found.item.place, fitted.attempt
@@ -83,6 +84,15 @@ def drafted(
         place, entry, files, draft.fills, *measured, attempt, report, missing, sizes, parts, passed,
         instance.launch, cut, unread=facts.unread if facts is not None else (),
     )  # fmt: skip
+
+
+def _strange_sizes(wish: ExtractionWish, problem: str) -> list[str]:
+    """Sizes of the workloads that were given which the problem does not have."""
+    sizes = [name for name in tomllib.loads(problem).get("contract", {}) if name not in ("require", FILL)]
+    given = dict.fromkeys(name for workload in wish.workloads for name, _ in workload.sizes)
+    known = ", ".join(sizes) or "none yet"
+    strange = (name for name in given if name not in sizes)
+    return [f"--workload says {name}, which is no size of the problem ({known})" for name in strange]
 
 
 def _reference(said: str, name: str, bare: BareKernel, problem: str) -> str:

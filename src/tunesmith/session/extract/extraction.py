@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tunesmith.backends.cuda.compile import NO_HOST
 from tunesmith.csource.lex import split_at
-from tunesmith.errors import DeviceMissing
+from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.expert.reading.included import read_with_headers
 from tunesmith.expert.reading.launches import FILL
 from tunesmith.expert.reading.source import KernelSignature
@@ -98,6 +98,9 @@ def _instance(found: FoundKernel, host: HostReading, asked: str, signature: Kern
     ways = [
         (launch, chosen_entry(launch, signature.template_params, types, known)) for launch in host.launches
     ]
+    if given and not signature.template_params and found.item.tokens[0].text != "template":
+        fault = f"{found.item.name} is no template: it has no instance {asked}"
+        raise BadInput(fault, where=found.item.place, hint="leave the template arguments out")
     if given:
         ways.sort(key=lambda way: -_agreeing(way[1].arguments, given))
         return ChosenLaunch(ways[0][0] if ways else None, ChosenEntry(given, (), ()), len(ways))

@@ -106,10 +106,13 @@ def _none(tree: SourceTree, name: str, file: str | None, troubles: Sequence[str]
         return NoSuchKernel(
             f"no kernel {name} could be read: {troubles[0]}", hint="--file names the file to read"
         )
-    known = set()
+    known: dict[str, str] = {}
     for path in tree.paths:
         if path.endswith(SUFFIXES) and (file is None or path == file or path.endswith(f"/{file}")):
-            known.update(_DEFINITION.findall(tree.read(path)))
+            known |= dict.fromkeys(_DEFINITION.findall(tree.read(path)), path)
+    if name in known:
+        fault = f"{known[name]} speaks of a kernel {name}, but no definition of it can be read there"
+        return NoSuchKernel(fault, hint="is it whole, more than declared, and switched on? --define NAME")
     close = difflib.get_close_matches(name, sorted(known), n=3, cutoff=0.5)
     if close:
         hint = f"did you mean: --kernel {close[0]}" + (f" (or {', '.join(close[1:])})" if close[1:] else "")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from tunesmith.capture.records import Capture, CapturedArgument, CapturedKernel, CapturedLaunch
 from tunesmith.csource.lex import Token, lex
@@ -21,6 +22,7 @@ from tunesmith.session.extract.slicing import KernelSlice
 
 _PACKED = re.compile(r"^(.*?)\.(?:generic_)?packed_accessor(?:32|64)?\b")
 _LIKE = re.compile(r"\b(?:empty|zeros|ones|full|rand|randn)_like\s*\(\s*(\w+)\s*[,)]")
+OF_FIELDS = "_of_fields"  # what a kernel of ours is called behind the original's name
 _OF_THE_POINTER = re.compile(r"(?:\s*(?:\bconst\b|\b__restrict(?:__)?))+\s*$")  # behind its star
 _BOUNDS = re.compile(r"__launch_bounds__\s*\((?:[^()]|\([^()]*\))*\)")
 
@@ -90,7 +92,7 @@ def flattened(
     apart."""
     bound = dict(zip(template_params, arguments, strict=False))
     known = {name: item for item in cut.items if item.kind in ("record", "alias") for name in item.names}
-    given = [_with_types(part, bound) for part in _parameters(cut.kernel)]
+    given = [_with_types(_without_default(part), bound) for part in _parameters(cut.kernel)]
     found = []
     for type_, name in given:
         by_value = not _OF_THE_POINTER.sub("", type_).endswith(("*", "&"))
@@ -136,6 +138,10 @@ def _parameters(kernel: FileItem) -> Iterator[list[Token]]:
         yield part
 
 
+def _without_default(part: Sequence[Token]) -> list[Token]:
+    return list(takewhile(lambda token: token.text != "=", part))
+
+
 def _with_types(part: Sequence[Token], bound: Mapping[str, str]) -> tuple[str, str]:
     """Type and name, with template arguments in their places."""
     words = [at for at, token in enumerate(part) if token.kind == "word"]
@@ -168,7 +174,7 @@ def _named(type_: str, parameter: str, field: StructField, several: bool, taken:
 def _wrapper(
     kernel: FileItem, called: str, parameters: Sequence[FlatParameter], bound: Mapping[str, str]
 ) -> FileItem:
-    name = f"{kernel.name}_of_fields"
+    name = f"{kernel.name}{OF_FIELDS}"
     said = _BOUNDS.search(kernel.text[: kernel.text.index("{")])
     bounds = re.sub(r"\b\w+\b", lambda word: bound.get(word[0], word[0]), said[0]) + " " if said else ""
     listed: list[str] = []

@@ -35,6 +35,7 @@ from tunesmith.text import counted, one_line
 
 _SIZE = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d+)\s*", re.ASCII)
 _UNFILLED = 'what says "FILL" must be filled in first'
+_KERNEL = re.compile(r"(?:::)?\s*[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*\s*(?:<.+>)?\s*", re.DOTALL)
 NOT_PROVEN = "# Lines marked `by` were filled in by a model and are not proven: `tunesmith check` decides."
 _PROVEN = {
     "same": "as captured",
@@ -94,7 +95,11 @@ def extract_folder(
     if capture is not None:
         refuse_odd_name(Path(capture))
     wished = wish_of(kernel, **wish)
-    found = _taken(Repository(Path(repository)), wished, note, **wish)
+    tree = Repository(Path(repository))
+    if gone := [name for name in wished.folders if not (tree.root / name).is_dir()]:
+        fault = f"-I {gone[0]}: the repository has no such folder"
+        raise BadInput(fault, where=str(tree.root), hint="folders of headers count from the repository's top")
+    found = _taken(tree, wished, note, **wish)
     name = found.entry.split("<")[0].split("::")[-1]
     folder = out or Path(name)
     by_model = ""
@@ -202,6 +207,10 @@ def wish_of(kernel: str, **wish: Unpack[WishedExtraction]) -> ExtractionWish:
         fault = f"--entry is an instance of --kernel {kernel}; got {entry!r}"
         raise BadInput(fault, hint=f"for example: --entry '{kernel}<float>'")
     instance = entry[entry.index("<") :] if entry is not None and "<" in entry else ""
+    if not _KERNEL.fullmatch(kernel + instance):
+        got = kernel + instance
+        fault = f"--kernel is a name and --entry an instance of it, with all its brackets; got {got!r}"
+        raise BadInput(fault, hint="for example: --kernel space::scale --entry 'scale<float, 4>'")
     capture, symbol = wish.get("capture"), wish.get("symbol")
     if symbol is not None and capture is None:
         raise BadInput("--symbol names a kernel of a capture", hint="add --capture FOLDER")

@@ -15,6 +15,7 @@ from tunesmith.session.extract.naming import (
     OPENS,
     RECORDS,
     ItemKind,
+    after_attributes,
     after_template,
     closing,
     enumerators,
@@ -252,7 +253,7 @@ def _extent(tokens: Sequence[Token], start: int) -> tuple[tuple[Token, ...], boo
 
     Of branches that are not settled the first one's brackets count.
     """
-    at = after_template(tokens, start)
+    at = after_attributes(tokens, after_template(tokens, start))
     first = next(
         (t.text for t in tokens[at:] if t.kind == "word" and t.text not in ("typedef", "alignas")), ""
     )

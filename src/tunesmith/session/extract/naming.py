@@ -11,6 +11,7 @@ from tunesmith.csource.lex import Token, split_at
 ItemKind = Literal["macro", "function", "record", "alias", "variable", "using"]
 RECORDS = frozenset({"struct", "class", "union", "enum"})
 OPENS, CLOSES = frozenset("([{"), frozenset(")]}")
+_BEFORE = frozenset({"__align__", "__attribute__", "alignas"})
 # A word with parentheses behind it that is no function's name.
 _ATTRIBUTES = frozenset({
     "__launch_bounds__", "__attribute__", "alignas", "__align__", "decltype", "noexcept", "__declspec",
@@ -64,10 +65,18 @@ def shape_of(head: Sequence[Token]) -> tuple[ItemKind, tuple[str, ...], bool] | 
     if texts[0] == "typedef":
         pointer = next((texts[i + 2] for i in range(len(texts) - 2) if texts[i : i + 2] == ["(", "*"]), None)
         return "alias", (pointer or next(t for t in reversed(texts) if t.isidentifier()),), True
-    plain = [t for t in texts if t not in ("inline", "static", "constexpr", "const", "__device__")]
+    aligned = texts[after_attributes(words, 0) :]
+    plain = [t for t in aligned if t not in ("inline", "static", "constexpr", "const", "__device__")]
     if plain and plain[0] in RECORDS:
         return "record", _record_names(words), False
     return _function_or_variable(words)
+
+
+def after_attributes(tokens: Sequence[Token], at: int) -> int:
+    """`__align__(8) struct Pair { ... };` is a struct."""
+    while at + 1 < len(tokens) and tokens[at].text in _BEFORE and tokens[at + 1].text == "(":
+        at = closing(tokens, at + 1)
+    return at
 
 
 def _used(texts: Sequence[str]) -> tuple[ItemKind, tuple[str, ...], bool]:

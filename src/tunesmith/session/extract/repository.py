@@ -29,7 +29,8 @@ class Repository:
     def __init__(self, root: Path) -> None:
         refuse_odd_name(root)
         if not root.is_dir():
-            raise BadInput("a repository is a folder", where=str(root), hint="correct the name")
+            hint = f"name its folder, and --file {root.name}" if root.is_file() else "correct the name"
+            raise BadInput("a repository is a folder", where=str(root), hint=hint)
         self._root = root
         self._paths = tuple(sorted(self._listed()))
         self._texts: dict[str, str] = {}

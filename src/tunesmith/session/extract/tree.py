@@ -14,6 +14,7 @@ _TAKEN = ("ATen/native/",)  # kernels' own headers, which happen to live there
 # In the framework's own repository, headers with device code are read: for what we have nothing for.
 _OWN = ("c10/", "ATen/")
 _NEVER = ("c10/macros/",)
+_DETAIL = ("ATen/cuda/detail/",)
 _DEVICE = re.compile(r"\b(?:__device__|C10_DEVICE|C10_HOST_DEVICE|C10_HOST_DEVICE_NOINLINE)\b")
 _OWN_PATH = re.compile(r"(?:^|/)(?:c10|ATen)/(?!native/)")
 
@@ -81,9 +82,9 @@ class Includes:
             return None
         alike = self._by_name.get(posixpath.basename(spelling), ())
         found = min((path for path in alike if f"/{path}".endswith(f"/{spelling}")), key=len, default=None)
-        if found is None or not (found.endswith(".cuh") or _DEVICE.search(self._tree.read(found))):
-            return None
-        return found
+        if found is None or found.endswith(".cuh") or spelling.startswith(_DETAIL):
+            return found
+        return found if _DEVICE.search(self._tree.read(found)) else None
 
 
 def _shared(left: str, right: str) -> int:

@@ -222,6 +222,10 @@ struct alignas(2) Half {
   friend __host__ __device__ float& operator/=(float& a, const Half& b) { return a = a / float(b); }
 #if defined(__CUDA_ARCH__)
   friend __device__ Half __ldg(const Half* p) { return Half(__ldg(reinterpret_cast<const unsigned short*>(p)), from_bits()); }
+  friend __device__ Half __shfl_sync(unsigned mask, Half value, int lane, int width = 32) { return Half(static_cast<unsigned short>(__shfl_sync(mask, static_cast<unsigned>(value.x), lane, width)), from_bits()); }
+  friend __device__ Half __shfl_xor_sync(unsigned mask, Half value, int lanes, int width = 32) { return Half(static_cast<unsigned short>(__shfl_xor_sync(mask, static_cast<unsigned>(value.x), lanes, width)), from_bits()); }
+  friend __device__ Half __shfl_up_sync(unsigned mask, Half value, unsigned delta, int width = 32) { return Half(static_cast<unsigned short>(__shfl_up_sync(mask, static_cast<unsigned>(value.x), delta, width)), from_bits()); }
+  friend __device__ Half __shfl_down_sync(unsigned mask, Half value, unsigned delta, int width = 32) { return Half(static_cast<unsigned short>(__shfl_down_sync(mask, static_cast<unsigned>(value.x), delta, width)), from_bits()); }
 #endif
   friend __host__ __device__ Half operator-(const Half& a) { return Half(-float(a)); }
   // Beside float there are CUDA's own numbers to convert to, and both can be compared.
@@ -312,6 +316,10 @@ struct alignas(2) BFloat16 {
   friend __host__ __device__ float& operator/=(float& a, const BFloat16& b) { return a = a / float(b); }
 #if defined(__CUDA_ARCH__)
   friend __device__ BFloat16 __ldg(const BFloat16* p) { return BFloat16(__ldg(reinterpret_cast<const unsigned short*>(p)), from_bits()); }
+  friend __device__ BFloat16 __shfl_sync(unsigned mask, BFloat16 value, int lane, int width = 32) { return BFloat16(static_cast<unsigned short>(__shfl_sync(mask, static_cast<unsigned>(value.x), lane, width)), from_bits()); }
+  friend __device__ BFloat16 __shfl_xor_sync(unsigned mask, BFloat16 value, int lanes, int width = 32) { return BFloat16(static_cast<unsigned short>(__shfl_xor_sync(mask, static_cast<unsigned>(value.x), lanes, width)), from_bits()); }
+  friend __device__ BFloat16 __shfl_up_sync(unsigned mask, BFloat16 value, unsigned delta, int width = 32) { return BFloat16(static_cast<unsigned short>(__shfl_up_sync(mask, static_cast<unsigned>(value.x), delta, width)), from_bits()); }
+  friend __device__ BFloat16 __shfl_down_sync(unsigned mask, BFloat16 value, unsigned delta, int width = 32) { return BFloat16(static_cast<unsigned short>(__shfl_down_sync(mask, static_cast<unsigned>(value.x), delta, width)), from_bits()); }
 #endif
   friend __host__ __device__ BFloat16 operator-(const BFloat16& a) { return BFloat16(-float(a)); }
   // Beside float there are CUDA's own numbers to convert to, and both can be compared.
