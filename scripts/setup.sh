@@ -1,4 +1,4 @@
-# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl,cuda,models,exports)
+# Makes .venv and installs tunesmith into it, editable, with the extras named: setup.sh EXTRAS (dev,opencl,cuda,models,watch,exports)
 # With a second word, `device`, it ends with an error where no OpenCL device can be had.
 #
 # Does again only what must be done again: .venv is remade when it is broken or was made for another folder

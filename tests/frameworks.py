@@ -18,6 +18,7 @@ _EXTRAS = {
     "tvm_ffi": "exports", "kernel_tuner.file_utils": "kernel-tuner", "jsonschema": "kernel-tuner",
     "yaml": "dev", "playwright.sync_api": "browser", "axe_playwright_python": "browser",
 }  # fmt: skip
+_EXTRAS |= dict.fromkeys(("starlette", "starlette.testclient", "uvicorn"), "watch")
 
 # Read once: no test sees a variable of ours.
 _WITHOUT = os.environ.get("TUNESMITH_GPU_TESTS_WITHOUT", "")

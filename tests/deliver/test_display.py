@@ -430,7 +430,7 @@ class TestReport:
         live = replace(none, live=True, reason="running", seconds=312.4, history=history)
         assert lines(live) == [
             "tiny on simulated",
-            "running          312 s so far; best so far 26.10× by the search, not verified",
+            "live             running, 312 s so far; best so far 26.10× by the search, not verified",
             "all the rest     tunesmith report run --full",
         ]
         stopped = lines(replace(live, live=False, reason="not finished"))
@@ -493,7 +493,7 @@ class TestSurvey:
             ("resume it with", "tunesmith resume 'my run'"),
         ]
         says(lines(waiting, full=True), "== What spills registers")
-        assert facts(replace(waiting, live=True), "run", GO_ON)[0] == ("running", "1 s so far")
+        assert facts(replace(waiting, live=True), "run", GO_ON)[0] == ("live", "running, 1 s so far")
 
     def test_a_report_names_the_compiler(self) -> None:
         assert title(report()) == "tiny on simulated"

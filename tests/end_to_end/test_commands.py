@@ -224,12 +224,12 @@ class TestReport:
             fcntl.flock(held, fcntl.LOCK_EX)
             ended = tunesmith(tmp_path, "report", "run")
             assert ended.code == 0, ended.err
-            says(ended.out, "running", "s so far", "best so far", "by the search, not verified")
+            says(ended.out, "live", "running", "s so far", "best so far", "by the search, not verified")
             for word in ("not finished", "stopped", "interrupted", "resume"):
                 assert word not in ended.out
             shown = tunesmith(tmp_path, "report", "run", "--json").json
             assert (shown["live"], shown["finished"], shown["reason"]) == (True, False, "running")
-            says(tunesmith(tmp_path, "report", "run", "--format", "md").out, "running:", "s so far")
+            says(tunesmith(tmp_path, "report", "run", "--format", "md").out, "live: running", "s so far")
         killed = tunesmith(tmp_path, "report", "run")
         says(killed.out, "stopped", "not finished", "best so far", "by the search, not verified")
         assert killed.out.endswith("resume it with   tunesmith resume run\n")

@@ -18,7 +18,7 @@ from tunesmith.cli import console, exports
 from tunesmith.cli.bench import bench, capture
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.explaining import Defines, Entry, explain, refusals
-from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify
+from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify, watch
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, named_values, plain
@@ -391,20 +391,8 @@ def _library() -> Library:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
-    *(
-        report,
-        verify,
-        exports.export,
-        bench,
-        diff,
-        compare,
-        profile,
-        capture,
-        exports.extract,
-        exports.apply,
-        devices,
-        doctor,
-    ),
+    *(report, watch, verify, exports.export, bench, diff, compare, profile),
+    *(capture, exports.extract, exports.apply, devices, doctor),
 )
 for _command in _COMMANDS:
     console.add_command(app, _command)

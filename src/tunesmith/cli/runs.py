@@ -1,4 +1,4 @@
-"""The commands that make runs and tell of them: tune, retune, resume, report, verify, compare, diff."""
+"""Commands that make runs and tell of them: tune, retune, resume, report, watch, verify, compare, diff."""
 
 from __future__ import annotations
 
@@ -138,6 +138,27 @@ def _form(named: str) -> str:
     if named not in FORMS:
         raise BadInput(f"unknown format {named!r}; known are {', '.join(FORMS)}", hint="try --format text")
     return named
+
+
+def watch(
+    run: Annotated[
+        Path | None, typer.Argument(metavar="RUN", help="A run or a comparison; by default all runs here.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of this machine; 0: any that is free.")] = 0,
+    browser: Annotated[bool, typer.Option("--open", help="Open the address in a browser.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Follow runs in a browser, live: what the device does, and buttons to stop, finish or give a hint."""
+    from tunesmith.run.config import resolve
+    from tunesmith.session.watching import starting
+
+    def told(address: str) -> None:
+        console.say(as_json, {"address": address}, [address])
+        console.print_note("who has this address may stop the runs: keep it to yourself. Ctrl-C ends it")
+        if browser:
+            starting.open_browser(address)
+
+    starting.watch(Path(resolve({}).runs), run, port, told)
 
 
 def verify(

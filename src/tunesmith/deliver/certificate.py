@@ -18,6 +18,7 @@ from tunesmith.run.sanitized import NOT_IN_FORCE, NOTE, Sanitized, SanitizerFind
 from tunesmith.run.state import State, protections
 
 CERTIFICATE_VERSION = 1
+DISPATCH = "tuned/dispatch.json"
 
 
 @dataclass(frozen=True)

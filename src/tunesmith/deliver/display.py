@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
-from typing import Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from rich.console import Console
-from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
@@ -21,14 +20,18 @@ from tunesmith.run import events as ev
 from tunesmith.run.boundary import SLOWER
 from tunesmith.run.budget import beside_budget, is_concrete, noun, spent_text
 from tunesmith.run.candidates import rule_text
-from tunesmith.run.outcome import Outcome, median
+from tunesmith.run.outcome import Outcome, Trial, median
 from tunesmith.run.prior import change_text
+from tunesmith.run.racing import CLAIM
 from tunesmith.run.report import Report
 from tunesmith.run.rounds import BY_SEARCH
-from tunesmith.run.scores import best_so_far
+from tunesmith.run.scores import best_so_far, best_tried
 from tunesmith.run.state import State
 from tunesmith.run.survey import planned
 from tunesmith.text import counted, first_line, flat, plain
+
+if TYPE_CHECKING:
+    from tunesmith.deliver.live_block import LiveBlock
 
 PLAIN_EVERY = 2.0  # seconds between two progress lines where there is no terminal
 PLAIN_WIDTH = 160  # off a terminal a table may be as wide as it needs: what reads it there does not wrap
@@ -50,6 +53,8 @@ def event_line(event: ev.Event, state: State) -> EventLine | None:
             return EventLine(_surveying(state), passing=True)
         case ev.Measured(outcome):
             return EventLine(_searching(state), passing=True, always=outcome.trial.purpose == "finalist")
+        case ev.Asked(trials) if gated := [t for t in trials if t.purpose == "gate"]:
+            return _before_gate(gated, state)
     text = _worth_keeping(event, state)
     return EventLine(text) if text else None
 
@@ -115,6 +120,8 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Unanswered(number, reason, final=final):
             then = "given up" if final else "asking again"
             return f"request {number} is not answered, {then}: {first_line(reason)}"
+        case ev.Instructed():
+            return _instruction(event)
         case ev.Served(calls=calls):
             timed = [(c.sizes, median(c.result.timing.ratios)) for c in calls if c.result.timing is not None]
             slower = len({sizes for sizes, ratio in timed if ratio < SLOWER})
@@ -126,6 +133,28 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
             config = outcome.trial.config
             return f"verification of {config.label if config else 'the original'}: {verdict}"
     return ""
+
+
+def _before_gate(trials: Sequence[Trial], state: State) -> EventLine:
+    """Of a template, before the first of it is tried."""
+    config = trials[0].config
+    own = config.candidate if config is not None else ""
+    asked, word = state.asked.count(("gate", own)), noun(state.settings) if state.started else "template"
+    beside = "" if state.started and is_concrete(state) else ", beside the budget"
+    what = counted(len(trials), "evaluation")
+    if asked == len(trials):
+        return EventLine(f"gate: {what} of {word} {own} before it may be searched{beside}")
+    return EventLine(f"gate: {what} more of {word} {own}{beside}", passing=True)
+
+
+def _instruction(event: ev.Instructed) -> str:
+    asked = {"stop": "to stop after this batch", "finish": "to finish now", "hint": "to try a configuration"}
+    if event.what == "resume":
+        return ""
+    if event.refused:
+        return f"whoever watches asked {asked[event.what]}, which is refused: {first_line(event.refused)}"
+    config = f": {event.config.label} is next" if event.config is not None else ""
+    return f"whoever watches asks {asked[event.what]}{config}"
 
 
 def _as_draft(state: State, branch: int) -> str:
@@ -192,7 +221,7 @@ def _searching(state: State) -> str:
 
 
 class Progress:
-    """Listens to a run and shows it: one live line on a terminal, a line now and then elsewhere.
+    """Listens to a run and shows it: one block that changes on a terminal, a line now and then elsewhere.
 
     A run outlives its audience: when the stream is gone, there is silence, not an error.
     """
@@ -200,23 +229,25 @@ class Progress:
     def __init__(self, stream: TextIO | None, quiet: bool = False, verbose: bool = False) -> None:
         self._stream = None if quiet else stream
         self._verbose = verbose
-        self._console: Console | None = None
-        self._status: Status | None = None
+        self._block: LiveBlock | None = None
         self._last = 0.0
         self._start = time.monotonic()
+        self._gained: ev.Started | None = None  # the run whose first speed-up has been told
 
     @contextmanager
     def live(self) -> Iterator[Progress]:
         if self._stream is None or not self._stream.isatty():
             yield self
             return
-        self._console = Console(file=self._stream, highlight=False)
-        with self._console.status("starting") as status:
-            self._status = status
+        from tunesmith.deliver.live_block import LiveBlock  # which only a terminal needs
+
+        block = LiveBlock(Console(file=self._stream, highlight=False))
+        with block.open():
+            self._block = block
             try:
                 yield self
             finally:
-                self._status = None
+                self._block = None
 
     def event(self, record: ev.Recorded, state: State) -> None:
         if self._stream is None:
@@ -224,16 +255,32 @@ class Progress:
         if self._verbose and (detail := detail_line(record.event)):
             self.say(detail)
         line = event_line(record.event, state)
-        if line is not None and line.passing:
-            self.note(line.text, line.always)
-        elif line is not None:
+        if self._block is not None:
+            from tunesmith.run.standing import standing
+
+            self._block.show(standing(state))
+        self._tell_first_gain(record.event, state)
+        if line is not None and not line.passing:
             self.say(line.text)
+        elif line is not None and (self._block is None or not isinstance(record.event, ev.Measured)):
+            self.note(line.text, line.always)  # the block says of itself what is measured
+
+    def _tell_first_gain(self, event: ev.Event, state: State) -> None:
+        """As soon as there is one; of a run that is resumed only where it had none before."""
+        if state.started is None or self._gained is state.started or not isinstance(event, ev.Measured):
+            return
+        best = best_tried(state)
+        if best is None or best.speedup < CLAIM:
+            return
+        self._gained = state.started
+        if best.config == event.outcome.trial.config:
+            self.say(f"first speed-up: {best.speedup:.2f}× {BY_SEARCH}, with {best.config.label}")
 
     def say(self, text: str) -> None:
         """Something worth keeping on the screen."""
         try:
-            if self._console is not None:
-                self._console.print(Text.assemble((self._clock(), "dim"), " ", plain(text)))
+            if self._block is not None:
+                self._block.print(Text.assemble((self._clock(), "dim"), " ", plain(text)))
             elif self._stream is not None:
                 self._stream.write(f"{self._clock()} {plain(text)}\n")
                 self._stream.flush()
@@ -242,8 +289,8 @@ class Progress:
 
     def note(self, text: str, always: bool = False) -> None:
         """Something true only for now."""
-        if self._status is not None:
-            self._status.update(Text.assemble(plain(text), " ", (self._clock(), "dim")))
+        if self._block is not None:
+            self._block.note(plain(text))
             return
         now = time.monotonic()
         if always or self._verbose or now - self._last >= PLAIN_EVERY:

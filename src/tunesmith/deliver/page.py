@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
@@ -78,52 +79,79 @@ _SECTIONS = {
 _ASIDE = {"effects": BY_SEARCH, "rounds": BY_SEARCH}
 
 
-def report_page(report: Report, texts: PageTexts = NO_TEXTS) -> str:
+@dataclass(frozen=True)
+class LivePart:
+    """What stands on the page of a run that is watched, before everything else."""
+
+    above: Markup  # where one is
+    section: Markup
+    style: str
+    script: str
+
+
+def report_page(report: Report, texts: PageTexts = NO_TEXTS, live: LivePart | None = None) -> str:
     """What was verified, and the rest folded away below it."""
     folded = _folded(report, texts)
-    name, first = cut(report.problem, LONGEST_NAME), _first_screen(report)
+    name = cut(report.problem, LONGEST_NAME)
+    first = [*([live.section] if live is not None else []), *_first_screen(report)]
     links = [element("li", element("a", _SECTIONS[key][0], href=f"#{key}")) for key in folded]
-    room = MOST - len(_style()) - len(joined(first).text.encode())
+    style = page_style() if live is None else f"{live.style}{live.script}"
     main = [
         *first,
         element("nav", element("ul", *links), aria_label="Sections"),
-        *_fitted(folded, room),
+        *_fitted(folded, MOST - len(style.encode()) - len(joined(first).text.encode())),
     ]
-    return whole_page(name, f"{_where(report)}.", main, _written(report))
+    return whole_page(name, f"{_where(report)}.", main, _written(report), live)
 
 
-def whole_page(name: str, about: str, main: Iterable[Markup], written: str) -> str:
-    """Of any page of ours; what comes first in `main` has the id `verified`."""
-    style = _style()
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy(style)),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="referrer", content="no-referrer"),
-        element("title", f"{name}: Tunesmith's report"),
-        element("style", Markup(style)),
-    )
+def whole_page(
+    name: str, about: str, main: Iterable[Markup], written: str, live: LivePart | None = None
+) -> str:
+    """Of any page of ours; something in `main` has the id `verified`."""
+    style, script = (live.style, live.script) if live is not None else (page_style(), "")
+    head = page_head(f"{name}: Tunesmith's report", style, script)
+    above = [live.above] if live is not None else []
     body = element(
         "body",
         element("a", "To what was verified", href="#verified", class_="skip"),
-        element("header", element("h1", name), element("p", about, class_="about")),
+        element("header", *above, element("h1", name), element("p", about, class_="about")),
         element("main", *main),
         element("footer", element("p", written)),
+        *([element("script", Markup(script))] if script else []),
     )
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en').text}\n"
 
 
-def policy(style: str) -> str:
-    """Nothing is loaded and nothing runs; of styles this one alone is taken."""
-    digest = b64encode(sha256(style.encode()).digest()).decode()
-    own = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:"
-    return f"{own}; base-uri 'none'; form-action 'none'"
+def page_head(title: str, style: str, script: str = "") -> Markup:
+    """Of a page that has this style and, where it is served, this script, and nothing else."""
+    return element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(style, script)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="color-scheme", content="light dark"),
+        # Where there are forms, it is told that they come from here.
+        element("meta", name="referrer", content="same-origin" if script else "no-referrer"),
+        element("title", title),
+        element("style", Markup(style)),
+    )
+
+
+def policy(style: str, script: str = "") -> str:
+    """Nothing is loaded and nothing runs; of styles this one alone is taken. Where there is a script it alone
+    runs, and may ask the server that the page comes from."""
+    own = f"default-src 'none'; style-src {_digest(style)}; img-src data:; base-uri 'none'"
+    if not script:
+        return f"{own}; form-action 'none'"
+    return f"{own}; script-src {_digest(script)}; connect-src 'self'; form-action 'self'"
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 @cache
-def _style() -> str:
+def page_style() -> str:
     return resources.files("tunesmith.deliver").joinpath("page.css").read_text("utf-8")
 
 

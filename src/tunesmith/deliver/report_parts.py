@@ -123,7 +123,7 @@ def status_text(report: Report) -> tuple[str, str]:
     if report.so_far is not None:
         best = f"; so far {one_line(unfinished_text(report.so_far))}"
     if report.live:
-        return "running", f"{report.seconds:.0f} s so far{best}"
+        return "live", f"running, {report.seconds:.0f} s so far{best}"
     return "stopped", f"not finished, after {report.seconds:.0f} s{best}"
 
 

@@ -161,7 +161,14 @@ def no_more_rounds(state: State, asks_models: bool = True) -> str | None:
     return no_more_requests(state) if asks_models else None
 
 
+def asked_to_finish(state: State) -> str | None:
+    asked = any(i.what == "finish" and not i.refused for i in state.instructed)
+    return "whoever watches it asked it to finish" if asked else None
+
+
 def no_more_requests(state: State) -> str | None:
+    if (asked := asked_to_finish(state)) is not None:
+        return asked
     tokens, dollars = state.settings.tokens, state.settings.dollars
     if tokens is not None and tokens_used(state) >= tokens:
         return f"the budget of {counted(tokens, 'token')} is used up"
@@ -345,7 +352,8 @@ def _least_share(settings: Settings) -> int:
 
 
 def exhausted_budget(state: State) -> str | None:
-    return _exhausted("the budget", state, state.settings, all_evaluations(state), state.attached_at, 0.0)
+    own = (state.settings, all_evaluations(state), state.attached_at, 0.0)
+    return asked_to_finish(state) or _exhausted("the budget", state, *own)
 
 
 def exhausted_share(state: State) -> str | None:

@@ -15,6 +15,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from tunesmith.errors import BadInput
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem
@@ -316,3 +317,33 @@ class _FeasibleRows:
         first = differs @ np.arange(len(self._params), 0, -1)
         nearest = np.lexsort((first, differs.sum(axis=1)))[0]
         return self._configs[int(self._numbers[among[int(nearest)]])]
+
+
+def parse_config(template: Template, text: str, called: str = "") -> Config:
+    """`BLOCK=128 VEC=4`: values for some parameters, the template's defaults for the others.
+    `called` begins every fault."""
+    config = template.default
+    known = {p.name: p for p in template.space.params}
+    seen: set[str] = set()
+    for word in text.replace(",", " ").split():
+        name, equals, value = word.partition("=")
+        if name in seen:
+            raise BadInput(f"{called}{name} is set twice", hint=f"say once what {name} shall be")
+        seen.add(name)
+        if name not in known:
+            fault = f"{called}the template has no parameter {name!r}; it has {', '.join(known)}"
+            raise BadInput(fault, where=template.path, hint='write it as "NAME=VALUE NAME=VALUE"')
+        try:
+            number = int(value, 0)
+        except ValueError:
+            got = f"{word!r}" if equals else f"{word!r} without a value"
+            fault = f"{called}a parameter's value is an integer, got {got}"
+            hint = f"write e.g. {name}={known[name].values[0]}"
+            raise BadInput(fault, where=template.path, hint=hint) from None
+        if number not in known[name].positions:
+            allowed = ", ".join(map(str, known[name].values))
+            fault = f"{called}{name}={number} is not in its domain: allowed are {allowed}"
+            hint = "choose one of them, or add the value to the template's [params]"
+            raise BadInput(fault, where=template.path, hint=hint)
+        config = config.replace(name, number)
+    return config

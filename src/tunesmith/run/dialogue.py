@@ -1,4 +1,5 @@
-"""What is said between a run and a language model: requests, replies, and why there is none."""
+"""What is said between a run and a language model: requests, replies, and why there is none; and what whoever
+watches it says."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from tunesmith.space.params import Config
 from tunesmith.text import digest_of
 
 Role = Literal["planner", "author", "tester", "analyst", "single", "extractor"]
@@ -197,3 +199,30 @@ class LanguageModel(Protocol):
 def tokens_of(text: str) -> int:
     """An estimate by length, for before a model has told."""
     return int(len(text) / PER_TOKEN) + 1
+
+
+# -- whoever watches ----------------------------------------------------------------------------------------
+
+
+InstructionKind = Literal["stop", "finish", "hint"]
+
+
+@dataclass(frozen=True)
+class RunInstruction:
+    """As it lies in the inbox of a run."""
+
+    id: str
+    what: InstructionKind
+    text: str = ""  # of a hint: values of parameters
+
+
+@dataclass(frozen=True)
+class Instructed:
+    """What whoever watches has asked of the run, taken up once. A `stop` holds until the run goes on: then
+    there is a `resume`."""
+
+    id: str  # of what lay in the inbox; empty: a resume
+    what: Literal["stop", "finish", "hint", "resume"]
+    text: str = ""  # of a hint, as it was written
+    config: Config | None = None  # that it names, to be tried next
+    refused: str = ""  # why nothing comes of it

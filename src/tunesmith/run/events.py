@@ -10,6 +10,7 @@ from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import OutputErrors, Status
 from tunesmith.problem.template import Combination
 from tunesmith.profiles.facts import Diagnosis
+from tunesmith.run.dialogue import Instructed as Instructed
 from tunesmith.run.dialogue import Replied as Replied
 from tunesmith.run.dialogue import Requested as Requested
 from tunesmith.run.dialogue import ToolUsed as ToolUsed
@@ -430,7 +431,7 @@ OfRun = (
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered | ToolUsed
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured
-Event = OfRun | OfCandidate | OfDialogue | OfSearch
+Event = OfRun | OfCandidate | OfDialogue | OfSearch | Instructed
 EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
 
 

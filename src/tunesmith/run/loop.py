@@ -15,11 +15,11 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run import events
 from tunesmith.run.baked import baked_services
-from tunesmith.run.budget import exhausted_budget, exhausted_share, noun
+from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, noun
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.outcome import Effort, Purpose, Trial
-from tunesmith.run.ports import Journal, Lab, Listener, Searcher, write_down
+from tunesmith.run.ports import Inbox, Journal, Lab, Listener, Searcher, write_down
 from tunesmith.run.prior import Answers, ToProfile, next_step, to_look_at, without_profiles
 from tunesmith.run.racing import heat, timing_of, unverified, verified_choice
 from tunesmith.run.rounds import to_check
@@ -53,19 +53,71 @@ class Loop:
     journal: Journal
     listener: Listener
     heeds_words: bool = True  # whether the author can make use of what is said of its draft
+    inbox: Inbox | None = None
 
     def run(self) -> State:
-        """Go on from whatever the journal holds until the run has stopped."""
+        """Go on from whatever the journal holds until the run has stopped, or whoever watches stops it."""
         self._state = fold(self.journal.read())
         self._issued: set[int] = set()
         self._at_lab: set[str] = set()
         said = without_profiles(self.settings, self.lab.no_profiles)
         if said and self._state.stopped is None:
             self.listener.note(said)
+        self._go_on()
         self._issue()
         while self._state.stopped is None:
-            self._step()
+            self._take_instructions()
+            if not (self._state.instructed and self._is_stopping()):
+                self._step()
+            elif self._state.in_flight:
+                self._append(events.Measured(self.lab.collect()))
+            else:
+                break
         return self._state
+
+    # -- whoever watches ----------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        """Who resumes a run does not want what was asked of it before to stop it again."""
+        for given in self.inbox.waiting() if self.inbox is not None and self._state.stopped is None else ():
+            if given.what == "stop" and not self._is_taken(given.id):
+                refused = "the run had ended before it was taken up"
+                self._append(events.Instructed(given.id, "stop", refused=refused))
+        if self._state.instructed and self._is_stopping():
+            self._append(events.Instructed("", "resume"))
+
+    def _take_instructions(self) -> None:
+        """Each becomes an event; what follows from it is decided by the state."""
+        for given in self.inbox.waiting() if self.inbox is not None else ():
+            from tunesmith.run.instructions import taken_up  # which few runs need
+
+            if not self._is_taken(given.id):
+                event = taken_up(given, self._state, self._of_one() if self._state.searching else None)
+                if event is None:
+                    continue
+                self._append(event)
+            assert self.inbox is not None, "it has given something"
+            self.inbox.drop(given.id)
+
+    def _is_taken(self, id: str) -> bool:
+        return any(id == known.id for known in self._state.instructed)
+
+    def _is_stopping(self) -> bool:
+        from tunesmith.run.instructions import is_stopping
+
+        return is_stopping(self._state)
+
+    def _ask_hinted(self) -> bool:
+        if not self._state.instructed:
+            return False
+        from tunesmith.run.instructions import hints
+
+        wanted = hints(self._state)
+        if wanted:
+            self._ask(wanted, "short", "search")
+        return bool(wanted)
+
+    # -- steps --------------------------------------------------------------------------------------
 
     def _step(self) -> None:
         state = self._state
@@ -128,7 +180,10 @@ class Loop:
             self._append(events.Measured(self.lab.collect()))
         else:
             assert state.draft is not None, "what is written is written without a device"
-            self._gate(state.draft)
+            if (asked := asked_to_finish(state)) is not None:
+                self._append(events.Rejected(state.draft.id, f"it was not looked at any further: {asked}"))
+            else:
+                self._gate(state.draft)
 
     def _gate(self, draft: Candidate) -> None:
         for other in takewhile(lambda c: c.id != draft.id, self._state.candidates):
@@ -177,6 +232,8 @@ class Loop:
         cut = exhausted_share(state)
         reason = exhausted_budget(state) or cut or search.nothing_to_gain()
         if reason is None:
+            if self._ask_hinted():
+                return
             if is_hungry and self._change_prior():
                 return
             asked = self._state.asked

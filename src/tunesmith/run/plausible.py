@@ -84,6 +84,8 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             yield from _said(state, event)
         case ev.Admitted() | ev.Decided() | ev.Drafted() | ev.Declined() | ev.Rejected() | ev.Searched():
             yield from _of_candidate(state, event)
+        case ev.Instructed():
+            yield from _instructed(state, event)
         case ev.Stopped():
             if not state.decided:
                 yield "a run stops by a decision"
@@ -311,6 +313,14 @@ def _said(state: State, event: ev.OfDialogue) -> Iterator[str]:
             yield f"attempt {event.attempt} follows attempt {before}, and failed for a reason"
 
 
+def _instructed(state: State, event: ev.Instructed) -> Iterator[str]:
+    yield from _of_configs(state, [event.config])
+    if event.id and any(event.id == other.id for other in state.instructed):
+        yield f"{event.id!r} is taken up once"
+    if (event.config is not None) != (event.what == "hint" and not event.refused):
+        yield "a configuration is what a hint names that is not refused"
+
+
 def _tool_used(state: State, event: ev.ToolUsed) -> Iterator[str]:
     asked = next((e for e in state.dialogue if e.request.number == event.number), None)
     if asked is None or asked.reply is None or asked.tool is not None or asked.turn != len(state.decided):
@@ -348,7 +358,7 @@ def misfit(templates: Templates, state: State, event: ev.Event) -> str | None:
             return None if is_known else f"no template {id_!r} was given or drafted"
         case ev.Asked(trials):
             configs = [trial.config for trial in trials]
-        case ev.Surveyed(config) | ev.Rehearsed(config):
+        case ev.Surveyed(config) | ev.Rehearsed(config) | ev.Instructed(config=config):
             configs = [config]
         case _:
             return None

@@ -12,7 +12,7 @@ from tunesmith.problem.dispatch import Dispatch
 from tunesmith.problem.plan import show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.dialogue import Question
+from tunesmith.run.dialogue import Question, RunInstruction
 from tunesmith.run.events import (
     Baseline,
     Decided,
@@ -307,6 +307,14 @@ class ResultCache(Protocol):
 
     def get(self, key: str) -> Timing | None: ...
     def put(self, key: str, timing: Timing) -> None: ...
+
+
+class Inbox(Protocol):
+    """Where whoever watches leaves instructions for the run."""
+
+    def waiting(self) -> Sequence[RunInstruction]: ...
+    def drop(self, id: str) -> None:
+        """It is in the journal."""
 
 
 @runtime_checkable

@@ -100,10 +100,29 @@ def scores(problem: Problem, state: State, candidate: str | None = None) -> tupl
     return tuple(first) + tuple(_each_tried(state, kind, tried, candidate))
 
 
+@dataclass(frozen=True)
+class BestTried:
+    """By short measurements: nothing is verified."""
+
+    speedup: float  # geometric mean
+    config: Config
+    at: dict[str, float]  # speed-ups, by workload
+
+
+def best_tried(state: State) -> BestTried | None:
+    """The first of the best."""
+
+    def tried(config: Config, found: dict[str, float]) -> BestTried:
+        return BestTried(geometric_mean(found.values()) if found else 0.0, config, found)
+
+    best = max(_each_tried(state, "best", tried), key=lambda one: one.speedup, default=None)
+    return best if best is not None and best.speedup else None
+
+
 def best_so_far(state: State) -> float | None:
-    """The best geometric mean seen by short measurements; what the progress line shows."""
-    means = _each_tried(state, "mean", lambda _, found: geometric_mean(found.values()) if found else 0.0)
-    return max(means, default=0.0) or None
+    """The best geometric mean seen by short measurements; what progress shows."""
+    best = best_tried(state)
+    return best.speedup if best is not None else None
 
 
 class _Book(Generic[T]):
@@ -310,8 +329,8 @@ class OneSearch:
         if pool is None:
             waiting += [found.config for found in state.pool]
         under_way = tuple(dict.fromkeys(config for config in waiting if config is not None))
-        # Profiles and priors change no draw: a search that has no prior is the same without them.
-        events = state.events - len(state.profiled) - len(state.prior_changes)
+        # Profiles, priors and instructions change no draw: a search is the same without them.
+        events = state.events - len(state.profiled) - len(state.prior_changes) - len(state.instructed)
         return SearchView(
             space=template.space,
             configs=self.configs,

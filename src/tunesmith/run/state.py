@@ -132,6 +132,7 @@ class State:
     outcomes: Grown[Outcome] = field(default_factory=keyed(_of_outcome))  # sentinels and finalists too
     verified: tuple[ev.Verified, ...] = ()
     served: tuple[ev.Served, ...] = ()
+    instructed: tuple[ev.Instructed, ...] = ()  # by whoever watches
     stopped: ev.Stopped | None = None
     # What follows from the rest, kept because every step of the loop asks for it.
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
@@ -152,9 +153,7 @@ class State:
 
     def is_plain(self, candidate: Candidate) -> bool:
         """Whether it was asked for as the kernel, written plainly."""
-        if candidate.drafted is None:
-            return False
-        return self.decided[candidate.round].branch(candidate.branch).plain
+        return candidate.drafted is not None and self.decided[candidate.round].branch(candidate.branch).plain
 
     @property
     def plain_kernel(self) -> Candidate | None:
@@ -275,7 +274,7 @@ def _with(state: State, **changes: Any) -> State:
 
 def apply(state: State, record: ev.Recorded) -> State:
     pruning = isinstance(record.event, ev.Pruned) or (
-        state.pruning and isinstance(record.event, ev.Protected)
+        state.pruning and isinstance(record.event, ev.Protected | ev.Instructed)
     )
     unproven = state.unproven or record.fault
     state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning, unproven=unproven)
@@ -283,7 +282,7 @@ def apply(state: State, record: ev.Recorded) -> State:
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
             return _with(state, **{type(event).__name__.lower(): event})
         case (ev.Primed() | ev.Profiled() | ev.Verified() | ev.Served() | ev.Protected()
-              | ev.Rehearsed()) as event:  # fmt: skip
+              | ev.Rehearsed() | ev.Instructed()) as event:  # fmt: skip
             name = type(event).__name__.lower()
             return _with(state, **{name: (*getattr(state, name), event)})
         case ev.Surveyed() as event:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
-from tunesmith.run.budget import exhausted_budget, no_more_requests, no_more_rounds
+from tunesmith.run.budget import asked_to_finish, exhausted_budget, no_more_requests, no_more_rounds
 from tunesmith.run.candidates import Templates
 from tunesmith.run.dialogue import (
     SINGLE,
@@ -275,7 +275,7 @@ class Talking:
 
     def used_up(self, state: State) -> str | None:
         """Why nothing further is decided on; what is admitted is searched all the same."""
-        spent = exhausted_budget(state) if state.decided else None
+        spent = exhausted_budget(state) if state.decided else asked_to_finish(state)
         if spent or self.searches_wait(state):
             return spent
         # Who only tests or analyses can be done without.
@@ -321,6 +321,8 @@ class Talking:
     def _drafted(self, state: State, decision: Decided, branch: int) -> Event:
         """The template that was decided on; where drafts of it were turned away, another with what they
         taught. Its text is stored before it is named."""
+        if (asked := asked_to_finish(state)) is not None:
+            return Declined(asked, branch)
         decision = decision.branch(branch)
         answer = self._answer(state, decision, branch)
         if isinstance(answer, Question):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tunesmith import __version__, backends
-from tunesmith.deliver.certificate import Certificate, Claim, certificate
+from tunesmith.deliver.certificate import DISPATCH, Certificate, Claim, certificate
 from tunesmith.deliver.tuned import delivered, tuned_files
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
 from tunesmith.lab.lab import LabSettings
@@ -24,7 +24,6 @@ from tunesmith.run.report import RESULT_VERSION, Report
 from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, DAMAGED, RunFolder
 from tunesmith.session import machine, problems, signing
-from tunesmith.session.certified import DISPATCH, NotCertified, certified_file, read_certificate
 from tunesmith.space.params import Config
 from tunesmith.text import sha256
 
@@ -91,6 +90,8 @@ def verify(
     path: Path, config: RunConfig, listener: Listener, *, rerun: bool = False, allowed: Path | None = None
 ) -> CertificateCheck:
     """By the files beside it alone; with `rerun` also on a device. Nothing is written there."""
+    from tunesmith.session.certified import read_certificate  # which no run needs
+
     path = path / CERTIFICATE if path.is_dir() else path
     given = read_certificate(path)
     folder = RunFolder(path.parent)
@@ -140,6 +141,8 @@ def _run_of(folder: RunFolder) -> tuple[State, Templates]:
 
 def _changed_files(root: Path, given: Certificate) -> dict[str, str]:
     """By name, what is wrong with the files that it names."""
+    from tunesmith.session.certified import NotCertified, certified_file
+
     found = {} if DISPATCH in given.files else {DISPATCH: f"{DISPATCH} is not certified"}
     for name, digest in given.files.items():
         try:
@@ -199,6 +202,8 @@ def _difference(given: Claim, expected: Claim) -> str:
 
 def read_report(path: Path) -> Report:
     """A run's report.json, for `diff`; one that the certificate beside it does not name was changed."""
+    from tunesmith.session.certified import read_certificate
+
     data = problems.read_text(path, "correct the name").encode()
     try:
         found = decode(data, Report, "report of a run")

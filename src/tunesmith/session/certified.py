@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath
 
 from tunesmith.deliver.certificate import CERTIFICATE_VERSION, Certificate
+from tunesmith.deliver.certificate import DISPATCH as DISPATCH
 from tunesmith.errors import BadInput
 from tunesmith.problem.codec import Malformed, decode
 from tunesmith.run.files import read_plain
 from tunesmith.text import sha256
-
-DISPATCH = "tuned/dispatch.json"
 
 
 class NotCertified(Exception):

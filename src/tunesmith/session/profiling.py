@@ -19,7 +19,7 @@ from tunesmith.problem.problem import Problem, Workload
 from tunesmith.problem.template import Template
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import Ceilings, ProfilePage, View, WorkloadPage
-from tunesmith.run.candidates import Templates
+from tunesmith.run.candidates import Templates, parse_config
 from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, write_whole
 from tunesmith.run.ports import Listener
@@ -91,7 +91,11 @@ def of_problem(
         raise BadInput(
             "--config needs the template whose parameters it sets", hint="name it: --template FILE"
         )
-    wanted = ProfileSubject(template, parse_config(template, values or "")) if template is not None else None
+    wanted = (
+        ProfileSubject(template, parse_config(template, values or "", "--config: "))
+        if template is not None
+        else None
+    )
     return ProfileTarget(
         problem,
         {w.name: _each_once(wanted) for w in problem.workloads},
@@ -125,7 +129,7 @@ def of_run(path: Path, values: str | None) -> ProfileTarget:
     wanted: ProfileSubject | None = None
     if values is not None:
         named = _template_of_winner(problem, state, templates, winners, path)
-        wanted = ProfileSubject(named, parse_config(named, values))
+        wanted = ProfileSubject(named, parse_config(named, values, "--config: "))
         notes = (*notes, NOT_CHECKED) if wanted.config not in winners else notes
     template_of = templates.lookup(state)
     subjects = {
@@ -160,35 +164,6 @@ def _each_once(*others: ProfileSubject | None) -> tuple[ProfileSubject, ...]:
         if subject is not None and subject.config not in [known.config for known in found]:
             found.append(subject)
     return tuple(found)
-
-
-def parse_config(template: Template, text: str) -> Config:
-    """`BLOCK=128 VEC=4`: values for some parameters, the template's defaults for the others."""
-    config = template.default
-    known = {p.name: p for p in template.space.params}
-    seen: set[str] = set()
-    for word in text.replace(",", " ").split():
-        name, equals, value = word.partition("=")
-        if name in seen:
-            raise BadInput(f"--config: {name} is set twice", hint=f"say once what {name} shall be")
-        seen.add(name)
-        if name not in known:
-            fault = f"--config: the template has no parameter {name!r}; it has {', '.join(known)}"
-            raise BadInput(fault, where=template.path, hint='write it as --config "NAME=VALUE NAME=VALUE"')
-        try:
-            number = int(value, 0)
-        except ValueError:
-            got = f"{word!r}" if equals else f"{word!r} without a value"
-            fault = f"--config: a parameter's value is an integer, got {got}"
-            hint = f"write e.g. {name}={known[name].values[0]}"
-            raise BadInput(fault, where=template.path, hint=hint) from None
-        if number not in known[name].positions:
-            allowed = ", ".join(map(str, known[name].values))
-            fault = f"--config: {name}={number} is not in its domain: allowed are {allowed}"
-            hint = "choose one of them, or add the value to the template's [params]"
-            raise BadInput(fault, where=template.path, hint=hint)
-        config = config.replace(name, number)
-    return config
 
 
 def workloads_of(problem: Problem, wanted: Sequence[str]) -> list[Workload]:

@@ -28,9 +28,10 @@ from tunesmith.run.candidates import Templates, draft_name
 from tunesmith.run.chain import is_broken
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed, Protected, Settings, Started
+from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.library import LibraryEntry, LibraryTemplate, ranked
 from tunesmith.run.loop import Loop
-from tunesmith.run.ports import Listener, write_down
+from tunesmith.run.ports import Inbox, Listener, write_down
 from tunesmith.run.report import Report, build_report, unfinished_name
 from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
@@ -214,7 +215,8 @@ def _execute(
         return run
     except KeyboardInterrupt as error:
         hint = f"go on with: {folder.go_on}"
-        raise Interrupted("interrupted; nothing is lost", where=str(folder.path), hint=hint) from error
+        how = str(error) or "interrupted"
+        raise Interrupted(f"{how}; nothing is lost", where=str(folder.path), hint=hint) from error
     finally:
         try:
             _record(folder, config)
@@ -281,11 +283,13 @@ def _continue(
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         own_parts = (problem, templates, place.device, spec, scratch, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder)
+        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path))
         if place.missing:
             gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
             return as_it_stands(folder, active.survey(state, gone))
         state = active.search(state)
+        if state.stopped is None:
+            raise KeyboardInterrupt("stopped by whoever watches")
     finally:
         journal.close()
         folder.remove_scratch()
@@ -331,6 +335,7 @@ class ActiveRun:
     listener: Listener
     talk: Talking
     store: BinaryStore | None = None
+    inbox: Inbox | None = None
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -363,7 +368,7 @@ class ActiveRun:
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
             own, found = (self.problem, self.templates, settings, lab), searcher(settings.search)
-            loop = Loop(*own, found, self.talk, self.journal, self.listener, heeds_words=False)
+            loop = Loop(*own, found, self.talk, self.journal, self.listener, False, self.inbox)
             if settings.steer:
                 lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
             return loop.run()

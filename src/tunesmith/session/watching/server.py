@@ -1,0 +1,287 @@
+"""The server itself: what is asked is refused, or answered from the runs folder, and from nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import parse_qs
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request as WebRequest
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tunesmith.deliver.page import policy, report_page
+from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.problem.codec import encode
+from tunesmith.run.dialogue import InstructionKind
+from tunesmith.run.files import is_locked
+from tunesmith.run.inbox import LONGEST_HINT, MOST_WAITING, FolderInbox
+from tunesmith.run.store import LOCK
+from tunesmith.session.watching.following import FollowedRun, RunSeen
+from tunesmith.session.watching.found_runs import RunFilter, RunsBelow
+from tunesmith.session.watching.guard import TOKEN, Door
+from tunesmith.session.watching.pages import (
+    index_page,
+    live_fields,
+    live_part,
+    run_url,
+    watch_script,
+    watch_style,
+    whole_page,
+)
+from tunesmith.text import element
+
+POLL = 0.5  # seconds between two looks at a journal that somebody follows
+BEAT = 15.0  # seconds after which a stream says that it is still there
+LARGEST_BODY = 8 * LONGEST_HINT
+MOST_STREAMS = 32
+_KINDS: dict[str, InstructionKind] = {"stop": "stop", "finish": "finish", "hint": "hint"}
+T = TypeVar("T")
+
+
+class Guarded:
+    """Around the whole application: nothing is looked at that the door refuses, and no answer may be framed,
+    stored, or read by another page."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._door = door
+        self._policy = f"{policy(watch_style(), watch_script())}; frame-ancestors 'none'"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            raise ValueError(f"{scope['type']} is nothing that this server does")
+        headers = dict(Headers(scope=scope).items())
+        asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        why = self._door.refusal(scope["method"], headers, (asked.get(TOKEN) or [""])[-1])
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = MutableHeaders(scope=message)
+                own["Content-Security-Policy"] = self._policy
+                own["X-Content-Type-Options"] = "nosniff"
+                own["X-Frame-Options"] = "DENY"
+                own["Referrer-Policy"] = "same-origin"
+                own["Cross-Origin-Resource-Policy"] = "same-origin"
+                own["Cross-Origin-Opener-Policy"] = "same-origin"
+                own["Cache-Control"] = "no-store"
+            await send(message)
+
+        app = self._app if why is None else PlainTextResponse(f"refused: {why}\n", 403)
+        await app(scope, receive, guarded)
+
+
+@dataclass
+class WatchServer:
+    """What is asked about runs is read in one thread, one after another."""
+
+    runs: RunsBelow
+    door: Door
+    ending: Callable[[], bool] = lambda: False
+    _followed: dict[str, FollowedRun] = field(default_factory=dict)
+    _streams: int = 0
+
+    def __post_init__(self) -> None:
+        self._reader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="reader")
+
+    def app(self) -> ASGIApp:
+        routes = [
+            Route("/", self.index),
+            Route("/comparisons/{name:path}", self.comparison),
+            Route("/runs/{name:path}/events", self.events),
+            Route("/runs/{name:path}/instructions", self.instruct, methods=["POST"]),
+            Route("/runs/{name:path}", self.run),
+        ]
+        return Guarded(Starlette(routes=routes), self.door)
+
+    def close(self) -> None:
+        self._reader.shutdown(wait=False, cancel_futures=True)
+
+    async def _read(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._reader, call)
+
+    # -- pages ------------------------------------------------------------------------------------------
+
+    async def index(self, request: WebRequest) -> Response:
+        names = ("words", "status", "problem", "device", "within")
+        wanted = RunFilter(*(request.query_params.get(name, "") for name in names))
+
+        def made() -> str:
+            return index_page(self.runs.runs(), self.runs.comparisons(), wanted, self.door.token)
+
+        return HTMLResponse(await self._read(made))
+
+    async def comparison(self, request: WebRequest) -> Response:
+        text = await self._read(partial(self.runs.comparison_text, request.path_params["name"]))
+        if text is None:
+            return PlainTextResponse("there is no such comparison, or it says nothing yet\n", 404)
+        return PlainTextResponse(text)
+
+    async def run(self, request: WebRequest) -> Response:
+        name = request.path_params["name"]
+        said = "It is asked for." if request.query_params.get("said") else ""
+        return await self._read(partial(self._page, name, said))
+
+    def _page(self, name: str, said: str) -> Response:
+        followed = self._follow(name)
+        if followed is None:
+            return PlainTextResponse("there is no such run here\n", 404)
+        began = time.monotonic()
+        try:
+            run, seen = followed.report(), followed.look()
+            live = live_part(name, live_fields(seen), self.door.token, said)
+            page = report_page(run.result, run.texts, live)
+            followed.took(time.monotonic() - began if seen.live else 0.0)
+            return HTMLResponse(page)
+        except TunesmithError as error:
+            hint = [element("p", error.hint)] if error.hint else []
+            fault = element("p", f"It cannot be read: {error.message}")
+            return HTMLResponse(whole_page(name, [fault, *hint]), 500)
+
+    def _follow(self, name: str) -> FollowedRun | None:
+        path = self.runs.run(name)
+        if path is None:
+            self._followed.pop(name, None)
+            return None
+        return self._followed.setdefault(name, FollowedRun(path))
+
+    # -- what changes -----------------------------------------------------------------------------------
+
+    async def events(self, request: WebRequest) -> Response:
+        followed = await self._read(partial(self._follow, request.path_params["name"]))
+        if followed is None:
+            return PlainTextResponse("there is no such run here\n", 404)
+        if self._streams >= MOST_STREAMS:
+            return PlainTextResponse("too many follow runs here already\n", 503)
+        return StreamingResponse(self._stream(followed), media_type="text/event-stream")
+
+    async def _stream(self, followed: FollowedRun) -> AsyncIterator[bytes]:
+        self._streams += 1
+        try:
+            before, quiet = b"", 0.0
+            while not self.ending():
+                seen = await self._read(followed.look)
+                data = encode(live_fields(seen))
+                if not seen.live or seen.now.ended or seen.fault:
+                    yield _event("ended", data)
+                    return
+                if (told := _lasting(seen)) != before:
+                    before, quiet = told, 0.0
+                    yield _event("standing", data)
+                elif quiet >= BEAT:
+                    quiet = 0.0
+                    yield b": still there\n\n"
+                if followed.report_is_due:
+                    yield _event("report", b"{}")
+                    await asyncio.sleep(POLL)
+                await asyncio.sleep(POLL)
+                quiet += POLL
+        finally:
+            self._streams -= 1
+
+    # -- what is asked of a run ---------------------------------------------------------------------------
+
+    async def instruct(self, request: WebRequest) -> Response:
+        form = await _form(request)
+        if form is None or not self.door.is_token(form.get(TOKEN, "")):
+            return PlainTextResponse("refused: nothing is written without the token\n", 403)
+        name, what = request.path_params["name"], _KINDS.get(form.get("what", ""))
+        path = await self._read(partial(self.runs.run, name))
+        if path is None or what is None:
+            return PlainTextResponse("there is no such run here, or nothing that it can be asked\n", 404)
+        said = await self._read(partial(_put, path, what, form.get("text", "")))
+        if "text/html" in request.headers.get("accept", ""):
+            return RedirectResponse(f"{run_url(name, self.door.token)}&said=1", 303)
+        return PlainTextResponse(said)
+
+
+def _lasting(seen: RunSeen) -> bytes:
+    """What is worth telling: not that time goes by."""
+    return encode((seen.state.events, seen.live, seen.waiting))
+
+
+def _event(name: str, data: bytes) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), data)
+
+
+async def _form(request: WebRequest) -> dict[str, str] | None:
+    """None: it is no form, or too long."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        return None
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > LARGEST_BODY:
+            return None
+    found = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
+    return {name: values[-1] for name, values in found.items()}
+
+
+def _put(path: Path, what: InstructionKind, text: str) -> str:
+    if not is_locked(path / LOCK):
+        return "nobody is at work on this run: resume it first"
+    inbox = FolderInbox(path)
+    if len(inbox.waiting()) >= MOST_WAITING:
+        return "too much was asked of this run already: wait until it is taken up"
+    try:
+        inbox.put(what, text if what == "hint" else "")
+    except OSError as error:
+        return f"it cannot be written: {error.strerror}"
+    words = {"stop": "It stops after this batch.", "finish": "It finishes.", "hint": "It will look at that."}
+    return words[what]
+
+
+# -- serving ------------------------------------------------------------------------------------------------
+
+
+def listen(port: int) -> socket.socket:
+    """On the loopback, and nowhere else."""
+    own = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        own.bind(("127.0.0.1", port))
+        own.listen(64)
+    except OSError as error:
+        own.close()
+        fault = f"port {port} cannot be had: {error.strerror}"
+        raise BadInput(fault, hint="choose another with --port, or none for any that is free") from error
+    return own
+
+
+def serve(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
+    """Until it is interrupted. `first`: the run to begin with, empty: the index. `told` gets the address."""
+    own = listen(port)
+    door = Door.new(own.getsockname()[1])
+    watching = WatchServer(runs, door)
+    settings = uvicorn.Config(
+        watching.app(),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        lifespan="off",
+        ws="none",
+    )
+    server = uvicorn.Server(settings)
+    watching.ending = lambda: server.should_exit
+    told(f"{door.address}{run_url(first, door.token) if first else f'/?{TOKEN}={door.token}'}")
+    try:
+        server.run(sockets=[own])
+    finally:
+        watching.close()
+        own.close()

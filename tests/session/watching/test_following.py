@@ -1,0 +1,97 @@
+"""A journal that is read as it grows."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.run.test_loop import Run
+from tunesmith.run.events import Recorded, Settings
+from tunesmith.run.inbox import FolderInbox
+from tunesmith.run.journal_lines import encode_record
+from tunesmith.run.state import fold
+from tunesmith.session.watching.following import FollowedRun
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Recorded]:
+    run = Run(Settings(evals=20))
+    run.go()
+    first = run.journal.records[0]
+    begun = replace(first.event, template="")  # type: ignore[type-var]
+    return [replace(first, event=begun), *run.journal.records[1:]]
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Path]:
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield tmp_path
+
+
+def lines(records: list[Recorded]) -> bytes:
+    return b"".join(encode_record(record) + b"\n" for record in records)
+
+
+def test_what_is_seen_is_the_fold_of_what_is_there(held: Path, records: list[Recorded]) -> None:
+    followed, journal = FollowedRun(held), held / "journal.jsonl"
+    journal.write_bytes(b"")
+    assert followed.look().now.phase == "starting"
+    for count in (1, 5, 6, 20, len(records)):
+        journal.write_bytes(lines(records[:count]))
+        seen = followed.look()
+        assert seen.fault == ""
+        assert seen.state == fold(records[:count])
+        assert seen.live
+    assert seen.now.ended
+
+
+def test_a_line_that_is_not_whole_waits_until_it_is(held: Path, records: list[Recorded]) -> None:
+    followed, journal, data = FollowedRun(held), held / "journal.jsonl", lines(records[:6])
+    journal.write_bytes(data[:-20])
+    assert followed.look().state.events == 5
+    journal.write_bytes(lines(records[:5]))  # as a run does that goes on
+    assert followed.look().state.events == 5
+    journal.write_bytes(lines(records[:7]))
+    assert followed.look().state.events == 7
+
+
+def test_a_journal_that_became_shorter_is_read_anew(held: Path, records: list[Recorded]) -> None:
+    followed, journal = FollowedRun(held), held / "journal.jsonl"
+    journal.write_bytes(lines(records[:9]))
+    followed.look()
+    journal.write_bytes(lines(records[:3]))
+    assert followed.look().state == fold(records[:3])
+
+
+@pytest.mark.parametrize("bad", [b"nonsense\n", b'{"number": 99}\n', b"[]\n"])
+def test_what_cannot_be_meant_is_a_fault_and_no_error(
+    held: Path, records: list[Recorded], bad: bytes
+) -> None:
+    (held / "journal.jsonl").write_bytes(lines(records[:5]) + bad)
+    seen = FollowedRun(held).look()
+    assert seen.state.events == 5
+    assert "event 5 of the journal cannot be meant" in seen.fault
+    assert "cannot be meant" in FollowedRun(held).look().fault
+
+
+def test_no_link_is_followed(held: Path, records: list[Recorded]) -> None:
+    (held / "other").write_bytes(lines(records[:5]))
+    (held / "journal.jsonl").symlink_to(held / "other")
+    assert "cannot be read" in FollowedRun(held).look().fault
+
+
+def test_what_was_asked_and_is_not_taken_up(held: Path, records: list[Recorded]) -> None:
+    (held / "journal.jsonl").write_bytes(lines(records[:5]))
+    FolderInbox(held).put("hint", "BLOCK=64")
+    FolderInbox(held).put("stop")
+    assert FollowedRun(held).look().waiting == ("hint BLOCK=64", "stop")
+
+
+def test_nobody_at_work(tmp_path: Path, records: list[Recorded]) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(lines(records[:5]))
+    assert not FollowedRun(tmp_path).look().live
