@@ -66,7 +66,8 @@ class FollowedRun:
         it cannot be read."""
         seen = self.look()
         stands, now = (seen.state.events, seen.live), self._clock()
-        if self._report is None or (self._reported != stands and now >= self._next_report):
+        is_last = seen.now.ended or not seen.live  # which nobody asks for a second time
+        if self._report is None or (self._reported != stands and (is_last or now >= self._next_report)):
             self._report, self._reported = as_it_stands(RunFolder.open(self.path)), stands
             self.took(self._clock() - now if seen.live else 0.0)
         return self._report
