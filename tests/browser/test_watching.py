@@ -104,4 +104,4 @@ def test_a_live_run_is_followed_stopped_finished_and_read(opened: Opened, tmp_pa
         assert "finish: taken up" in asked
         assert opened.wrong == []
     told = [line["event"]["what"] for line in journal(run) if line["type"] == "Instructed"]
-    assert told == ["stop", "finish"]
+    assert told == ["stop", "resume", "finish"]
