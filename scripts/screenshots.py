@@ -18,8 +18,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 MOST = 400_000  # bytes of all together
 # file, colours, width and height, and what is unfolded and looked at first
 SHOTS = (
-    ("report-light.png", "light", (1060, 620), ()),
-    ("report-dark.png", "dark", (1060, 560), ("bounds", "best")),
+    ("report-light.png", "light", (1180, 640), ()),
+    ("report-dark.png", "dark", (1060, 980), ("bounds", "best")),
     ("report-kernel-light.png", "light", (1060, 640), ("kernels",)),
     ("report-narrow-dark.png", "dark", (390, 640), ()),
 )

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.browser
 ROOF = RoofFacts(1 << 30, 0.0, (("memory bandwidth", 1e-3),))
 WHOLE = replace(FULL, bounds=(replace(FULL.bounds[0], roof=ROOF), *FULL.bounds[1:]))
 PAGE = report_page(WHOLE, texts("said"))
+A4 = (718, 1000)  # between margins
 INK = "getComputedStyle(document.body).color"
 PAPER = "getComputedStyle(document.body).backgroundColor"
 
@@ -164,17 +165,19 @@ def test_five_thousand_trials_are_there_within_a_second(opened: Opened) -> None:
     )
     text = report_page(long, texts("said\n" * 400))
     assert len(text.encode()) < 1_000_000
-    took = []
-    for _ in range(3):  # somebody else may be at work here too
-        page = opened.page(text)
-        entry = "performance.getEntriesByType('navigation')[0].toJSON()"
-        took.append(page.evaluate(entry)["loadEventEnd"])
-    assert 0 < min(took) < 1000
+    entry, took = "performance.getEntriesByType('navigation')[0].toJSON()", []
+    while len(took) < 8 and not any(one < 1000 for one in took):  # somebody else may be at work here too
+        took.append(opened.page(text).evaluate(entry)["loadEventEnd"])
+    assert 0 < min(took) < 1000, took
 
 
-def test_on_paper_everything_is_unfolded(opened: Opened) -> None:
-    page = opened.page(PAGE, scheme="dark")
+def test_on_paper_everything_is_unfolded_and_fits(opened: Opened, finished: Path) -> None:
+    real = opened.at((finished / "report.html").as_uri(), size=A4)
+    real.emulate_media(media="print")
+    assert too_wide(real) <= 0
+    page = opened.page(PAGE, size=A4, scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
+    assert too_wide(page) <= 0
     for key in ("bounds", "kernels", "rounds", "digests"):
         assert page.locator(f"#{key}").bounding_box()["height"] > 20, key
     assert not page.locator("nav").is_visible()
