@@ -154,7 +154,7 @@ def markdown(text: str) -> str:
 
 # -- HTML that is built, never pasted: what is text stays text ----------------------------------------------
 
-_EMPTY = frozenset(("br", "img", "input", "meta"))  # elements that have no inside
+_EMPTY = frozenset(("br", "img", "input", "link", "meta"))  # elements that have no inside
 _NOT_HTML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 
 

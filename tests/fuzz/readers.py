@@ -51,6 +51,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.vetting import vet
 from tunesmith.run.config import resolve
 from tunesmith.run.dialogue import Reply
+from tunesmith.run.inbox import INBOX, FolderInbox
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session.library import Library
 from tunesmith.session.problems import load_problem
@@ -349,6 +350,19 @@ def read_config(data: bytes) -> None:
         resolve({}, dict(os.environ), Path(place))
 
 
+def instruction_seeds() -> list[bytes]:
+    return [b'{"what":"stop"}', b'{"what":"hint","text":"BLOCK=64 VEC=4"}', b'{"what":"finish","text":""}']
+
+
+def read_instruction(data: bytes) -> None:
+    """What lies in a run's inbox; whatever is no instruction is taken away."""
+    with tempfile.TemporaryDirectory() as place:
+        inbox = FolderInbox(Path(place))
+        kept = Path(place) / INBOX / f"{inbox.put('stop')}.json"
+        kept.write_bytes(data)
+        assert len(inbox.waiting()) == kept.exists()
+
+
 READERS = (
     Reader("problem", lambda: [p.read_bytes() for p in problems()], read_problem, text_mutation, (BadInput,)),
     Reader("template", template_seeds, read_template, text_mutation, (BadInput,)),
@@ -361,6 +375,7 @@ READERS = (
     Reader("report", reports, read_report, json_mutation, (BadInput,)),
     Reader("entry", entry_seeds, read_entry, json_mutation, (BadInput,)),
     Reader("config", config_seeds, read_config, text_mutation, (BadInput,)),
+    Reader("instruction", instruction_seeds, read_instruction, json_mutation, ()),
     EVENTS,
     JOURNALS,
     CERTIFICATES,

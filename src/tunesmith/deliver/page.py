@@ -132,6 +132,7 @@ def page_head(title: str, style: str, script: str = "") -> Markup:
         element("meta", name="color-scheme", content="light dark"),
         # Where there are forms, it is told that they come from here.
         element("meta", name="referrer", content="same-origin" if script else "no-referrer"),
+        *([element("link", rel="icon", href="data:,")] if script else []),  # a server is asked for none
         element("title", title),
         element("style", Markup(style)),
     )

@@ -16,7 +16,7 @@ from tunesmith.run.budget import (
 )
 from tunesmith.run.instructions import is_stopping
 from tunesmith.run.outcome import Trial
-from tunesmith.run.scores import best_tried
+from tunesmith.run.scores import BestTried, best_tried
 from tunesmith.run.state import State
 from tunesmith.text import counted, first_line
 
@@ -77,7 +77,7 @@ def standing(state: State, since: float = 0.0) -> Standing:
         queue=tuple(trials[1 : MOST_QUEUED + 1]),
         queued=max(0, len(trials) - 1),
         building=len(state.building) if state.searching else 0,
-        floors=_floors(state),
+        floors=_floors(state, best),
         budgets=budget_uses(state),
         seconds=state.elapsed + since,
         left=_left(state, since),
@@ -130,11 +130,10 @@ def _progress(state: State) -> tuple[int, int | None]:
     return done, min((n for n in (limit, feasible) if n is not None), default=None)
 
 
-def _floors(state: State) -> tuple[FloorDistance, ...]:
+def _floors(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:
     if state.baseline is None:
         return ()
     known = {p.workload: p.diagnosis.floor for p in state.profiled if p.config is None and p.diagnosis}
-    best = best_tried(state)
     found = []
     for result in state.baseline.outcome.results:
         if result.timing is not None:

@@ -28,15 +28,25 @@ from tunesmith.session.watching.pages import (
 from tunesmith.space.params import Config
 
 TOKEN = "s3cret"
-OURS = {"script", "form", "input", "button", "label", "select", "option", "progress"}
-ATTRIBUTES_OF_OURS = {"type", "value", "method", "action", "maxlength", "placeholder", "selected", "max"}
+OURS = {"script", "link", "form", "input", "button", "label", "select", "option", "progress"}
+ATTRIBUTES_OF_OURS = {
+    "type",
+    "value",
+    "method",
+    "action",
+    "maxlength",
+    "placeholder",
+    "selected",
+    "max",
+    "rel",
+}
 DATA = {"data-field", "data-list", "data-events", "data-live", "data-seconds"}
 
 
 class ServedReader(PageReader):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         super().handle_starttag(tag, attrs)
-        if tag == "input":
+        if tag in ("input", "link"):
             self.inside.pop()
 
 
@@ -46,8 +56,8 @@ def harmless(page: str) -> ServedReader:
     assert {tag for tag, _ in read.elements} <= TAGS | OURS
     for tag, attributes in read.elements:
         assert set(attributes) <= ATTRIBUTES | ATTRIBUTES_OF_OURS | DATA, tag
-        assert set(attributes.get("class", "").split()) <= CLASSES | {"said", "filters", "index"}
-        assert re.match(r"#\w+$|/", attributes.get("href", "/"))
+        assert set(attributes.get("class", "").split()) <= CLASSES | {"said", "filters", "index", "lists"}
+        assert re.match(r"#\w+$|/|data:,$", attributes.get("href", "/"))
         assert attributes.get("action", "/").startswith("/")
         assert not attributes.get("href", "/").startswith("//")
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -121,6 +131,12 @@ def test_the_policy_allows_our_script_and_style_and_the_own_server() -> None:
     assert rules["default-src"] == "'none'"
     assert rules["connect-src"] == rules["form-action"] == "'self'"
     assert "script-src" not in report_page(FULL), "the file that a run writes has none"
+
+
+def test_a_run_that_stopped_has_nothing_at_the_device() -> None:
+    over = live_fields(replace(seen("searching", live=False), fault=""))
+    assert (over.status, over.phase, over.doing) == ("stopped", "stopped while searching", "nothing")
+    assert (over.queue, over.left) == (("nothing",), "not known")
 
 
 def test_a_live_run_can_be_asked_things_and_one_that_is_over_cannot() -> None:

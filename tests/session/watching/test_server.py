@@ -206,6 +206,7 @@ def test_a_live_run_is_followed_told_things_stopped_resumed_and_read(tmp_path: P
         assert journal(path)[-1]["type"] != "Stopped"
         page = client.get("/runs/run", params=TOKEN).text
         assert ">stopped<" in page
+        assert "not finished, after" in page, "the report is that of the run that has stopped"
         assert "<script>alert" not in page
         resumed = tunesmith(tmp_path, "resume", path)
         assert resumed.code == 0, resumed.err

@@ -22,7 +22,7 @@ from tunesmith.session.runs import as_it_stands
 
 MOST_AT_ONCE = 1 << 26  # bytes of a journal that are read at a time
 LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
-SHARE = 200  # and so many times what one takes
+SHARE = 300  # and so many times what one takes
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,9 @@ class FollowedRun:
         it cannot be read."""
         seen = self.look()
         stands, now = (seen.state.events, seen.live), self._clock()
-        is_last = seen.now.ended or not seen.live  # which nobody asks for a second time
-        if self._report is None or (self._reported != stands and (is_last or now >= self._next_report)):
+        # Of a run that has ended the page asks once more, and then never again.
+        is_due = seen.now.ended or not seen.live or now >= self._next_report
+        if self._report is None or (self._reported != stands and is_due):
             self._report, self._reported = as_it_stands(RunFolder.open(self.path)), stands
             self.took(self._clock() - now if seen.live else 0.0)
         return self._report

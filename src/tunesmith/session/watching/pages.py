@@ -6,7 +6,7 @@ Whatever is foreign goes through `element`, which escapes it, or to the script a
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -59,6 +59,10 @@ class LiveFields:
 
 def live_fields(seen: RunSeen) -> LiveFields:
     now = seen.now
+    if not seen.live and not now.ended:
+        now = replace(
+            now, phase=f"stopped while {now.phase}", doing="", queue=(), queued=0, building=0, left=None
+        )
     queue = now.queue + ((f"and {now.queued - len(now.queue)} more",) if now.queued > len(now.queue) else ())
     queue += (f"{counted(now.building, 'build')} on the way",) if now.building else ()
     status = "live" if seen.live and not now.ended else "finished" if now.ended else "stopped"
@@ -138,8 +142,7 @@ def live_part(name: str, fields: LiveFields, token: str, said: str = "") -> Live
             data_field="bar",
         ),
         element("dl", *(part for row in _rows(fields) for part in row)),
-        *(element("div", element("h3", title), _list(key, getattr(fields, key)))
-          for key, title in _LISTS.items()),
+        element("div", *_lists(fields), class_="lists"),
         *(_forms(name, token) if fields.live else []),
         id="now",
         data_events=run_url(name, token, "/events"),
@@ -170,8 +173,11 @@ def _rows(fields: LiveFields) -> Iterable[tuple[Markup, Markup]]:
         yield element("dt", title), element("dd", getattr(fields, key), data_field=key)
 
 
-def _list(key: str, lines: Sequence[str]) -> Markup:
-    return element("ul", *(element("li", line) for line in lines), data_list=key)
+def _lists(fields: LiveFields) -> Iterable[Markup]:
+    for key, title in _LISTS.items():
+        lines: Sequence[str] = getattr(fields, key)
+        listed = element("ul", *(element("li", line) for line in lines), data_list=key)
+        yield element("div", element("h3", title), listed)
 
 
 def _forms(name: str, token: str) -> list[Markup]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import watched
-from benchmarks.watched import TimedRun, WatchCost
+from benchmarks import watch_cost
+from benchmarks.watch_cost import TimedRun, WatchCost
 from tests.frameworks import need
 
 
@@ -26,7 +26,7 @@ def test_figures_are_of_pairs() -> None:
 @pytest.mark.long
 def test_it_runs_alone_and_watched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     need("uvicorn")
-    watched.main(["--pairs", "1", "--evals", "12", "--json", str(tmp_path / "figures.json")])
+    watch_cost.main(["--pairs", "1", "--evals", "12", "--json", str(tmp_path / "figures.json")])
     assert len(capsys.readouterr().out.splitlines()) == 4
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert figures["watched"][0]["server"] > 0

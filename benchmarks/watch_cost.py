@@ -1,6 +1,6 @@
 """Measures what watching costs a run, on the simulated device, where kernels take no time and all else shows.
 
-    python -m benchmarks.watched [--pairs N] [--evals N] [--json FILE]
+    python -m benchmarks.watch_cost [--pairs N] [--evals N] [--json FILE]
 
 The same run is made alone and watched in turns, beginning with either: watched by `tunesmith watch` and one
 page that follows it and loads the report again whenever it is told to, as the page's script does. Three
