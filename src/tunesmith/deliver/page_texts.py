@@ -139,7 +139,7 @@ class _Reasons:
         self._known, self.place = known, place
         self._steps = [(s.round, frozenset(map(_bare, plain(s.text).split("\n")))) for s in kernel.steps]
         own = (*known.rounds.values(), *known.params.values())
-        self._ids = {reason.called: f"why-{place}-{number}" for number, reason in enumerate(own, 1)}
+        self._ids = {reason.called: f"why{place}_{number}" for number, reason in enumerate(own, 1)}
         self.used: dict[str, LineReason] = {}
 
     def link(self, before: str | None, after: str | None) -> Markup:
