@@ -18,7 +18,7 @@ from tunesmith.run.store import RunFolder
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is open a loop of events runs, beside which other tests can have none
 def chromium() -> Iterator[Any]:
     """A browser of the system; Playwright's own download is not asked for."""
     driver = need("playwright.sync_api")
