@@ -18,7 +18,7 @@ from tunesmith.run.store import RunFolder
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
-@pytest.fixture(scope="module")  # while it is open a loop of events runs, beside which other tests can have none
+@pytest.fixture(scope="module")  # while it is open its loop of events runs, and no test has one of its own
 def chromium() -> Iterator[Any]:
     """A browser of the system; Playwright's own download is not asked for."""
     driver = need("playwright.sync_api")

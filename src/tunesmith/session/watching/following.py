@@ -65,7 +65,8 @@ class FollowedRun:
         it cannot be read."""
         seen = self.look()
         stands, now = (seen.state.events, seen.live), self._clock()
-        is_due = not seen.live or now >= self._next_report
+        # Of a run that has ended the page asks once more, and then never again.
+        is_due = seen.now.ended or not seen.live or now >= self._next_report
         if self._report is None or (self._reported != stands and is_due):
             self._report, self._reported = as_it_stands(RunFolder.open(self.path)), stands
             self.took(self._clock() - now if seen.live else 0.0)
