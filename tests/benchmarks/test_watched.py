@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from benchmarks.watched import WatchCount, summary
 
 from benchmarks import watched
-from benchmarks.watched import WatchCount, summary
 from tests.cpu_here import needs_cpu
 
 _PROBLEM = """
