@@ -138,8 +138,10 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     named = args.names or sorted(path.parent.name for path in args.folder.glob("*/problem.toml"))
     with ThreadPoolExecutor(args.jobs) as pool:
-        all_found = pool.map(lambda name: watched(args.folder / name, args.within, args.whole), named)
-        found = [one for one in all_found if one.unknown != OTHER]
+        found = []
+        for one in pool.map(lambda name: watched(args.folder / name, args.within, args.whole), named):
+            print(f"{one.name}: {one.outcome}", file=sys.stderr, flush=True)
+            found += [one] if one.unknown != OTHER else []
     print("\n".join(table(found)))
     if args.out is not None:
         figures = {"kernels": [{**asdict(one), "outcome": one.outcome} for one in found]}

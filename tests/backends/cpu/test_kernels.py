@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -223,6 +224,8 @@ def test_rmsnorm_takes_less_than_five_seconds(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_rmsnorm_takes_less_than_five_seconds_where_nobody_is_busy(tmp_path: Path) -> None:
     """The best of three, since others may be."""
+    if os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
+        pytest.skip("others are too busy for a time to say anything")
     assert min(seconds_of_rmsnorm(tmp_path) for _ in range(3)) < 5
 
 
