@@ -99,6 +99,13 @@ FAULTS = {
         0,
         "",
     ),
+    "a shuffle from a lane that has left": (
+        "  if (t >= 8 && t < 32)\n    return;\n  o[t & 63] = __shfl_xor_sync(0xffffffffu, x[t & 63], 16);",
+        "a shuffle that reads a lane which takes no part in it",
+        6,
+        0,
+        "",
+    ),
     "a vote of lanes that never come": (
         "  if (t < 16)\n    o[t] = __ballot_sync(0xffffffffu, t & 1);\n  __syncthreads();\n  o[t & 63] = 1;",
         "a barrier that is not reached by all",

@@ -57,10 +57,10 @@ FAULTS = {
         0,
     ),
     "a barrier not reached by all": (
-        "  if (t < 40)\n    o[t] = __shfl_xor_sync(0xffffffffu, x[t], 1);",
+        "  if (t < 8)\n    o[t] = __shfl_xor_sync(0xffffffffu, x[t], 1);\n  __syncthreads();",
         "a barrier that is not reached by all",
         5,
-        0,
+        6,
     ),
     "a barrier in both branches": (
         "  if (t < 32)\n    __syncthreads();\n  else\n    __syncthreads();",
@@ -82,6 +82,10 @@ FAULTS = {
     ),
 }
 HONEST = {
+    "lanes that have left": (
+        "  if (t >= 40)\n    return;\n  float v = __shfl_xor_sync(0xffffffffu, x[t], 1);\n"
+        "  v += __popc(__ballot_sync(0xffffffffu, 1));\n  __syncthreads();\n  o[t] = v;"
+    ),
     "a warp that waits": (
         "  if (t < 64)\n    s[t] = x[t];\n  __syncwarp();\n  if (t < 64)\n    o[t] = s[t ^ 1];"
     ),

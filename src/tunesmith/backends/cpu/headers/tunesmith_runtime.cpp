@@ -142,10 +142,12 @@ static bool release_warp(int first)
     const int count = thread_count - first < WARP ? thread_count - first : WARP;
     bool any = false, go[WARP] = {};
     int waiting = 0, same = 0;
+    Lanes live = 0;  // nobody waits for a lane that has left the kernel
     const Lanes all = count == 64 ? ~(Lanes)0 : ((Lanes)1 << count) - 1;
     for (int t = 0; t < count; t++) {
         const Thread &own = threads[first + t];
         waiting += own.state == AT_WARP;
+        live |= (Lanes)(own.state != DONE) << t;
         same += is_with(threads[first], own) && own.mask == all;
     }
     if (!waiting)
@@ -169,7 +171,7 @@ static bool release_warp(int first)
         int leader = -1;
         bool here = true;
         for (int lane = 0; lane < count; lane++) {
-            if (!(own.mask >> lane & 1))
+            if (!((own.mask & live) >> lane & 1))
                 continue;
             leader = leader < 0 ? lane : leader;
             here = here && is_with(own, threads[first + lane]);
@@ -186,10 +188,11 @@ static bool release_warp(int first)
         if (own.leader == first + t) {
             int who[WARP], met = 0;
             for (int lane = 0; lane < count; lane++)
-                if (own.mask >> lane & 1)
+                if ((own.mask & live) >> lane & 1)
                     who[met++] = first + lane;
             watch_meeting(who, met, own.operation == ORDERS);
         }
+        own.mask &= live;
         own.state = READY;
         any = true;
     }
