@@ -332,7 +332,9 @@ def page(steps: Steps, found: Roundtrip) -> str:
     lines = [
         "# From a program to its kernels and back",
         "",
-        f"[`benchmarks/roundtrip.py`]({SCRIPT}) on {found.device or 'no device'}, {found.date}.",
+        f"`python -m benchmarks.roundtrip` ([the script]({SCRIPT})) on {found.device or 'no device'}, "
+        f"{found.date}: a PyTorch program with kernels in an extension of its own, a Triton kernel and "
+        f"vendor kernels is captured; {len(found.kernels)} kernels are extracted, tuned and put back.",
         "",
         "## What it launches",
         "",
@@ -340,7 +342,8 @@ def page(steps: Steps, found: Roundtrip) -> str:
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
     for one in found.ranking[:12]:
-        name = (one["demangled"] or one["name"]).split("(")[0].removeprefix("void ")[:60]
+        shown_name = (one["demangled"] or one["name"]).replace("(anonymous namespace)::", "")
+        name = shown_name.split("(")[0].removeprefix("void ")[:60]
         figures = (one["count"], f"{100 * one['share']:.1f} %", times(one["distance"]))
         most = foretold(one["end_to_end"], one["on_device"]) if one["tunable"] else "left alone"
         lines.append("| " + " | ".join(map(str, (f"`{name}`", one["kind"], *figures, most))) + " |")
@@ -357,7 +360,13 @@ def page(steps: Steps, found: Roundtrip) -> str:
     ]
     for kernel in found.kernels:
         share = "–" if kernel.share is None else f"{100 * kernel.share:.1f} %"
-        shown = (f"`{kernel.name}`", share, kernel.extracted, kernel.proof, times(kernel.verified))
+        shown = (
+            f"`{kernel.name}`",
+            share,
+            kernel.extracted,
+            proof_text(kernel.proof),
+            times(kernel.verified),
+        )
         ends = (kernel.swapped, kernel.applied, times(kernel.gain), foretold(kernel.foretold, kernel.busy))
         lines.append("| " + " | ".join((*shown, *ends)) + " |")
     lines += ["", "## All together", ""]
@@ -376,6 +385,13 @@ def page(steps: Steps, found: Roundtrip) -> str:
         ended = "past its deadline" if step.code is None else f"exit code {step.code}"
         lines.append(f"| {step.name} | {ended} | {step.seconds:.1f} |")
     return "\n".join(lines) + "\n"
+
+
+def proof_text(proof: str) -> str:
+    """In a few words where every launch gave what was captured; else as it was said."""
+    said = [part for part in proof.split("; ") if re.match(r"launch \d+: ", part)]
+    exact = [part for part in said if ": as captured" in part and "bit for bit" in part]
+    return f"{len(exact)} launches, bit for bit" if exact and exact == said else proof
 
 
 def written(out: Path, steps: Steps, found: Roundtrip) -> None:
