@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 import tunesmith
 from tunesmith.lab import fork_server, worker
 
-NOT_LOADED = ("tunesmith.__main__", "tunesmith.models.hosted")
+NOT_LOADED = ("tunesmith.__main__", "tunesmith.models.hosted", "tunesmith.session.watching.server")
 
 
 def at_start(environment: Mapping[str, str]) -> dict[str, str]:

@@ -176,7 +176,7 @@ class WatchServer:
             while not self.ending():
                 seen = await self._read(followed.look)
                 data = encode(live_fields(seen))
-                if not seen.live or seen.now.ended or seen.fault:
+                if not seen.live or seen.fault:  # with its last event a run still writes its results
                     yield _event("ended", data)
                     return
                 if (told := _lasting(seen)) != before:
@@ -185,7 +185,7 @@ class WatchServer:
                 elif quiet >= BEAT:
                     quiet = 0.0
                     yield b": still there\n\n"
-                if followed.report_is_due:
+                if followed.report_is_due and not seen.now.ended:
                     yield _event("report", b"{}")
                     await asyncio.sleep(POLL)
                 await asyncio.sleep(POLL)
