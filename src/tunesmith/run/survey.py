@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.device import Device, Resources
@@ -17,11 +17,13 @@ from tunesmith.run.candidates import Faulty, Templates
 from tunesmith.run.events import Event, Rejected, Settings, Surveyed
 from tunesmith.run.outcome import Rehearsed, Result, median
 from tunesmith.run.ports import Journal, Listener, Searcher, SearchView, write_down
-from tunesmith.run.rehearsing import GATE_SECONDS, HostGate, NextRehearsal, gate_sentence
 from tunesmith.run.state import Candidate, State, fold
 from tunesmith.run.talking import Talking, is_by_program, may_mend_draft
 from tunesmith.space.params import Config
 from tunesmith.text import digest_of, seed_of
+
+if TYPE_CHECKING:
+    from tunesmith.run.rehearsing import NextRehearsal
 
 # What is told of builds, by the names of `Resources`, and what people call it.
 LABELS = {
@@ -139,6 +141,10 @@ def survey_report(state: State) -> SurveyReport:
 
 def _rehearsed_words(state: State) -> tuple[str, ...]:
     """Of the original and of each template's first configuration; of its gate, and what was wrong there."""
+    if not state.rehearsed:
+        return ()
+    from tunesmith.run.rehearsing import gate_sentence  # which few runs need
+
     words: list[str] = []
     by_candidate: dict[str | None, list[Rehearsed]] = {}
     for one in state.rehearsed:
@@ -167,7 +173,7 @@ def _span(name: str, own: Sequence[Surveyed], found: Sequence[Surveyed]) -> Span
     return Span(own[0].most(name) if own else None, min(values), median(values), max(values))
 
 
-Rehearse = Callable[[Template | None, NextRehearsal | None], Rehearsed | None]
+Rehearse = Callable[["Template | None", "NextRehearsal | None"], "Rehearsed | None"]
 
 
 class Surveyor(Protocol):
@@ -216,6 +222,8 @@ class Survey:
         if self._state.admitted is None:
             self._append(self.templates.admitted(own))
         if not self._rehearsed(own):  # there is no gate for what is given
+            from tunesmith.run.rehearsing import NextRehearsal
+
             configs = self.templates.configs(own)
             first = given.default if given.default in configs else configs[0]
             self._rehearse(own, NextRehearsal(first, True, 0))
@@ -242,6 +250,8 @@ class Survey:
 
     def _gate_on_host(self, draft: Candidate) -> Faulty | None:
         """None: it may go on to the device."""
+        from tunesmith.run.rehearsing import GATE_SECONDS, HostGate, NextRehearsal, gate_sentence
+
         seconds = GATE_SECONDS if self.settings.seconds is None else min(GATE_SECONDS, self.settings.seconds)
         gate = HostGate.of(self.templates.of(draft), self.templates.configs(draft), seconds)
         may_mend = may_mend_draft(self._state, self.settings, draft)

@@ -37,7 +37,7 @@ from tunesmith.run.store import OBJECTS, CeilingsCache, FileJournal, FolderTexts
 from tunesmith.run.survey import Survey
 from tunesmith.run.talking import Talking
 from tunesmith.search import check_name, searcher
-from tunesmith.session import certificates, host_watch, library, machine, problems, signing
+from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
 from tunesmith.session.strategies import casting, wishes
@@ -88,9 +88,7 @@ def begin(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         own = (device, spec, scratch, listener.note, config.sandbox)
         compiler = machine.choose_compiler(problem, template, *own)
-    watched = sanitizing.note_of(
-        backends.kind(spec), config.sandbox, host_watch.name_of(device, config.sandbox)
-    )
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -98,10 +96,8 @@ def begin(
     entries = ranked(given.library, problem, device.name)[:1]
     if config.prior:
         primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in entries)
-    wait = config.wait
-    folder = (
-        RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
-    )
+    runs, wait = Path(config.runs), config.wait
+    folder = RunFolder.create(out, wait) if out else RunFolder.create_next(runs, problem.name, wait)
     try:
         stored = problems.keep(folder, *given.problem, template)
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
@@ -342,8 +338,12 @@ class ActiveRun:
             if cache is not None:
                 opened.callback(cache.close)
             ceilings = use_cache or settings.ceilings
-            beside = host_watch.beside(self.problem, self.device, self.scratch, self.config.sandbox)
-            opened.callback(beside.close if beside else lambda: None)
+            host = None
+            if sanitizing.is_watched_twice(self.device):
+                from tunesmith.session.host_watch import HostWatch  # which only GPUs need
+
+                host = HostWatch(self.problem, self.device, self.scratch, self.config.sandbox)
+                opened.callback(host.close)
             lab = machine.make_lab(
                 self.problem,
                 self.device,
@@ -363,7 +363,7 @@ class ActiveRun:
                 extra=state.extended.cases if state.extended else (),
                 sandbox=self.config.sandbox,
                 store=self.store,
-                beside=beside,
+                beside=host,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
