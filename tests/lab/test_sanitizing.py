@@ -24,7 +24,8 @@ from tunesmith.run.config import worker_environment
 from tunesmith.run.events import Verified
 from tunesmith.run.outcome import Trial
 from tunesmith.run.protection import AUTO, REQUIRED
-from tunesmith.session import host_watch, machine
+from tunesmith.session import machine
+from tunesmith.session.host_watch import watch_for
 
 TEMPLATE = fault_template("0 * KIND")
 PROGRAM = """#!{python}
@@ -329,7 +330,7 @@ def judged(
     device = machine.pick_device(machine.list_devices(spec, folder), None)
     compiler = machine.choose_compiler(problem, None, device, spec, folder, lambda _note: None)
     settings = LabSettings(0, 1, compiler.partition(" ")[0])
-    host = host_watch.beside(problem, device, folder, AUTO) if twice else None
+    host = watch_for(problem, device, folder, AUTO) if twice else None
     own: LocalLab = machine.make_lab(problem, device, spec, folder, settings=settings, beside=host)
     try:
         own.baseline()

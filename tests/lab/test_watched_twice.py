@@ -19,7 +19,7 @@ from tunesmith.problem.template_file import parse_template
 from tunesmith.run.events import Verified
 from tunesmith.run.protection import AUTO
 from tunesmith.run.sanitized import Sanitized, SanitizerFinding, together
-from tunesmith.session import host_watch
+from tunesmith.session.host_watch import watch_for
 
 HOST_FAULT = SanitizerFinding("watch", "a race in shared memory", "scale", "kernel.cu:3")
 HOST_CLEAN = Sanitized("cpu g++ 12", ("watch",), cases=((("n", 1),),))
@@ -119,7 +119,7 @@ def test_two_that_watched_one_kernel(
 def test_the_host_watches_what_a_gpu_would_run(tmp_path: Path) -> None:
     text = PROBLEM.format(language="cuda", suffix="cu")
     problem = read_problem(text, {"kernel.cu": _cuda(CUDA_BODIES["honest"])})
-    host = host_watch.beside(problem, replace(absent_device("H200"), absent=False), tmp_path, AUTO)
+    host = watch_for(problem, replace(absent_device("H200"), absent=False), tmp_path, AUTO)
     assert host is not None
     with closing(host):
         for what, kind in (("honest", ""), ("a race", "race in shared memory")):

@@ -14,7 +14,8 @@ from tests.running import FIXTURES
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.lab.lab import LabSettings
 from tunesmith.run.config import RunConfig
-from tunesmith.session import authoring, host_watch, standing_in
+from tunesmith.session import authoring, standing_in
+from tunesmith.session.host_watch import watch_for
 from tunesmith.session.problems import load_problem
 
 pytestmark = needs_cpu
@@ -46,7 +47,7 @@ def test_a_rehearsal_of_what_is_not_known_says_so_and_convicts_nobody(folder: Pa
 
 def test_the_watch_beside_a_gpu_is_absent_there(folder: Path, tmp_path: Path) -> None:
     problem, device = load_problem(folder).definition, replace(absent_device("H200"), absent=False)
-    host = host_watch.beside(problem, device, tmp_path, "auto")
+    host = watch_for(problem, device, tmp_path, "auto")
     assert host is not None
     with closing(host):
         found = host.of_original(0)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from tunesmith import backends
 from tunesmith.backends.messages import BareRun, Draw, RunBare
 from tunesmith.backends.port import BackendKind, SanitizerKind
 from tunesmith.backends.tool_process import EndedTool, run_under, signal_name
@@ -45,6 +46,8 @@ NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
 HOST_SECONDS = 90.0  # where the host stands in for a device, and its compiler begins from nothing
 MOST_OUTPUT = 4 << 20
+HOST = "cpu"
+ON_HOST_TOO = ("cuda", "hip")  # backends whose languages the cpu device builds
 
 
 @dataclass(frozen=True)
@@ -126,10 +129,17 @@ def sanitizer_tools(
     return SanitizerTools(own, program, worker, environment(), scratch, seconds)
 
 
-def note_of(kind: BackendKind, sandbox: str, beside: str = "") -> str:
-    """What will watch winners, or why nothing will, before anything is tried; `beside`: what does so on the
-    host."""
+def is_watched_twice(device: Device) -> bool:
+    """Whether the host's processor watches its kernels too."""
+    return device.backend in ON_HOST_TOO and not device.untimed and not device.absent
+
+
+def note_of(kind: BackendKind, sandbox: str, device: Device | None = None) -> str:
+    """What will watch winners on the device, or why nothing will, before anything is tried."""
     found = sanitizer_tools(kind, dict, Path(), sandbox)
+    twice = device is not None and is_watched_twice(device)
+    host = sanitizer_tools(backends.kind(HOST), dict, Path(), sandbox) if twice else ""
+    beside = "" if isinstance(host, str) else f"{host.name} ({', '.join(host.kind.tools)})"
     if isinstance(found, str):
         return f"{NOTE}{beside}; {found}" if beside else f"{NOTE}{NOT_IN_FORCE}: {found}"
     own = f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"

@@ -23,7 +23,8 @@ from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.run.sanitized import Sanitized, together
-from tunesmith.session import host_watch, machine, standing_in
+from tunesmith.session import machine, standing_in
+from tunesmith.session.host_watch import watch_for
 from tunesmith.session.problems import LoadedProblem, load_template, read_text
 from tunesmith.session.strategies import casting
 
@@ -163,7 +164,7 @@ def check(
         finally:
             lab.close()
         if sanitize and not device.untimed:
-            host = host_watch.beside(problem, device, scratch, config.sandbox)
+            host = watch_for(problem, device, scratch, config.sandbox)
             if host is not None:
                 with closing(host):
                     watched = [together(watched[0], host.of_original(config.seed))]

@@ -12,7 +12,7 @@ from tunesmith.errors import BadInput
 from tunesmith.lab.measuring import LaunchPlans, Original
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Builders, BuiltCode
-from tunesmith.lab.sanitizing import Sanitizing, sanitizer_tools
+from tunesmith.lab.sanitizing import Sanitizing, is_watched_twice, sanitizer_tools
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, original
@@ -22,19 +22,9 @@ from tunesmith.session.standing_in import CPU, device_like, unknown_in
 from tunesmith.text import first_line
 
 
-def beside(problem: Problem, device: Device, scratch: Path, sandbox: str) -> HostWatch | None:
+def watch_for(problem: Problem, device: Device, scratch: Path, sandbox: str) -> HostWatch | None:
     """None where the processor never stands in for such a device."""
-    runs = [own.name for own in backends.kind(CPU).languages]
-    is_gpu = device.backend in runs and not device.untimed and not device.absent
-    return HostWatch(problem, device, scratch, sandbox) if is_gpu else None
-
-
-def name_of(device: Device, sandbox: str) -> str:
-    """What watches kernels of that device here; empty where nothing does."""
-    if device.backend not in [own.name for own in backends.kind(CPU).languages] or device.absent:
-        return ""
-    found = sanitizer_tools(backends.kind(CPU), dict, Path(), sandbox)
-    return "" if isinstance(found, str) else f"{found.name} ({', '.join(found.kind.tools)})"
+    return HostWatch(problem, device, scratch, sandbox) if is_watched_twice(device) else None
 
 
 @dataclass

@@ -82,8 +82,7 @@ def begin(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         own = (device, spec, scratch, listener.note, config.sandbox)
         compiler = machine.choose_compiler(problem, template, *own)
-    beside = _host_watch().name_of(device, config.sandbox) if device.kind == "gpu" else ""
-    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, beside)
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -91,10 +90,8 @@ def begin(
     entries = ranked(given.library, problem, device.name)[:1]
     if config.prior:
         primed += tuple(Primed(f"{e.name} of the library, on {e.device}", e.rows, e.best) for e in entries)
-    wait = config.wait
-    folder = (
-        RunFolder.create(out, wait) if out else RunFolder.create_next(Path(config.runs), problem.name, wait)
-    )
+    runs, wait = Path(config.runs), config.wait
+    folder = RunFolder.create(out, wait) if out else RunFolder.create_next(runs, problem.name, wait)
     try:
         stored = problems.keep(folder, *given.problem, template)
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
@@ -315,12 +312,6 @@ def _host_tools(state: State, *own: Any) -> Any:
     return HostTools(*own) if state.settings.tools else None
 
 
-def _host_watch() -> Any:
-    from tunesmith.session import host_watch  # which runs on GPUs need
-
-    return host_watch
-
-
 @dataclass(frozen=True)
 class ActiveRun:
     """What both ways to go on with a run need."""
@@ -345,8 +336,12 @@ class ActiveRun:
             if cache is not None:
                 opened.callback(cache.close)
             ceilings = use_cache or settings.ceilings
-            beside = self._beside()
-            opened.callback(beside.close if beside else lambda: None)
+            host = None
+            if sanitizing.is_watched_twice(self.device):
+                from tunesmith.session.host_watch import HostWatch  # which only GPUs need
+
+                host = HostWatch(self.problem, self.device, self.scratch, self.config.sandbox)
+                opened.callback(host.close)
             lab = machine.make_lab(
                 self.problem,
                 self.device,
@@ -366,7 +361,7 @@ class ActiveRun:
                 extra=state.extended.cases if state.extended else (),
                 sandbox=self.config.sandbox,
                 store=self.store,
-                beside=beside,
+                beside=host,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
@@ -397,11 +392,6 @@ class ActiveRun:
             state = Survey(*parts, *talks, **more, rehearse=rehearsal).run()
         missing = rehearsal.told(missing, state)
         return tools.told(state, missing) if tools else missing
-
-    def _beside(self) -> Any:
-        if self.device.kind != "gpu":
-            return None
-        return _host_watch().beside(self.problem, self.device, self.scratch, self.config.sandbox)
 
     def _builder_count(self) -> int:
         return machine.builder_count(self.device, self.config.builders)
