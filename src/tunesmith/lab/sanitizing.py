@@ -123,9 +123,9 @@ def sanitizer_tools(
     return SanitizerTools(own, program, worker, environment(), scratch)
 
 
-def note_of(kind: BackendKind, sandbox: str) -> str:
+def note_of(kind: BackendKind, sandbox: str, missing: str = "") -> str:
     """What will watch winners, or why nothing will, before anything is tried."""
-    found = sanitizer_tools(kind, dict, Path(), sandbox)
+    found = missing or sanitizer_tools(kind, dict, Path(), sandbox)
     if isinstance(found, str):
         return f"{NOTE}{NOT_IN_FORCE}: {found}"
     return f"{NOTE}{found.name} ({', '.join(found.kind.tools)})"

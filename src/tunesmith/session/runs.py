@@ -46,6 +46,8 @@ UNLIMITED = 256  # spaces up to this size have no budget unless the user sets on
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
 Priors = Callable[[Device], tuple[Primed, ...]]
+Over = machine.Over
+Known = tuple[machine.LocalDevices, Templates] | None
 
 
 # -- beginning ------------------------------------------------------------------------------------------
@@ -73,6 +75,13 @@ def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
+    with machine.elsewhere(config, listener.say) as over:
+        return _begun(given, config, out, listener, priors, over)
+
+
+def _begun(
+    given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors, over: Over
+) -> Run:
     signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
@@ -83,12 +92,12 @@ def begin(
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        spec, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch)
+        spec, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch, over)
         device = machine.choose_device(local, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        own = (device, spec, scratch, listener.note, config.sandbox)
+        own = (device, spec, scratch, listener.note, config.sandbox, over)
         compiler = machine.choose_compiler(problem, template, *own)
-    watched = sanitizing.note_of(backends.kind(spec), config.sandbox)
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, over.no_tools if over else "")
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -137,7 +146,7 @@ def begin(
         folder.unlock()
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
-    return _execute(folder, config, listener, local, templates)
+    return _execute(folder, config, listener, over, (local, templates))
 
 
 def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
@@ -183,16 +192,13 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
 
 def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
     folder = RunFolder.open(path, config.wait)
-    folder.lock()
-    return _execute(folder, config, listener)
+    with machine.elsewhere(config, listener.say) as over:
+        folder.lock()
+        return _execute(folder, config, listener, over, None)
 
 
 def _execute(
-    folder: RunFolder,
-    config: RunConfig,
-    listener: Listener,
-    local: machine.LocalDevices | None = None,
-    templates: Templates | None = None,
+    folder: RunFolder, config: RunConfig, listener: Listener, over: Over, known: Known = None
 ) -> Run:
     """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
     again."""
@@ -200,7 +206,7 @@ def _execute(
         listener.say(f"note: {note}")
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
-        return _continue(folder, config, listener, local, templates)
+        return _continue(folder, config, listener, over, known)
     except WaitingForModel as waiting:
         go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
@@ -228,14 +234,9 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
         casting.record(Path(config.record), problems.state_of(folder))
 
 
-def _continue(
-    folder: RunFolder,
-    config: RunConfig,
-    listener: Listener,
-    local: machine.LocalDevices | None,
-    templates: Templates | None,
-) -> Run:
+def _continue(folder: RunFolder, config: RunConfig, listener: Listener, over: Over, known: Known) -> Run:
     signing.signing_key(config.sign)
+    local, templates = known or (None, None)
     journal = folder.journal()
     records = list(journal.read())  # by the journal that goes on from there
     if templates is None:
@@ -262,7 +263,7 @@ def _continue(
     try:
         spec = problems.spec_of(folder, started)
         if local is None:
-            local = machine.look(spec, scratch, config.sandbox)
+            local = machine.look(spec, scratch, config.sandbox, over)
             for note in local.notes:
                 listener.say(f"note: {note}")
         local = replace(local, spec=spec)
@@ -281,7 +282,7 @@ def _continue(
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         own_parts = (problem, templates, place.device, spec, scratch, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder)
+        active = ActiveRun(*own_parts, folder, over)
         if place.missing:
             gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
             return as_it_stands(folder, active.survey(state, gone))
@@ -331,6 +332,7 @@ class ActiveRun:
     listener: Listener
     talk: Talking
     store: BinaryStore | None = None
+    over: Over = None
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -359,6 +361,7 @@ class ActiveRun:
                 extra=state.extended.cases if state.extended else (),
                 sandbox=self.config.sandbox,
                 store=self.store,
+                over=self.over,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
