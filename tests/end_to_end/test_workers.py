@@ -13,7 +13,7 @@ import pytest
 
 from tests.end_to_end import tiny
 from tests.lab import hosts_elsewhere
-from tests.running import Begun, Ended, facts, processes_in, tunesmith, wait_for_events
+from tests.running import Ended, facts, processes_in, start, tunesmith, tunesmith_afresh, wait_for_events
 
 
 def hosts_file(folder: Path, first: str = "", wait: float = 60) -> Path:
@@ -63,16 +63,17 @@ def test_a_run_elsewhere_is_the_run_that_it_is_here(tmp_path: Path) -> None:
 
 
 def killed_once(folder: Path, *arguments: object, after: int) -> Ended:
-    run = Begun(folder, *arguments)
+    run = start(folder, *arguments)
     wait_for_events(folder / "run", after, run)
     os.kill(int((folder / "there/pid").read_text()), signal.SIGKILL)
-    return run.end(timeout=120)
+    out, err = run.communicate(timeout=100)
+    return Ended(run.returncode, out, err)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("after", [2, 3, 5, 7])
 def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path: Path, after: int) -> None:
-    assert tunesmith(tmp_path, *tune(tmp_path, "here")).code == 0
+    assert tunesmith_afresh(tmp_path, *tune(tmp_path, "here")).code == 0
     own = tune(tmp_path, "run", "--workers", hosts_file(tmp_path))
     ended = killed_once(tmp_path, *own, after=after)
     assert ended.code == 0, ended.err
@@ -91,7 +92,7 @@ def test_a_host_that_stays_away_is_waited_for_and_the_run_goes_on_later(tmp_path
     assert "no route" in ended.err
     before = facts(tmp_path / "run")
     (tmp_path / "there/gone").unlink()
-    again = tunesmith(tmp_path, "resume", "run", "--workers", hosts)
+    again = tunesmith_afresh(tmp_path, "resume", "run", "--workers", hosts)
     assert again.code == 0, again.err
     assert facts(tmp_path / "run")[: len(before)] == before
 
