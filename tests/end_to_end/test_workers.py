@@ -85,7 +85,7 @@ def test_a_host_that_is_killed_costs_nothing_but_time(tmp_path: Path, after: int
 
 @pytest.mark.long
 def test_a_host_that_stays_away_is_waited_for_and_the_run_goes_on_later(tmp_path: Path) -> None:
-    hosts = hosts_file(tmp_path, "test -e gone && { echo no route >&2; exit 255; }; touch gone", wait=2)
+    hosts = hosts_file(tmp_path, "test -e gone && { echo no route >&2; exit 255; }; touch gone", wait=20)
     ended = killed_once(tmp_path, *tune(tmp_path, "run", "--workers", hosts), after=3)
     assert ended.code == 5, ended.err
     assert "waiting for worker 'there'" in ended.err
