@@ -60,7 +60,9 @@ class Compilers:
         lacks = lambda name, log: name == "nvrtc" and HOSTED in log  # noqa: E731
         return replace(TOOLCHAIN, compilers=lambda: known, lacks=lacks)
 
-    def _builders(self, spec: str, scratch: Path, device: Device, count: int, compiler: str, _: str) -> _Pool:
+    def _builders(
+        self, spec: str, scratch: Path, device: Device, count: int, compiler: str, *_: object
+    ) -> _Pool:
         return _Pool(self, compiler)
 
     def choose(self, problem: Problem = PROBLEM, template: Template | None = TEMPLATE, **device: bool) -> str:

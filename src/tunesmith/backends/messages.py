@@ -64,6 +64,11 @@ class ListDevices:
 
 
 @dataclass(frozen=True)
+class ListCompilers:
+    """Those of the backend where the worker is. Reply: Compilers."""
+
+
+@dataclass(frozen=True)
 class Build:
     """Reply: Built with the binary as blob 0, or Failed."""
 
@@ -248,7 +253,8 @@ OfDevice = (
     RunCase | StoreCase | CheckCase | CheckCases | JudgeOutputs | TimeRuns | TimeAll | CountClusters
 )  # what needs loaded code
 OfUser = Refer | CompareOutputs  # what calls functions of the user's
-Request = TellProtection | ListDevices | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice
+OfHost = TellProtection | ListDevices | ListCompilers  # what is asked before there is anything to build
+Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
 
@@ -258,6 +264,13 @@ REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Reque
 @dataclass(frozen=True)
 class Devices:
     devices: tuple[Device, ...]
+
+
+@dataclass(frozen=True)
+class Compilers:
+    """Name and version of each, the preferred one first."""
+
+    found: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -375,5 +388,5 @@ class Failed:
 
 
 OfWork = Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | OutputCompared | ClustersHeld
-Reply = Protection | Devices | OfWork | Failed
+Reply = Protection | Devices | Compilers | OfWork | Failed
 REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

@@ -71,6 +71,7 @@ def check(
     template: OneTemplate = None,
     seed: Seed = None,
     sandbox: SandboxMode = None,
+    workers: console.Workers = None,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also look for faults that results need not show.")
     ] = False,
@@ -79,8 +80,8 @@ def check(
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with console.progress(as_json) as listener:
-        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox, "sanitize": sanitize}
-        done = tunesmith.check(problem, listener=listener, **own, **place)
+        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox, "workers": workers}
+        done = tunesmith.check(problem, listener=listener, sanitize=sanitize, **own, **place)
     known: dict[str, Any] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}
     notes = [f"note: {note}" for note in done.notes]
@@ -396,6 +397,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 )
 for _command in _COMMANDS:
     console.add_command(app, _command)
+app.command(hidden=True)(exports.worker)
 for _command in (show, export, remove):
     console.add_command(library_app, _command)
 app.add_typer(library_app, name="library")

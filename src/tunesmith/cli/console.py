@@ -336,6 +336,11 @@ SandboxMode = Annotated[
 ]
 
 
+Workers = Annotated[
+    str | None, typer.Option("--workers", metavar="FILE", help="TOML: the host whose workers are used.")
+]
+
+
 class PlaceOptions(TypedDict):
     backend: Backend
     device: DeviceName
@@ -360,6 +365,7 @@ class SearchOptions(PlaceOptions):
     prior: Annotated[bool | None, _switch("prior", "Begin from what earlier runs found.")]
     library: Annotated[bool | None, _switch("library", "Keep winning templates in your library.")]
     sandbox: SandboxMode
+    workers: Workers
     sign: Sign
 
 

@@ -204,3 +204,10 @@ def _lines(found: ExtractedFolder) -> Iterator[str]:
         yield f"stands alone     yes, it compiles; {places}, and what was seen stands beside it. Then: {then}"
     else:
         yield f"stands alone     yes, it compiles. Next: {then}"
+
+
+def worker() -> None:
+    """The other end of a command of `--workers`: speaks on its standard streams with a lab elsewhere."""
+    from tunesmith.session import worker_host
+
+    console.print_note(f"tunesmith worker: {worker_host.serve()}")

@@ -21,6 +21,7 @@ from tunesmith.cli.console import (
     Sign,
     TuneOptions,
     Wait,
+    Workers,
 )
 from tunesmith.errors import BadInput
 
@@ -96,11 +97,13 @@ def resume(
     wait: Wait = None,
     record: Record = None,
     sandbox: SandboxMode = None,
+    workers: Workers = None,
     sign: Sign = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
     own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
+    own["workers"] = workers
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
             one = tunesmith.resume(run[0] if run else None, listener=listener, **own)

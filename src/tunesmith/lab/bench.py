@@ -75,6 +75,7 @@ class Bench:
 
     def __init__(self, own: Backend) -> None:
         self.protection = Protection(())  # of the process, which knows
+        self.compilers: Callable[[], tuple[tuple[str, str], ...]] = lambda: ()
         self._backend = own
         self._session: Session | None = None
         self._device: Device | None = None
@@ -89,6 +90,8 @@ class Bench:
                     return self.protection, ()
                 case m.ListDevices():
                     return m.Devices(self._backend.devices()), ()
+                case m.ListCompilers():
+                    return m.Compilers(self.compilers()), ()
                 case m.Build():
                     binary = self._build(request.unit, request.device)
                     return m.Built(binary.code_digest, binary.resources, binary.log), (binary.data,)

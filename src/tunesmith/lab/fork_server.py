@@ -41,21 +41,44 @@ class ChildProcess(Protocol):
     def wait(self, timeout: float | None = None) -> int:
         """The exit status, negative where a signal ended it; subprocess.TimeoutExpired."""
 
+    def end(self) -> None:
+        """Kill it, and all that it started."""
+
     def close(self) -> None:
         """From now on its process id may be another's."""
+
+    @property
+    def lost(self) -> str:
+        """Why nobody can tell what it does: the way to it is gone. Empty: it is not."""
+
+    @property
+    def clock(self) -> Callable[[], float] | None:
+        """Of the seconds that pass for it; None: ours."""
+
+
+class LocalChild:
+    """A process of this machine, which leads a group."""
+
+    pid: int
+    lost = ""
+    clock: Callable[[], float] | None = None
+
+    def end(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
 
 
 Streams = tuple[int, int, int]
 
 
-class CommandProcess(subprocess.Popen[bytes]):
+class CommandProcess(LocalChild, subprocess.Popen[bytes]):
     """A process of its own command."""
 
     def close(self) -> None:
         self.wait()
 
 
-class _WithFolder:
+class _WithFolder(LocalChild):
     """A process, and a folder that goes when it does."""
 
     def __init__(self, process: ChildProcess, folder: Path) -> None:
@@ -122,7 +145,7 @@ def worker_command(spec: str, purpose: str) -> list[str]:
     return [*WORKER, spec, purpose]
 
 
-class ForkedProcess:
+class ForkedProcess(LocalChild):
     """A child of the server, which keeps its process id from being used again until `close`."""
 
     def __init__(self, pid: int, status: socket.socket) -> None:

@@ -86,6 +86,7 @@ class LocalLab:
         shelf: BinaryShelf = NO_SHELF,
         no_calls: str = "",
         listing: ReadListing | None = None,
+        identity: str = "",
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
         begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none;
@@ -97,7 +98,7 @@ class LocalLab:
         self._draw_seed = draw_seed
         self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
-        self._shelf = shelf
+        self._shelf, self._identity = shelf, identity
         self.no_calls = no_calls
         self._onlooker = onlooker
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
@@ -190,7 +191,7 @@ class LocalLab:
         self.check()
         code, results = self._timer.baseline(self._progress)
         trial = Trial(-1, None, tuple(w.name for w in self._problem.workloads), "long", "sentinel")
-        outcome = _outcome(trial, original(self._problem).digest, code, results, started)
+        outcome = self._outcome(trial, original(self._problem).digest, code, results, started)
         self._timer.remember(outcome)
         builds = []
         for item in builds_of(self._problem, None, None):
@@ -300,7 +301,7 @@ class LocalLab:
                 ready = Ready(workload, code, plan)
                 results.append(self._timer.against_original(ready, self._policies.verify, seed))
         built = code if isinstance(code, BuiltCode) else None
-        outcome = _outcome(trial, _digest(prepared), built, results, started)
+        outcome = self._outcome(trial, _digest(prepared), built, results, started)
         found = (tuple(replaced), reach(self._problem, seen), tuple(tried), tuple(builds))
         return Verified(outcome, len(seen), seed, *found, merged(sanitized))
 
@@ -366,10 +367,17 @@ class LocalLab:
             results += self._evaluate_variant(trial, item, code)
         order = {name: i for i, name in enumerate(trial.workloads)}
         results.sort(key=lambda r: order[r.workload])
-        outcome = _outcome(trial, _digest(prepared), built, results, started)
+        outcome = self._outcome(trial, _digest(prepared), built, results, started)
         outcome = replace(outcome, busy=self._runner.busy - busy)
         self.remember(outcome)
         return outcome
+
+    def _outcome(
+        self, trial: Trial, digest: str, code: BuiltCode | None, results: Sequence[Result], started: float
+    ) -> Outcome:
+        built, resources = (code.code_digest, code.resources) if code else ("", None)
+        seconds, own = time.perf_counter() - started, self._identity
+        return Outcome(trial, all_or_nothing(results), digest, built, resources, seconds, device=own)
 
     def _think_ahead(self, trial: Trial) -> None:
         """While the device is busy with another: what follows from the build alone. What fails fails again
@@ -432,14 +440,6 @@ class LocalLab:
 
     def _plan(self, variant: Variant, workload: Workload, code: BuiltCode) -> Plan | CannotRun:
         return self._plans.plan(variant, workload.as_dict(), code)
-
-
-def _outcome(
-    trial: Trial, source_digest: str, code: BuiltCode | None, results: Sequence[Result], started: float
-) -> Outcome:
-    digest, resources = (code.code_digest, code.resources) if code else ("", None)
-    seconds = time.perf_counter() - started
-    return Outcome(trial, all_or_nothing(results), source_digest, digest, resources, seconds)
 
 
 def _digest(prepared: Sequence[ToBuild]) -> str:

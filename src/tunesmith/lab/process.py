@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from tunesmith.backends.messages import REPLY_TYPES, Built, Failed, Reply, Request
-from tunesmith.errors import TunesmithError
+from tunesmith.errors import DeviceMissing, TunesmithError
 from tunesmith.lab.fork_server import ChildProcess, start_command
 from tunesmith.problem.codec import (
     Malformed,
@@ -31,6 +31,8 @@ from tunesmith.text import cut, redacted
 
 STDERR_BYTES = 1 << 16
 MOMENT = 0.1  # seconds
+SECONDS_A_BYTE = 1e-6  # for what travels to another machine: a slower network is too slow
+LOSSES = 3  # of the way to a worker, in one request, after which it is not tried again
 
 
 class WorkerDied(Exception):
@@ -42,32 +44,44 @@ class WorkerTimedOut(Exception):
 
 
 class WorkerReplaced(Exception):
-    """The worker that was meant died between two requests; nothing was asked of the new one."""
+    """The worker that was meant died between two requests, or the way to it was lost (then the words say so);
+    nothing was asked of the new one."""
 
 
 class Patience:
     """The seconds that a worker has. Where this process itself did not run for a while, because the machine
     stood still, that counts as a moment: the worker did not run either, and has done nothing wrong. So does
-    the share of its processors that a virtual machine is not given."""
+    the share of its processors that a virtual machine is not given. With a `clock`, which tells what passes
+    for a worker elsewhere, that one counts alone."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, clock: Callable[[], float] | None = None) -> None:
         self._left = seconds
-        self._seen = time.monotonic()
+        self._clock = clock
+        self._seen = (clock or time.monotonic)()
         self._ticks: tuple[int, int] | None = None
 
     def waits_for(self, to_read: Sequence[int] = (), to_write: Sequence[int] = ()) -> bool:
         """Until one of them is ready; false when the seconds are over."""
         while True:
             ready = select.select(to_read, to_write, [], max(0.0, min(self._left, MOMENT)))
-            now = time.monotonic()
             is_over = self._left <= 0.0
-            passed = min(now - self._seen, 2 * MOMENT)
-            self._left -= passed * self._given() if passed > MOMENT / 2 else passed
+            if self._clock is not None:
+                now = self._clock()
+                self._left -= now - self._seen
+            else:
+                now = time.monotonic()
+                passed = min(now - self._seen, 2 * MOMENT)
+                self._left -= passed * self._given() if passed > MOMENT / 2 else passed
             self._seen = now
             if any(ready):
                 return True
             if is_over:
                 return False
+
+    def travels(self, count: int) -> None:
+        """So many bytes have gone to a worker elsewhere, or come: what that may take is not its time."""
+        if self._clock is not None:
+            self._left += count * SECONDS_A_BYTE
 
     def _given(self) -> float:
         """The share of the processors' time that this machine had since the last moment, a tenth at least."""
@@ -118,11 +132,29 @@ class WorkerProcess:
         self, request: Request, blobs: Sequence[bytes] = (), *, deadline: float, generation: int | None = None
     ) -> tuple[Reply, tuple[bytes, ...]]:
         """Send one request and wait for its reply, `deadline` seconds at most. With a `generation`, only to
-        that worker: what a later one was never told it cannot answer."""
-        self.ensure_started()  # one that died since the last reply died of nothing in this request
-        if generation is not None and generation != self.generation:
-            raise WorkerReplaced
-        patience = Patience(deadline)
+        that worker: what a later one was never told it cannot answer. Where the way to it is lost, nothing is
+        known of the request: it is asked again."""
+        for _ in range(LOSSES):
+            self.ensure_started()  # one that died since the last reply died of nothing in this request
+            if generation is not None and generation != self.generation:
+                raise WorkerReplaced
+            process = self._process
+            try:
+                return self._asked(request, blobs, deadline)
+            except WorkerDied as error:
+                lost = process.lost if process is not None else ""
+                if not lost or self._closed:
+                    raise
+                if generation is not None:
+                    raise WorkerReplaced(lost) from error
+        raise DeviceMissing(f"{lost} ({LOSSES} times while it was asked the same)")
+
+    def _asked(
+        self, request: Request, blobs: Sequence[bytes], deadline: float
+    ) -> tuple[Reply, tuple[bytes, ...]]:
+        process = self._process
+        assert process is not None
+        patience = Patience(deadline, process.clock)
         try:
             for part in frame_parts(encode_tagged(request), blobs, deadline):
                 self._write(part, patience)
@@ -169,8 +201,7 @@ class WorkerProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.end()
         process.wait()
         process.close()
         if self._drain:
@@ -218,7 +249,9 @@ class WorkerProcess:
             if not patience.waits_for(to_write=[descriptor]):
                 raise WorkerTimedOut("the worker did not take the request in time")
             with contextlib.suppress(BlockingIOError):
-                view = view[os.write(descriptor, view[: 1 << 20]) :]
+                count = os.write(descriptor, view[: 1 << 20])
+                patience.travels(count)
+                view = view[count:]
 
     def _read(self, size: int, patience: Patience) -> bytes:
         descriptor = self._streams[1].fileno()
@@ -232,6 +265,7 @@ class WorkerProcess:
                 continue
             if not chunk:
                 break
+            patience.travels(len(chunk))
             data += chunk
         return bytes(data)
 

@@ -303,8 +303,8 @@ class Runner:
         reply = self.ask_loaded(m.AllJudged, [code], m.CheckCases(tuple(requests)), deadline)
         if isinstance(reply, Verdict):
             return None if reply is FORGOTTEN else reply
-        verdicts = reply[0].verdicts
-        return tuple(map(self._noted, verdicts)) if 0 < len(verdicts) <= len(requests) else NOT_ASKED
+        count = len(verdicts := reply[0].verdicts)
+        return tuple(map(self._noted, verdicts)) if 0 < count <= len(requests) else NOT_ASKED
 
     def _judged(self, reply: tuple[m.Judged, tuple[bytes, ...]] | Verdict) -> m.Judged | Verdict | None:
         if isinstance(reply, Verdict):
@@ -327,10 +327,9 @@ class Runner:
         reply = self.ask_loaded(m.AllTimed, codes, request, deadline)
         if isinstance(reply, Verdict):
             return reply
-        (all_timed, blobs) = reply
+        found, (all_timed, blobs) = list[RaceRun](), reply
         if len(all_timed.timed) != len(races):
             return NOT_ASKED
-        found: list[RaceRun] = []
         for race, one in zip(races, all_timed.timed, strict=True):
             count = len(one.looks)
             sensible = self._sensible(RaceRun(one, blobs[:count]), race)
@@ -401,6 +400,7 @@ class Runner:
         blobs: tuple[bytes, ...] = (),
     ) -> tuple[R, tuple[bytes, ...]] | Verdict:
         """Ask a worker that knows the code; should it die between the two, its successor is told again."""
+        lost = ""
         for _ in range(ATTEMPTS):
             try:
                 self._worker.ensure_started()
@@ -412,16 +412,17 @@ class Runner:
             try:
                 refused = next((verdict for code in codes if (verdict := self._load(code))), None)
                 return refused or self._ask(kind, request, deadline, blobs)
-            except WorkerReplaced:
-                continue
+            except WorkerReplaced as replaced:
+                lost = str(replaced)
+        if lost:
+            raise DeviceMissing(f"{lost} ({ATTEMPTS} times while it was asked the same)")
         raise TunesmithError("device workers die as soon as they are started", hint="run: tunesmith doctor")
 
     def _load(self, code: BuiltCode) -> Verdict | None:
         if code.code_digest in self._loaded:
             return None
         request = m.Load(code.unit, code.code_digest, self._device)
-        reply = self._ask(m.Done, request, LOAD_SECONDS, (code.binary,))
-        if isinstance(reply, Verdict):
+        if isinstance(reply := self._ask(m.Done, request, LOAD_SECONDS, (code.binary,)), Verdict):
             return reply
         self._loaded.add(code.code_digest)
         return None

@@ -134,10 +134,10 @@ def is_watched_twice(device: Device) -> bool:
     return device.backend in ON_HOST_TOO and not device.untimed and not device.absent
 
 
-def note_of(kind: BackendKind, sandbox: str, device: Device | None = None) -> str:
-    """What will watch winners on the device, or why nothing will, before anything is tried."""
-    found = sanitizer_tools(kind, dict, Path(), sandbox)
-    twice = device is not None and is_watched_twice(device)
+def note_of(kind: BackendKind, sandbox: str, device: Device | None = None, missing: str = "") -> str:
+    """What will watch winners on the device, or why nothing will (`missing`), before anything is tried."""
+    found = missing or sanitizer_tools(kind, dict, Path(), sandbox)
+    twice = not missing and device is not None and is_watched_twice(device)
     host = sanitizer_tools(backends.kind(HOST), dict, Path(), sandbox) if twice else ""
     beside = "" if isinstance(host, str) else f"{host.name} ({', '.join(host.kind.tools)})"
     if isinstance(found, str):

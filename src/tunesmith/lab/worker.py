@@ -46,6 +46,7 @@ def main() -> None:
     protection = _enter_sandbox(spec)
     bench = Bench(backends.backend(spec))
     bench.protection = protection
+    bench.compilers = lambda: backends.compilers(spec) or ()
     with os.fdopen(requests, "rb", buffering=1 << 16) as source, os.fdopen(replies, "wb") as sink:
         while (frame := read_frame(lambda n: source.read(n))) is not None:
             # An alarm that nobody catches ends the process even when a kernel never returns.

@@ -70,6 +70,7 @@ class RunConfig:
     library: bool = True  # winning templates are stored, and offered when their kernel comes again
     library_dir: str = ""
     sandbox: str = AUTO  # of workers: auto, required or off
+    workers: str = ""  # a file that says how to reach them; empty: they are of this machine
     ceilings: bool = False  # those stored of the device are used where the cache of timings is not
     sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done

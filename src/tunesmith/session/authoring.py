@@ -118,11 +118,11 @@ def check(
     template = load_template(template_path, problem, files) if template_path is not None else None
     language = problem.kernel.language
     spec = standing_in.backend_of(language, config)
-    with machine.temporary_scratch() as scratch:
-        here = machine.look(spec, scratch, config.sandbox)
-        device = standing_in.choose_device(language, here, config.device)
+    with machine.elsewhere(config, listener.say) as over, machine.temporary_scratch() as scratch:
+        here = machine.look(spec, scratch, config.sandbox, over)
+        device = standing_in.choose_device(language, here, config.device or (over.device if over else None))
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        place = (device, spec, scratch, listener.note, config.sandbox)
+        place = (device, spec, scratch, listener.note, config.sandbox, over)
         notes = casting.launch_notes(problem, device)
         try:
             compiler = machine.choose_compiler(problem, template, *place)
@@ -150,8 +150,9 @@ def check(
             notes += (standing_in.TIMES_NONE,)
         known = (problem.name, device.name, problem.accuracy.reference is not None)
         own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
+        place_of = (problem, device, spec, scratch)
         lab = machine.make_lab(
-            problem, device, spec, scratch, settings=own, progress=listener.note, sandbox=config.sandbox
+            *place_of, settings=own, progress=listener.note, sandbox=config.sandbox, over=over
         )
         try:
             cases = lab.check()

@@ -61,6 +61,7 @@ class OtherSettings(TypedDict, total=False):
     ceilings: bool | None  # use those stored of the device even without the cache
     builders: int | None
     sandbox: str | None  # of workers: auto, required or off
+    workers: str | None  # a file that says how to reach those of another host
     sign: str | None  # certificates, with this key: ssh:FILE or minisign:FILE
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Optional
 
 from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
 from tunesmith.backends.port import Counting, NoCounting, Toolchain
-from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
+from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.ceilings import CeilingsStore, why_no_profiles
 from tunesmith.lab.fork_server import start_in_folder, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
-from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, BuiltCode, Runner
+from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, Runner
 from tunesmith.lab.sanitizing import Beside, sanitizer_tools
 from tunesmith.lab.serving import BinaryShelf, BinaryStore
 from tunesmith.problem.cases import ExtraCase
@@ -34,9 +35,13 @@ from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.state import State
-from tunesmith.run.survey import judge, still_unable
+from tunesmith.run.survey import still_unable
 from tunesmith.space.params import Config
 
+if TYPE_CHECKING:
+    from tunesmith.session.hosts import HostWorkers
+
+Over = Optional["HostWorkers"]  # the host whose workers are meant; None: this machine
 DOCTOR = "see what is missing with: tunesmith doctor"
 UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
@@ -44,35 +49,40 @@ LIST_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class LocalDevices:
-    """The devices of one backend on this machine, or why there is none."""
+    """The devices of one backend where its workers are, or why there is none."""
 
     spec: str
     devices: tuple[Device, ...]
     trouble: str = ""
     protection: Protection | None = None  # of workers
+    over: Over = None  # the host they are of; None: this machine
 
     @property
     def notes(self) -> tuple[str, ...]:
         return (self.protection.sentence,) if self.protection is not None else ()
 
 
-def look(spec: str, scratch: Path, sandbox: str = AUTO) -> LocalDevices:
-    """What is here; DeviceMissing where the sandbox that is required is not."""
+def look(spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None) -> LocalDevices:
+    """What is here, or where `over` leads; DeviceMissing where the sandbox that is required is not."""
     if backends.kind(spec).from_file:
         backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
-    held = protection(spec, scratch, sandbox)
+    held = protection(spec, scratch, sandbox, over)
     try:
-        devices = list_devices(spec, scratch, sandbox)
+        devices = list_devices(spec, scratch, sandbox, over)
     except DeviceMissing as error:
+        if over is not None:
+            raise
         return LocalDevices(spec, (), error.message, held)
-    name = spec.partition(":")[0]
-    return LocalDevices(spec, devices, "" if devices else f"the {name} backend sees no device", held)
+    trouble = "" if devices else f"the {spec.partition(':')[0]} backend sees no device"
+    if over is not None and trouble:
+        raise DeviceMissing(f"{trouble} where worker {over.name!r} is, on {over.host}")
+    return LocalDevices(spec, devices, trouble, held, over)
 
 
-def protection(spec: str, scratch: Path, sandbox: str = AUTO) -> Protection:
+def protection(spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None) -> Protection:
     """What is in force in workers, by one of them, which loads no driver."""
     # One that lacks what is required would end before it could say so.
-    worker = worker_spawner(spec, scratch, AUTO if sandbox == REQUIRED else sandbox)("devices")
+    worker = worker_spawner(spec, scratch, AUTO if sandbox == REQUIRED else sandbox, over)("devices")
     try:
         held, _ = worker.request(TellProtection(), deadline=LIST_SECONDS)
     except (WorkerTimedOut, WorkerDied) as error:
@@ -99,8 +109,22 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
     return absent
 
 
-def place_to_time(language: str, config: RunConfig, scratch: Path) -> tuple[str, LocalDevices, str | None]:
-    """The backend that times, its devices here and the name of the wanted one."""
+def elsewhere(config: RunConfig, note: Callable[[str], None]) -> AbstractContextManager[HostWorkers | None]:
+    """The host that `--workers` names, as long as it is needed; None: workers are of this machine."""
+    if not config.workers:
+        return nullcontext()
+    from tunesmith.session.hosts import connected  # which few runs need
+
+    return connected(config, note)
+
+
+def place_to_time(
+    language: str, config: RunConfig, scratch: Path, over: Over = None
+) -> tuple[str, LocalDevices, str | None]:
+    """The backend that times, its devices here, or where `over` leads, and the name of the wanted one."""
+    if over is not None:
+        spec = backends.backend_for(language, config.backend)
+        return spec, look(spec, scratch, config.sandbox, over), config.device or over.device
     if (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language):
         from tunesmith.session import standing_in
 
@@ -109,11 +133,11 @@ def place_to_time(language: str, config: RunConfig, scratch: Path) -> tuple[str,
     return spec, look(spec, scratch, config.sandbox), config.device
 
 
-def list_devices(spec: str, scratch: Path, sandbox: str = AUTO) -> tuple[Device, ...]:
+def list_devices(spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None) -> tuple[Device, ...]:
     """Asked in a worker, because a broken driver may take its process along."""
     if backends.plays_absent(spec):
         return ()
-    worker = worker_spawner(spec, scratch, sandbox)("devices")
+    worker = worker_spawner(spec, scratch, sandbox, over)("devices")
     name = spec.partition(":")[0]
     try:
         reply, _ = worker.request(ListDevices(), deadline=LIST_SECONDS)
@@ -160,8 +184,9 @@ def choose_compiler(
     scratch: Path,
     note: Callable[[str], None],
     sandbox: str = AUTO,
+    over: Over = None,
 ) -> str:
-    """Name and version of the first compiler here that takes the original and the template.
+    """Name and version of the first compiler there that takes the original and the template.
 
     One for both sides, or compilers would be compared instead of kernels. Empty where a backend has only one,
     which is tried here only if the device is absent: elsewhere the check of the original tries it.
@@ -169,12 +194,12 @@ def choose_compiler(
     toolchain = backends.toolchain(spec)
     if toolchain is None and not device.absent:
         return ""
-    known = toolchain.compilers() if toolchain is not None else ()
+    known = compilers(spec, over) if toolchain is not None else ()
     failed: list[tuple[Variant, Verdict, str]] = []
     for name, version in _candidates(problem, known, toolchain):
         compiler = f"{name} {version}".strip()
         note(f"building the original with {compiler or 'the compiler'}")
-        builders = make_builders(spec, scratch, device, 2, name, sandbox)
+        builders = make_builders(spec, scratch, device, 2, name, sandbox, over)
         try:
             builds = [(v, builders.start(v)) for v in _probes(problem, template, device)]
             done = [(variant, future.result()) for variant, future in builds]
@@ -183,10 +208,19 @@ def choose_compiler(
         refused = [(variant, code) for variant, code in done if isinstance(code, Verdict)]
         if not refused:
             if device.absent:  # elsewhere the check of the original tells
-                _refuse_over_limits(problem, device, dict(done))
+                from tunesmith.session.compiler_faults import refuse_over_limits  # which few runs need
+
+                refuse_over_limits(problem, device, dict(done))
             return compiler
         failed.append((*refused[0], compiler))
-    raise _blame(problem, failed, toolchain, dict(known))
+    from tunesmith.session.compiler_faults import blame
+
+    raise blame(problem, failed, toolchain, dict(known))
+
+
+def compilers(spec: str, over: Over) -> tuple[tuple[str, str], ...]:
+    """Of a backend, here or where `over` leads."""
+    return (backends.compilers(spec) or ()) if over is None else over.compilers(spec)
 
 
 def _candidates(
@@ -221,44 +255,6 @@ def _probes(problem: Problem, template: Template | None, device: Device) -> list
     return found
 
 
-def _refuse_over_limits(
-    problem: Problem, device: Device, done: Mapping[Variant, BuiltCode | Verdict]
-) -> None:
-    for build in builds_of(problem, None, None):
-        code = done[build.variant]
-        resources = code.resources if isinstance(code, BuiltCode) else None
-        refused = judge(problem, build, device, resources).refused
-        if refused:
-            raise BadInput(
-                f"the kernel cannot run on {device.name} at workload {refused[0].workload}: "
-                f"{refused[0].detail}",
-                where=problem.kernel.path,
-                hint="mend [launch] or the workload in problem.toml, or name another device with --device",
-            )
-
-
-def _blame(
-    problem: Problem,
-    failed: Sequence[tuple[Variant, Verdict, str]],
-    toolchain: Toolchain | None,
-    here: Mapping[str, str],
-) -> TunesmithError:
-    """The fault worth reading: not that of a compiler which only lacks headers, where another has them."""
-    lacking = [f for f in failed if toolchain and toolchain.lacks(f[2].partition(" ")[0], f[1].detail)]
-    variant, verdict, compiler = next((f for f in failed if f not in lacking), failed[-1])
-    by = f" with {compiler}" if compiler else ""
-    if verdict.detail.startswith(COMPILER_CRASHED):
-        return TunesmithError(f"{verdict.detail}{f' ({compiler})' if compiler else ''}", hint=DOCTOR)
-    hint = "mend the source, or the entry, flags, include and defines in problem.toml"
-    if toolchain is not None and len(lacking) == len(failed):
-        hint = toolchain.advice(here)
-    elif variant.config is not None:
-        hint = "mend the template: the compiler that builds the original must take it too"
-    what = "the kernel" if variant.config is None else f"the template, at {variant.config},"
-    where = problem.kernel.path if variant.config is None else variant.path
-    return BadInput(f"{what} does not compile{by}:\n{verdict.detail}", where=where, hint=hint)
-
-
 def listed(compilers: Sequence[tuple[str, str]]) -> str:
     return ", ".join(" ".join(pair) for pair in compilers) or "none"
 
@@ -287,12 +283,13 @@ def place_for(
 ) -> Place:
     """`builders` is what the user says of parallel builds; 0: nothing."""
     device, missing = _device_for(state.device, local)
-    compiler, known = state.compiler, backends.compilers(local.spec) or ()
+    compiler, known = state.compiler, compilers(local.spec, local.over)
     if compiler and tuple(compiler.split(" ", 1)) not in known:
         if state.baseline is not None:
             fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
-        compiler = choose_compiler(problem, templates.given, device, local.spec, scratch, note, sandbox)
+        own = (device, local.spec, scratch, note, sandbox, local.over)
+        compiler = choose_compiler(problem, templates.given, *own)
     if device.absent == state.device.absent and compiler == state.compiler:
         return Place(device, missing)
     unable: tuple[Config, ...] = ()
@@ -342,9 +339,13 @@ LEAST_AHEAD = 8
 NO_COUNTERS = "a search does without, unless it is told --counters"
 
 
-def worker_spawner(spec: str, scratch: Path, sandbox: str = AUTO) -> Callable[[str], WorkerProcess]:
+def worker_spawner(
+    spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None
+) -> Callable[[str], WorkerProcess]:
     """Makes worker processes; the argument says what for, and shows in the process list. Each has a folder of
     its own in `scratch`, as long as it lives: what one leaves there reaches no other."""
+    if over is not None:
+        return over.spawner(spec, sandbox)
     name, _, path = spec.partition(":")
     absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
     environment = worker_environment(spec, scratch, sandbox)
@@ -376,26 +377,21 @@ def built_ahead(device: Device, builders: int) -> int:
 
 
 def make_builders(
-    spec: str, scratch: Path, device: Device, count: int, compiler: str, sandbox: str = AUTO
+    spec: str,
+    scratch: Path,
+    device: Device,
+    count: int,
+    compiler: str,
+    sandbox: str = AUTO,
+    over: Over = None,
 ) -> Builders:
     """`compiler` is a name, with or without its version."""
-    spawn = worker_spawner(spec, scratch, sandbox)
+    spawn = worker_spawner(spec, scratch, sandbox, over)
     return Builders(lambda: spawn("build"), device, count, compiler=compiler.partition(" ")[0])
 
 
 def make_runner(spec: str, scratch: Path, device: Device, sandbox: str = AUTO) -> Runner:
     return Runner(worker_spawner(spec, scratch, sandbox)("device"), device)
-
-
-def make_counting(spec: str, scratch: Path, sandbox: str = AUTO) -> Counting:
-    """What reads hardware counters there, or says why nothing does."""
-    kind = backends.kind(spec)
-    if kind.counting is None:
-        return NoCounting(kind.no_counters)
-    if sandbox == REQUIRED:
-        return NoCounting("--sandbox required: what counts speaks over the network with what it counts")
-    environment = worker_environment(spec, scratch, sandbox)
-    return kind.counting(worker_command(kind.name, "profile"), environment, scratch)
 
 
 def make_lab(
@@ -414,6 +410,7 @@ def make_lab(
     sandbox: str = AUTO,
     store: BinaryStore | None = None,
     beside: Beside | None = None,
+    over: Over = None,
 ) -> LocalLab:
     """`store` is where binaries go that are delivered, `ceilings` where those of the device do; `extra` are
     cases that a tester added; `counters`: profiles of the search have them too."""
@@ -423,13 +420,19 @@ def make_lab(
     if not missing:
         from tunesmith.lab.profiling import Onlooker
 
-        counted = make_counting(spec, scratch, sandbox) if counters else NoCounting(NO_COUNTERS)
+        counted: Counting = NoCounting(NO_COUNTERS)
+        if counters:
+            from tunesmith.session.counting import make_counting  # which few runs need
+
+            counted = make_counting(spec, scratch, sandbox)
         reader = backends.instructions_reader(spec)
         onlooker = Onlooker(problem, device, counted, reader, ceilings, settings.seed, progress)
+    own = (lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
+    watching = sanitizer_tools(backends.kind(spec), *own) if over is None else over.no_tools
     return LocalLab(
         problem,
         device,
-        worker_spawner(spec, scratch, sandbox),
+        worker_spawner(spec, scratch, sandbox, over),
         settings,
         cache=cache,
         known=known,
@@ -437,11 +440,10 @@ def make_lab(
         onlooker=onlooker,
         no_profiles=missing,
         extra=extra,
-        sanitizers=sanitizer_tools(
-            backends.kind(spec), lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox
-        ),
+        sanitizers=watching,
         beside=beside,
         shelf=BinaryShelf(backends.kind(spec).portable, store),
         no_calls="a recording has no times of other sizes" if backends.kind(spec).from_file else "",
         listing=backends.kind(spec).listing,
+        identity=over.identity(device.id) if over is not None else "",
     )

@@ -40,6 +40,8 @@ UNLIMITED = 256  # spaces up to this size have no budget unless the user sets on
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
 Priors = Callable[[Device], tuple[Primed, ...]]
+Over = machine.Over
+Known = tuple[machine.LocalDevices, Templates] | None
 
 
 # -- beginning ------------------------------------------------------------------------------------------
@@ -67,6 +69,13 @@ def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
+    with machine.elsewhere(config, listener.say) as over:
+        return _begun(given, config, out, listener, priors, over)
+
+
+def _begun(
+    given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors, over: Over
+) -> Run:
     signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
     if template is not None and given.authors.get(""):
@@ -77,12 +86,13 @@ def begin(
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        spec, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch)
+        spec, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch, over)
         device = machine.choose_device(local, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        own = (device, spec, scratch, listener.note, config.sandbox)
+        own = (device, spec, scratch, listener.note, config.sandbox, over)
         compiler = machine.choose_compiler(problem, template, *own)
-    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device)
+    missing = over.no_tools if over else ""
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device, missing)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -129,7 +139,7 @@ def begin(
         folder.unlock()
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
-    return _execute(folder, config, listener, local, templates)
+    return _execute(folder, config, listener, over, (local, templates))
 
 
 def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
@@ -175,16 +185,13 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
 
 def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
     folder = RunFolder.open(path, config.wait)
-    folder.lock()
-    return _execute(folder, config, listener)
+    with machine.elsewhere(config, listener.say) as over:
+        folder.lock()
+        return _execute(folder, config, listener, over, None)
 
 
 def _execute(
-    folder: RunFolder,
-    config: RunConfig,
-    listener: Listener,
-    local: machine.LocalDevices | None = None,
-    templates: Templates | None = None,
+    folder: RunFolder, config: RunConfig, listener: Listener, over: Over, known: Known = None
 ) -> Run:
     """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
     again."""
@@ -192,7 +199,7 @@ def _execute(
         listener.say(f"note: {note}")
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
-        return _continue(folder, config, listener, local, templates)
+        return _continue(folder, config, listener, over, known)
     except WaitingForModel as waiting:
         go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
@@ -221,14 +228,9 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
         casting.record(Path(config.record), problems.state_of(folder))
 
 
-def _continue(
-    folder: RunFolder,
-    config: RunConfig,
-    listener: Listener,
-    local: machine.LocalDevices | None,
-    templates: Templates | None,
-) -> Run:
+def _continue(folder: RunFolder, config: RunConfig, listener: Listener, over: Over, known: Known) -> Run:
     signing.signing_key(config.sign)
+    local, templates = known or (None, None)
     journal = folder.journal()
     records = list(journal.read())  # by the journal that goes on from there
     if templates is None:
@@ -255,7 +257,7 @@ def _continue(
     try:
         spec = problems.spec_of(folder, started)
         if local is None:
-            local = machine.look(spec, scratch, config.sandbox)
+            local = machine.look(spec, scratch, config.sandbox, over)
             for note in local.notes:
                 listener.say(f"note: {note}")
         local = replace(local, spec=spec)
@@ -274,7 +276,7 @@ def _continue(
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         own_parts = (problem, templates, place.device, spec, scratch, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path))
+        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path), over)
         if place.missing:
             gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
             return as_it_stands(folder, active.survey(state, gone))
@@ -327,6 +329,7 @@ class ActiveRun:
     talk: Talking
     store: BinaryStore | None = None
     inbox: Inbox | None = None
+    over: Over = None
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -337,7 +340,7 @@ class ActiveRun:
                 opened.callback(cache.close)
             ceilings = use_cache or settings.ceilings
             host = None
-            if sanitizing.is_watched_twice(self.device):
+            if self.over is None and sanitizing.is_watched_twice(self.device):
                 from tunesmith.session.host_watch import HostWatch  # which only GPUs need
 
                 host = HostWatch(self.problem, self.device, self.scratch, self.config.sandbox)
@@ -362,6 +365,7 @@ class ActiveRun:
                 sandbox=self.config.sandbox,
                 store=self.store,
                 beside=host,
+                over=self.over,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.

@@ -1,0 +1,125 @@
+"""`--workers FILE`: the hosts whose workers a run uses, and what those offer it."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tunesmith import backends
+from tunesmith.backends.messages import Compilers, Failed, ListCompilers
+from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.lab.remote import WAIT, RemoteWorkers
+from tunesmith.lab.wire import OpenWorker
+from tunesmith.run.config import RunConfig
+
+EXAMPLE = '[[worker]]\nname = "gpu1"\ncommand = "ssh gpu1 tunesmith worker"'
+KEYS = ("name", "command", "device", "wait")
+LIST_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class WorkerEntry:
+    """One `[[worker]]`."""
+
+    name: str
+    command: tuple[str, ...]
+    device: str | None = None  # which of those there; --device says otherwise
+    wait: float = WAIT  # seconds for it to answer, and to come back when it was lost
+
+
+class HostWorkers(RemoteWorkers):
+    """The workers of one entry, for a session."""
+
+    def __init__(self, entry: WorkerEntry, note: Callable[[str], None]) -> None:
+        super().__init__(entry.name, entry.command, note, entry.wait)
+        self.device = entry.device
+        self.no_tools = f"tools that watch a kernel run on this machine, and its device is on {entry.name!r}"
+
+    def spawner(self, spec: str, sandbox: str) -> Callable[[str], WorkerProcess]:
+        """As `machine.worker_spawner`; the file of a backend goes along, where it is not there yet."""
+        name, _, path = spec.partition(":")
+        file = Path(path).absolute() if backends.kind(spec).from_file else None
+        digest = ""
+        if file is not None:
+            with open(file, "rb") as opened:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        return lambda purpose: self.worker(OpenWorker(name, purpose, sandbox, digest), file)
+
+    def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
+        worker = self.spawner(spec, "auto")("devices")
+        try:
+            reply, _ = worker.request(ListCompilers(), deadline=LIST_SECONDS)
+        except (WorkerDied, WorkerTimedOut) as error:
+            raise DeviceMissing(
+                f"worker {self.name!r} does not say which compilers it has: {error}"
+            ) from error
+        finally:
+            worker.kill()
+        if isinstance(reply, Failed):
+            raise DeviceMissing(reply.message)
+        assert isinstance(reply, Compilers)
+        return reply.found
+
+
+@contextmanager
+def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[HostWorkers]:
+    entry = read_hosts(Path(config.workers))
+    if config.counters:
+        raise BadInput("--counters reads those of this machine", hint="leave out --counters, or --workers")
+    workers = HostWorkers(entry, note)
+    try:
+        hello = workers.connect()
+        note(f"worker {entry.name!r} is on {hello.host}")
+        yield workers
+    finally:
+        workers.close()
+
+
+def read_hosts(path: Path) -> WorkerEntry:
+    where = str(path)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(
+            f"cannot be read: {error}", where=where, hint=f"write there, e.g.:\n{EXAMPLE}"
+        ) from error
+    entries = table.get("worker")
+    if set(table) != {"worker"} or not isinstance(entries, list) or not entries:
+        found = ", ".join(table) or "nothing"
+        raise BadInput(f"one [[worker]] is needed; there is {found}", where=where, hint=f"e.g.:\n{EXAMPLE}")
+    if len(entries) > 1:
+        fault = f"a run uses the workers of one host so far; there are {len(entries)}"
+        raise BadInput(fault, where=where, hint="leave one [[worker]]")
+    return _entry(entries[0], where)
+
+
+def _entry(table: object, where: str) -> WorkerEntry:
+    hint = f"e.g.:\n{EXAMPLE}"
+    if not isinstance(table, Mapping):
+        raise BadInput("[[worker]] is a table", where=where, hint=hint)
+    if unknown := [key for key in table if key not in KEYS]:
+        fault = f"[[worker]] has the key {unknown[0]!r}; known are {', '.join(KEYS)}"
+        raise BadInput(fault, where=where, hint=hint)
+    name, command, device = table.get("name"), table.get("command"), table.get("device")
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise BadInput(f"name must be a text, got {name!r}", where=where, hint=hint)
+    if isinstance(command, str):
+        try:
+            command = shlex.split(command)
+        except ValueError as error:
+            raise BadInput(f"command cannot be read: {error}", where=where, hint=hint) from error
+    if not isinstance(command, list) or not command or not all(isinstance(c, str) and c for c in command):
+        fault = f"command must be a text or a list of texts, got {table.get('command')!r}"
+        raise BadInput(fault, where=where, hint=hint)
+    if device is not None and not isinstance(device, str):
+        raise BadInput(f"device must be a text, got {device!r}", where=where, hint="as for --device")
+    wait = table.get("wait", WAIT)
+    if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 < wait <= 1e6:
+        raise BadInput(f"wait must be seconds above 0, got {wait!r}", where=where, hint=hint)
+    return WorkerEntry(name, tuple(command), device, float(wait))

@@ -1,0 +1,54 @@
+"""Hosts of workers that share no folder with the test: the real one, and those that misbehave."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import tunesmith
+
+SOURCES = Path(tunesmith.__file__).parents[1]
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    """Python with another current folder, another folder for temporary files, and no variable of ours."""
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    own = {"PATH": os.defpath, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": str(SOURCES)}
+    pairs = [f"{name}={value}" for name, value in own.items()]
+    return ["env", "-i", "-C", str(folder), *pairs, sys.executable, *arguments]
+
+
+def real(folder: Path) -> list[str]:
+    return command(folder, "-m", "tunesmith", "worker")
+
+
+def scripted(folder: Path, text: str) -> list[str]:
+    """A host of another kind, with `said`, `send` and the names of `wire` at hand."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "host.py").write_text(PRELUDE + text)
+    return command(folder, "host.py")
+
+
+PRELUDE = """
+import os, sys, time
+from pathlib import Path
+from tunesmith import __version__
+from tunesmith.lab.wire import *
+
+def send(packet):
+    os.write(1, packed(packet))
+
+def greet(version=__version__, machine="m", **more):
+    send(said(PacketKind.HELLO, Hello("host", version, "stub", machine, **more)))
+
+def idle():
+    while os.read(0, 1 << 16):
+        pass
+
+def packets():
+    reader = PacketReader()
+    while data := os.read(0, 1 << 16):
+        yield from reader.feed(data)
+
+"""
