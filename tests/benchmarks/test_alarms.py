@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.watched import WatchCount, summary
 
-from benchmarks import watched
+from benchmarks import alarms
+from benchmarks.alarms import WatchCount, summary
 from tests.cpu_here import needs_cpu
 
 _PROBLEM = """
@@ -56,7 +56,7 @@ def test_every_kernel_is_counted(tmp_path: Path) -> None:
         (tmp_path / name / "problem.toml").write_text(_PROBLEM.format(name=name))
         (tmp_path / name / "kernel.cu").write_text(f"__global__ void {name}(float *x, int n) {{ {body} }}\n")
     out = tmp_path / "figures.json"
-    watched.main([str(tmp_path), "--jobs", "2", "--out", str(out)])
+    alarms.main([str(tmp_path), "--jobs", "2", "--out", str(out)])
     found = {one["name"]: one for one in json.loads(out.read_text())["kernels"]}
     assert {name: one["outcome"] for name, one in found.items()} == {
         "twice": "clean",
