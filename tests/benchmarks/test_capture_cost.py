@@ -19,6 +19,7 @@ def test_ratios_are_of_pairs() -> None:
 
 
 @needs_compiler
+@pytest.mark.long
 def test_it_runs_alone_and_captured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

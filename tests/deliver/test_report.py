@@ -105,7 +105,7 @@ def test_a_run_at_work_is_no_stopped_one() -> None:
         )
         says(stopped, "tunesmith resume")
         live = shown(replace(half, live=True, reason="running", seconds=7.2))
-        says(live.lower(), "running: 7 s so far; best so far 2.00× by the search, not verified")
+        says(live.lower(), "live: running, 7 s so far; best so far 2.00× by the search, not verified")
         assert not [
             word for word in ("resume", "not finished", "stopped", "interrupted") if word in live.lower()
         ]

@@ -117,6 +117,7 @@ def test_a_launch_with_far_more_than_the_kernel_uses_is_reported_everywhere(tmp_
 
 
 class TestTune:
+    @pytest.mark.long
     def test_json_is_the_report_whatever_the_budget(self, finished: Path, tmp_path: Path) -> None:
         problem = finished / "problem"
         huge = "9" * 30

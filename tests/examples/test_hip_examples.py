@@ -30,6 +30,7 @@ def test_the_kernels_take_the_arguments_of_the_problem(folder: Path) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.few(1)
 def test_originals_and_templates_build_for_nvidia(folder: Path) -> None:
     problem, _ = load_problem(folder)
     device, sizes = absent_device("H200"), problem.workloads[0].as_dict()

@@ -67,6 +67,7 @@ def test_to_hip(name: str) -> None:
 
 
 @needs_opencl
+@pytest.mark.long
 def test_to_opencl_it_computes_the_same() -> None:
     """Checked as a kernel of its own, against the reference of the HIP example."""
     there, variant, text = made("hip/softmax", "opencl")
@@ -124,6 +125,7 @@ def test_types_without_a_word_are_refused() -> None:
     assert found == Declined("__nv_bfloat16 of 'out' has no word in both languages")
 
 
+@pytest.mark.long
 def test_the_command(tmp_path: Path) -> None:
     ended = tunesmith(tmp_path, "template", EXAMPLES / "cuda/silu_and_mul", "--to", "hip", "--out", "x.hip")
     assert ended.code == 0, ended.err

@@ -23,6 +23,7 @@ LAZY += "if (i < n) w[i] = seen ? 77.0f : 76.0f; if (seen > 1) v = 0.0f;"
 @pytest.mark.parametrize(
     ("body", "status"), [(LAZY, Status.WRONG), ("if (i < n) w[i] = v;", Status.OK)], ids=["lazy", "honest"]
 )
+@pytest.mark.long
 def test_one_that_is_honest_at_first_is_caught(body: str, status: Status, tmp_path: Path) -> None:
     text = PROBLEM.format(language="cuda", suffix="cu").replace("deterministic = false\n", "")
     problem = read_problem(text, {"kernel.cu": _cuda("")})

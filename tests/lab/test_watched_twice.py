@@ -116,6 +116,7 @@ def test_two_that_watched_one_kernel(
 
 
 @needs_cpu
+@pytest.mark.long
 def test_the_host_watches_what_a_gpu_would_run(tmp_path: Path) -> None:
     text = PROBLEM.format(language="cuda", suffix="cu")
     problem = read_problem(text, {"kernel.cu": _cuda(CUDA_BODIES["honest"])})

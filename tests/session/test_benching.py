@@ -54,6 +54,7 @@ def test_a_run_of_another_device_is_not_timed_and_both_are_named() -> None:
 
 
 @needs_opencl
+@pytest.mark.long
 def test_an_opencl_run_of_another_device_ends_with_exit_code_5(tmp_path: Path) -> None:
     own = result(90, binaries=False)
     opencl = replace(own.dispatch, language="opencl", device="no such device", architecture="")

@@ -171,7 +171,12 @@ def test_assembly_as_code() -> None:
 
 def test_a_kernel_that_waits_in_vain_is_told() -> None:
     with pytest.raises(LaunchFailed, match="is not reached by all"):
-        outputs("if (threadIdx.x < 40) o[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1.0f, 1);", 64)
+        outputs("if (threadIdx.x < 8) o[0] = __shfl_xor_sync(0xffffffffu, 1.0f, 1); __syncthreads();", 64)
+
+
+def test_nobody_waits_for_those_who_have_left() -> None:
+    body = "if (threadIdx.x < 40) o[threadIdx.x] = __shfl_xor_sync(0xffffffffu, (float)threadIdx.x, 1);"
+    assert list(outputs(body, 64)[:40]) == [float(thread ^ 1) for thread in range(40)]
 
 
 def test_names_that_people_define_stay_theirs() -> None:

@@ -94,6 +94,7 @@ def _sprung(names: tuple[str, ...], folder: Path, configs: int, sizes: int) -> d
 
 @needs_emulator
 @pytest.mark.timeout(300)
+@pytest.mark.long
 def test_a_few_traps(folder: Path) -> None:
     assert {name: bad for name, bad in _sprung(QUICK, folder, 2, 1).items() if bad} == {}
 

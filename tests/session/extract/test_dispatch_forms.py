@@ -5,6 +5,8 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
+import pytest
+
 from tests.cuda_here import needs_nvrtc
 from tests.session.extract.compiling import here
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
@@ -90,6 +92,7 @@ def test_macros_give_template_arguments_in_an_order_of_their_own() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_a_switch_names_its_constant_by_an_argument() -> None:
     text = """
     #define SWITCH(CONDITION, NAME, ...)        \\
@@ -141,6 +144,7 @@ def test_a_struct_whose_name_comes_last_is_found() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_a_frameworks_types_are_for_devices_alone() -> None:
     text = """
     template <typename T>
@@ -155,6 +159,7 @@ def test_a_frameworks_types_are_for_devices_alone() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_the_standards_limits_of_a_frameworks_types() -> None:
     text = """
     template <typename T>

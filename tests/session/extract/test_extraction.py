@@ -38,6 +38,7 @@ def of_text(text: str, kernel: str) -> Extraction:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_the_instance_is_that_of_the_hosts_dispatch() -> None:
     found = taken("scale_rows_kernel")
     assert found.stands_alone

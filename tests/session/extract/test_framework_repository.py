@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.cuda_here import needs_nvrtc
 from tests.session.extract.compiling import here
 from tunesmith.session.extract.extraction import Extraction, ExtractionWish, extract
@@ -61,6 +63,7 @@ def taken(kernel: str, host: str, name: str = "pick", **wish: Any) -> Extraction
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_what_our_types_lack_is_taken_from_the_frameworks_own_headers() -> None:
     found = taken(KERNEL, TEMPLATE)
     assert found.stands_alone, found.missing
@@ -77,6 +80,7 @@ def test_what_our_types_lack_is_taken_from_the_frameworks_own_headers() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_types_of_pointers_that_a_host_declares_are_the_instance() -> None:
     launch = "pick_plain<<<1, 64>>>"
     kernel = KERNEL.replace("typename acc_t, bool flipped>", "typename index_t>").replace(

@@ -147,6 +147,7 @@ def said_of_code(found: Extraction) -> str:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_other_machine_code_is_said() -> None:
     unknown = taken(rows_kernel())
     assert "the machine code that ran was not to be had" in said_of_code(unknown)
@@ -159,6 +160,7 @@ def test_other_machine_code_is_said() -> None:
 
 
 @needs_nvrtc
+@pytest.mark.long
 def test_the_compiler_that_gives_what_ran_is_taken() -> None:
     @contextmanager
     def two(entry: str, defines: Pairs) -> Iterator[tuple[Build, Build]]:

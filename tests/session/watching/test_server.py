@@ -246,6 +246,7 @@ def test_a_browser_gets_the_address_in_a_file_of_ones_own(monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_command_prints_an_address_serves_it_and_ends_by_ctrl_c(root: Path) -> None:
     process = start(root.parent, "watch", "tunesmith-runs/tiny-1")
     try:
