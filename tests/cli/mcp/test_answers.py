@@ -18,7 +18,7 @@ from tunesmith.session.run_result import Run
 def said_of(
     report: Report, missing: DeviceMissing | WaitingForModel | None = None, *requests: str
 ) -> list[str]:
-    run = Run(report, Path("/work/run"), "tunesmith resume run", missing)
+    run = Run(report, Path("/elsewhere/run"), "tunesmith resume run", missing)
     return run_lines(run_answer(run, requests))
 
 
