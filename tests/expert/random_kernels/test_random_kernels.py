@@ -210,7 +210,7 @@ _BAD = {
     "an input that is written": (_I + "if (i < n) { ((float *)x)[i] = 1.0f; out[i] = 2.0f; }", "crash"),
     "a vector at an odd place": (_I + "if (i < n) out[i] = ((const float2 *)(x + 1))->x + x[i];", "crash"),
     "a barrier that some do not reach": (
-        _I + "if (threadIdx.x < 9) __syncwarp();\nif (i < n) out[i] = x[i];", "crash"),
+        _I + "if (threadIdx.x < 9) __syncwarp();\n__syncthreads();\nif (i < n) out[i] = x[i];", "crash"),
     "an endless loop": (_I + "for (volatile int k = 0; k == 0;) {}\nif (i < n) out[i] = x[i];", "timeout"),
     "shared memory that nobody set": (
         _I + "__shared__ float s[64];\nif (threadIdx.x < 32) s[threadIdx.x] = 0.0f;\n__syncthreads();\n"
