@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from benchmarks.alone import run_alone
 from tunesmith import backends
 from tunesmith.errors import TunesmithError
 from tunesmith.lab.lab import LabSettings
@@ -84,21 +83,11 @@ def watch(place: Path, whole: bool, within: float) -> WatchCount:
 
 def watched(place: Path, within: float, whole: bool) -> WatchCount:
     """The same in a process of its own; never an exception."""
-    words = [sys.executable, "-m", "benchmarks.alarms", ALONE, str(place), "--within", str(within / 2)]
-    words += ["--whole"] if whole else []
-    before = time.perf_counter()
-    try:
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=within
-        )
-    except subprocess.TimeoutExpired:
-        return WatchCount(place.name, failed=f"not watched after {within:g} s", seconds=within)
-    seconds = round(time.perf_counter() - before, 1)
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
-        return WatchCount(place.name, failed=last[:400], seconds=seconds)
-    told = json.loads(ended.stdout.splitlines()[-1])
-    told.update(findings=tuple(told["findings"]), seconds=seconds)
+    words = [ALONE, str(place), "--within", str(within / 2), *(["--whole"] if whole else [])]
+    ended = run_alone("benchmarks.alarms", words, within, "watched")
+    if ended.figures is None:
+        return WatchCount(place.name, failed=ended.failed, seconds=ended.seconds)
+    told = ended.figures | {"findings": tuple(ended.figures["findings"]), "seconds": ended.seconds}
     return WatchCount(**told)
 
 

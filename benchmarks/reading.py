@@ -18,15 +18,14 @@ import argparse
 import json
 import random
 import re
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from benchmarks.alone import run_alone
 from tunesmith import backends
 from tunesmith.backends.cuda.compile import build, needs_host_headers
 from tunesmith.backends.messages import Unit
@@ -161,23 +160,12 @@ def _device(problem: Problem) -> Device:
 
 def examined(place: Path, within: float, templates: Path | None, builds: int) -> ReadingFound:
     """The same in a process of its own; never an exception."""
-    words = [sys.executable, "-m", "benchmarks.reading", ALONE, str(place)]
-    words += ["--templates", str(templates)] if templates is not None else []
-    words += ["--build", str(builds)]
-    before = time.perf_counter()
-    try:
-        ended = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=within
-        )
-    except subprocess.TimeoutExpired:
-        return ReadingFound(place.name, failed=f"not read after {within:g} s", seconds=within)
-    seconds = round(time.perf_counter() - before, 1)
-    if ended.returncode:
-        last = (ended.stderr.strip().splitlines() or [f"exit status {ended.returncode}"])[-1]
-        return ReadingFound(place.name, failed=last[:400], seconds=seconds)
-    told = json.loads(ended.stdout.splitlines()[-1])
-    told.update(knobs=tuple(told["knobs"]), moves=tuple(told["moves"]), seconds=seconds)
-    return ReadingFound(**told)
+    words = [ALONE, str(place), *(["--templates", str(templates)] if templates is not None else [])]
+    ended = run_alone("benchmarks.reading", [*words, "--build", str(builds)], within, "read")
+    if ended.figures is None:
+        return ReadingFound(place.name, failed=ended.failed, seconds=ended.seconds)
+    own = {name: tuple(ended.figures[name]) for name in ("knobs", "moves")}
+    return ReadingFound(**(ended.figures | own | {"seconds": ended.seconds}))
 
 
 def kind(reason: str) -> str:

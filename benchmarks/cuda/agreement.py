@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.cuda import apart, evidence
+from benchmarks.cuda import apart
 from benchmarks.cuda.markdown import source, table
 from tunesmith.backends.messages import Draw
-from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.oracles import HostOracle, output_arrays
@@ -288,10 +288,7 @@ def main() -> int:
     options.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     arguments = options.parse_args()
     if arguments.one is not None:
-        try:
-            apart.tell(look(arguments.one, arguments.backend))
-        except TunesmithError as error:
-            apart.tell({"fault": error.message})
+        apart.tell_of(lambda: look(arguments.one, arguments.backend))
         return 0
     if arguments.out is None:
         options.error("--out is needed")
@@ -305,10 +302,7 @@ def main() -> int:
     }
     limits = {"seconds": arguments.seconds, "within": arguments.within, "jobs": arguments.jobs}
     rows = apart.rows(commands, **limits, show=show)
-    written = evidence.write(arguments.out, "agreement", {"problems": rows})
-    text = page(evidence.read(arguments.out, "agreement") or {})
-    written.with_suffix(".md").write_text(text, encoding="utf-8")
-    print(text)
+    apart.publish(arguments.out, "agreement", {"problems": rows}, page)
     return 0 if all(verdict(row) == "agree" for row in rows) else 1
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda import evidence
+from tunesmith.errors import TunesmithError
 
 LANGUAGES = {".cu": "cuda", ".hip": "hip"}
 EXAMPLES = evidence.ROOT / "examples"
@@ -47,6 +48,22 @@ def own_command(module: str, folder: Path, *more: str) -> list[str]:
 def tell(row: Row) -> None:
     """By the process of one problem."""
     print(_MARK + json.dumps(row), flush=True)
+
+
+def tell_of(look: Callable[[], Row]) -> None:
+    """The same, of what is looked at there; an error is a row too."""
+    try:
+        tell(look())
+    except TunesmithError as error:
+        tell({"fault": error.message})
+
+
+def publish(out: Path, name: str, figures: dict[str, Any], page: Callable[[dict[str, Any]], str]) -> None:
+    """The figures with where they come from, and the page of them, which is printed too."""
+    written = evidence.write(out, name, figures)
+    text = page(evidence.read(out, name) or {})
+    written.with_suffix(".md").write_text(text, encoding="utf-8")
+    print(text)
 
 
 def rows(
