@@ -22,6 +22,7 @@ from tests.frameworks import need
 from tests.running import Begun, journal, start, tunesmith, wait_for_events
 from tunesmith.errors import BadInput
 from tunesmith.run.store import RunFolder
+from tunesmith.session import loopback
 from tunesmith.session.watching.found_runs import RunsBelow
 from tunesmith.session.watching.guard import Door
 from tunesmith.session.watching.starting import open_browser, served
@@ -232,7 +233,7 @@ def test_a_port_that_is_taken_is_told_of() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(BadInput, match="cannot be had"):
-            server.listen(taken.getsockname()[1])
+            loopback.listen(taken.getsockname()[1])
 
 
 def test_a_browser_gets_the_address_in_a_file_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:

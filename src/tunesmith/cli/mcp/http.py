@@ -4,7 +4,6 @@ another origin."""
 from __future__ import annotations
 
 import hmac
-import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +12,9 @@ import anyio
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 
-from tunesmith.errors import BadInput
+from tunesmith.session.loopback import HOST, listen
 
-HOST, PATH = "127.0.0.1", "/mcp"
+PATH = "/mcp"
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -56,14 +55,7 @@ def application(server: Any, port: int, token: str) -> TokenGuard:
 
 def serve_http(server: Any, port: int, token: str, tell: Callable[[str], None]) -> None:
     """On a port of loopback, by default a free one, until it is interrupted."""
-    with socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((HOST, port))
-            listening.listen()  # whoever is told the address can call at once
-        except OSError as error:
-            fault = f"the port {port} of {HOST} cannot be had: {error.strerror}"
-            raise BadInput(fault, hint="name another with --port, or 0 for a free one") from error
+    with listen(port) as listening:
         own = listening.getsockname()[1]
         tell(f"http://{HOST}:{own}{PATH}")
         config = uvicorn.Config(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,12 +21,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tunesmith.deliver.page import policy, report_page
-from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.errors import TunesmithError
 from tunesmith.problem.codec import encode
 from tunesmith.run.dialogue import InstructionKind
 from tunesmith.run.files import is_locked
 from tunesmith.run.inbox import LONGEST_HINT, MOST_WAITING, FolderInbox
 from tunesmith.run.store import LOCK
+from tunesmith.session.loopback import listen
 from tunesmith.session.watching.following import FollowedRun, RunSeen
 from tunesmith.session.watching.found_runs import RunFilter, RunsBelow
 from tunesmith.session.watching.guard import TOKEN, Door
@@ -247,20 +247,6 @@ def _put(path: Path, what: InstructionKind, text: str) -> str:
 
 
 # -- serving ------------------------------------------------------------------------------------------------
-
-
-def listen(port: int) -> socket.socket:
-    """On the loopback, and nowhere else."""
-    own = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        own.bind(("127.0.0.1", port))
-        own.listen(64)
-    except OSError as error:
-        own.close()
-        fault = f"port {port} cannot be had: {error.strerror}"
-        raise BadInput(fault, hint="choose another with --port, or none for any that is free") from error
-    return own
 
 
 def serve(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
