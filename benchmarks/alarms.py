@@ -58,9 +58,11 @@ def watch(place: Path, whole: bool, within: float) -> WatchCount:
     if language not in [own.name for own in backends.kind(standing_in.CPU).languages]:
         return WatchCount(place.name, unknown=OTHER)
     with machine.temporary_scratch() as scratch:
-        here = machine.look(standing_in.CPU, scratch)
+        here = machine.look(machine.Workplace(standing_in.CPU, scratch))
         device = standing_in.choose_device(language, here, None)
-        lab = machine.make_lab(problem, device, standing_in.CPU, scratch, settings=LabSettings(0, 1))
+        lab = machine.make_lab(
+            problem, device, machine.Workplace(standing_in.CPU, scratch), settings=LabSettings(0, 1)
+        )
         tools = lab._sanitizing._tools
         if isinstance(tools, SanitizerTools):  # a count is not to depend on who else is busy
             lab._sanitizing._tools = replace(tools, seconds=within)

@@ -60,7 +60,7 @@ def diagnosed(run: Path) -> Iterator[DiagnosedAgain]:
     )
     before = {p.workload: p.diagnosis for p in state.profiled if p.config is None and p.diagnosis}
     with machine.temporary_scratch() as scratch:
-        builders = machine.make_builders(spec, scratch, state.device, 2, state.compiler)
+        builders = machine.make_builders(machine.Workplace(spec, scratch), state.device, 2, state.compiler)
         try:
             for workload in problem.workloads:
                 old = before.get(workload.name)

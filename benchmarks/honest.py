@@ -115,7 +115,7 @@ def drive(
     configs = configs_of(problem, template, device)
     names = tuple(w.name for w in problem.workloads)
     settings = LabSettings(chance.getrandbits(32), 2, salt=chance.getrandbits(53))
-    lab = machine.make_lab(problem, device, spec, scratch, settings=settings)
+    lab = machine.make_lab(problem, device, machine.Workplace(spec, scratch), settings=settings)
     started, done, number = time.monotonic(), 0, 0
     try:
         lab.admit(template)
@@ -142,7 +142,7 @@ def run(
     chance = random.Random(seed)
     until = time.monotonic() + seconds
     with machine.temporary_scratch() as scratch:
-        device = machine.pick_device(machine.list_devices(spec, scratch), wanted)
+        device = machine.pick_device(machine.list_devices(machine.Workplace(spec, scratch)), wanted)
         read = [(Tally(folder.name), *template_of(folder, device)) for folder in folders]
         tallies = [tally for tally, _, _ in read]
         while (left := evaluations - sum(t.total for t in tallies)) > 0 and time.monotonic() < until:

@@ -183,7 +183,7 @@ def device_for(language: str, wanted: str) -> Device:
     from tunesmith.session import machine
 
     with machine.temporary_scratch() as scratch:
-        return machine.pick_device(machine.list_devices(spec, scratch), None)
+        return machine.pick_device(machine.list_devices(machine.Workplace(spec, scratch)), None)
 
 
 def _made_up(problem: Problem, device: Device) -> Baseline:

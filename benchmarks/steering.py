@@ -80,7 +80,7 @@ def recorded(folder: Path) -> tuple[Run, Profiles]:
 @contextmanager
 def profiling(run: Run) -> Iterator[Profiler]:
     with temporary_scratch() as scratch:
-        builders = machine.make_builders("cuda", scratch, run.device, 1, "nvrtc")
+        builders = machine.make_builders(machine.Workplace("cuda", scratch), run.device, 1, "nvrtc")
         try:
             reader = backends.instructions_reader("cuda")
             counting = NoCounting("a search does without")

@@ -55,7 +55,7 @@ def requests(backend: str, command: Sequence[str], scratch: Path) -> dict[str, l
     made: list[WorkerProcess] = []
     try:
         connect = seconds_of(remote.connect)
-        local = machine.worker_spawner(backend, scratch)("device")
+        local = machine.Workplace(backend, scratch).spawn("device")
         far = remote.worker(OpenWorker(backend, "device", "auto"))
         made = [local, far]
         found: dict[str, list[float]] = {"connect ms": [connect * 1e3]}

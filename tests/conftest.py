@@ -19,14 +19,16 @@ import pytest
 from tests import frameworks, single_threaded, thoroughness, unsynced  # noqa: F401 (threads, and a profile)
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
-from tunesmith.session import machine
+from tunesmith.session import workplace
 
 # One for all processes of a run, for what takes long to make; whoever made it removes it.
 _SHARED = "" if "TESTS_SHARED_FOLDER" in os.environ else tempfile.mkdtemp(prefix="tunesmith-tests-shared-")
 os.environ.setdefault("TESTS_SHARED_FOLDER", _SHARED)
 # Set before any test module asks a driver anything: PoCL reads its environment once.
 _SCRATCH = Path(tempfile.mkdtemp(prefix="tunesmith-tests-"))
-os.environ.update({k: v for k, v in machine.worker_environment("opencl", _SCRATCH).items() if k != "TMPDIR"})
+os.environ.update(
+    {k: v for k, v in workplace.worker_environment("opencl", _SCRATCH).items() if k != "TMPDIR"}
+)
 # A shell's background jobs ignore Ctrl-C, and so would all that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):

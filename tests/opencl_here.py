@@ -41,7 +41,7 @@ def opencl_platforms() -> tuple[str, ...]:
     show_unpacked_pocl()
     with tempfile.TemporaryDirectory() as scratch:
         try:
-            found = machine.list_devices("opencl", Path(scratch))
+            found = machine.list_devices(machine.Workplace("opencl", Path(scratch)))
         except TunesmithError:
             return ()
     return tuple(dict.fromkeys(map(platform_of, found)))

@@ -104,10 +104,10 @@ class Tally:
 def side(
     name: str, problem: Problem, device: Device, spec: str, compiler: str, scratch: Path, until: ExitStack
 ) -> Side:
-    builders = machine.make_builders(spec, scratch, device, 1, compiler)
+    builders = machine.make_builders(machine.Workplace(spec, scratch), device, 1, compiler)
     plans = measuring.LaunchPlans(problem, device)
     own = measuring.Original(problem, builders, plans)
-    spawn = machine.worker_spawner(spec, scratch)
+    spawn = machine.Workplace(spec, scratch).spawn
     references = References(problem, [spawn("reference")])
     runner = RememberingRunner(spawn("device"), device)
     for closes in (builders, references, runner):
@@ -118,14 +118,16 @@ def side(
 
 def sides(problem: Problem, backend: str, scratch: Path, until: ExitStack) -> tuple[Side, Side]:
     """The cpu device with the limits of the other, and the other."""
-    here = machine.look(standing_in.CPU, scratch)
+    here = machine.look(machine.Workplace(standing_in.CPU, scratch))
     if backend == standing_in.CPU:
         gpu, compiler = standing_in.choose_device(problem.kernel.language, here, None), ""
     else:
-        gpu = machine.choose_device(machine.look(backend, scratch), None)
+        gpu = machine.choose_device(machine.look(machine.Workplace(backend, scratch)), None)
         if gpu.absent:
             raise BadInput(f"there is no device of {backend} here", hint="see: tunesmith doctor")
-        compiler = machine.choose_compiler(problem, None, gpu, backend, scratch, lambda _words: None)
+        compiler = machine.choose_compiler(
+            problem, None, gpu, machine.Workplace(backend, scratch), lambda _words: None
+        )
     host = gpu if gpu.untimed else standing_in.device_like(gpu, here)
     if host is None:
         raise BadInput(f"the cpu device cannot stand in for {gpu.name}: {here.trouble}")

@@ -142,7 +142,7 @@ def by_kernel(sizes: list[int]) -> dict[int, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as name, Track("cuda") as track:
         problem, template = written(Path(name), sizes)
         compiler = machine.choose_compiler(
-            problem, template, track.device, "cuda", track.scratch, lambda _text: None
+            problem, template, track.device, machine.Workplace("cuda", track.scratch), lambda _text: None
         )
         configs = list(template.space.configs([w.as_dict() for w in problem.workloads], {}))
         variants = [template.render(problem, config) for config in configs]
@@ -198,7 +198,7 @@ def main() -> int:
     wanted = bytes_of_examples()
     kernels = by_kernel(list(wanted))
     with machine.temporary_scratch() as scratch:
-        device = machine.choose_device(machine.look("cuda", scratch), None)
+        device = machine.choose_device(machine.look(machine.Workplace("cuda", scratch)), None)
     large = list(dict.fromkeys(elements(moved) for moved in wanted if moved >= LARGE))
     copies = by_driver(large, device)
     rows: dict[str, Any] = {}

@@ -133,7 +133,7 @@ def main() -> int:
     problem, files = load_problem(EXAMPLE)
     template = load_template(EXAMPLE / "template.cu", problem, files)
     with machine.temporary_scratch() as scratch:
-        device = machine.choose_device(machine.look("cuda", scratch), None)
+        device = machine.choose_device(machine.look(machine.Workplace("cuda", scratch)), None)
     allowed = configurations(problem, template, device)
     rows: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as cache:

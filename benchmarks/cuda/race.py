@@ -46,7 +46,7 @@ class Track:
 
     def __enter__(self) -> Track:
         self.scratch: Path = self._stack.enter_context(machine.temporary_scratch())
-        here = machine.look(self._spec, self.scratch)
+        here = machine.look(machine.Workplace(self._spec, self.scratch))
         if not here.devices:
             raise SystemExit(f"there is no device here: {here.trouble}")
         wanted = self._wanted
@@ -54,7 +54,7 @@ class Track:
         if not same:
             raise SystemExit(f"the runs were made on {wanted.name if wanted else '?'}, which is not here")
         self.device = same[0]
-        self.runner = Runner(machine.worker_spawner(self._spec, self.scratch)("device"), self.device)
+        self.runner = Runner(machine.Workplace(self._spec, self.scratch).spawn("device"), self.device)
         self._stack.callback(self.runner.restart)  # ends its worker
         return self
 
@@ -66,7 +66,9 @@ class Track:
     def build(self, variants: Iterable[Variant], compiler: str) -> dict[str, BuiltCode | Verdict]:
         """By the variant's digest; when this returns, no builder is left."""
         count = machine.builder_count(self.device, 0)
-        builders = machine.make_builders(self._spec, self.scratch, self.device, count, compiler)
+        builders = machine.make_builders(
+            machine.Workplace(self._spec, self.scratch), self.device, count, compiler
+        )
         try:
             waiting = {v.digest: builders.start(v) for v in variants}
             return {digest: future.result() for digest, future in waiting.items()}

@@ -69,9 +69,9 @@ ESCAPES = {
 def rehearsal(cheat: Cheat, scratch: Path, is_foreign: bool = False) -> Rehearsal:
     """As a run without a GPU looks at a draft."""
     own = problem(cheat.base)
-    device = standing_in.choose_device("cuda", machine.look("cpu", scratch), None)
+    device = standing_in.choose_device("cuda", machine.look(machine.Workplace("cpu", scratch)), None)
     template = replace(parse_template(text(cheat), path="template.cu", problem=own), is_foreign=is_foreign)
-    lab = machine.make_lab(own, device, "cpu", scratch, settings=LabSettings(0, 1))
+    lab = machine.make_lab(own, device, machine.Workplace("cpu", scratch), settings=LabSettings(0, 1))
     try:
         return lab.rehearse(template, template.default)
     finally:

@@ -116,5 +116,5 @@ def spawner(
     any backend."""
     if scratch is None:
         return lambda purpose: InProcessWorker(purpose, backend or (lambda: backends.backend(spec)), log)
-    spawn = machine.worker_spawner(spec, scratch)
+    spawn = machine.Workplace(spec, scratch).spawn
     return lambda purpose: log.processes.setdefault(purpose, LoggedWorker(purpose, spawn(purpose), log))

@@ -170,7 +170,7 @@ class Harness:
 
 def device_of(spec: str, scratch: Path | None = None) -> Device:
     if scratch is not None:
-        return machine.pick_device(machine.list_devices(spec, scratch), None)
+        return machine.pick_device(machine.list_devices(machine.Workplace(spec, scratch)), None)
     return machine.pick_device(backends.backend(spec).devices(), None)
 
 

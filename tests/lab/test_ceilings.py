@@ -219,9 +219,9 @@ def test_ceilings_are_measured_once_and_again_when_asked_to() -> None:
 
 
 def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
-    device = machine.pick_device(machine.list_devices(spec, folder), None)
-    builders = machine.make_builders(spec, folder, device, 1, "")
-    runner = machine.make_runner(spec, folder, device)
+    device = machine.pick_device(machine.list_devices(machine.Workplace(spec, folder)), None)
+    builders = machine.make_builders(machine.Workplace(spec, folder), device, 1, "")
+    runner = machine.make_runner(machine.Workplace(spec, folder), device)
     started = time.monotonic()
     try:
         return measure(device, builders, runner), device, time.monotonic() - started

@@ -23,7 +23,7 @@ from tunesmith.lab import sandbox
 from tunesmith.lab.process import WorkerDied, WorkerProcess
 from tunesmith.lab.system_calls import LinuxCalls
 from tunesmith.run.protection import CALLS, FILES, LIMITS, NEEDED, NETWORK, Protection, ProtectionLayer
-from tunesmith.session import machine
+from tunesmith.session import machine, workplace
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox is made of Linux's system calls")
 SECRET = "x7Kq-not-for-workers"
@@ -98,7 +98,7 @@ def _target(place: Path, sandbox: str) -> Iterator[Target]:
         tcp.listen()
         patch.setenv("HOME", str(place / "home"))
         patch.setenv("SOME_API_KEY", SECRET)
-        worker = machine.worker_spawner("fake", place / "run/scratch", sandbox)("test")
+        worker = machine.Workplace("fake", place / "run/scratch", sandbox).spawn("test")
         yield Target(worker, place, tcp.getsockname()[1])
         worker.kill()
         assert list((place / "run/scratch").iterdir()) == [], "nothing of a worker is left"
@@ -196,7 +196,9 @@ __kernel void scale(__global float *out, __global const float *x, int rows, int 
 def test_refused_from_a_kernel(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET)
     (tmp_path / "scratch").mkdir()
-    device = machine.pick_device(machine.list_devices("opencl", tmp_path / "scratch"), None)
+    device = machine.pick_device(
+        machine.list_devices(machine.Workplace("opencl", tmp_path / "scratch")), None
+    )
     instruction, operands, (make_socket, opens, pid) = CALL[platform.machine()]
     arm = platform.machine() == "aarch64"
     registers = [
@@ -212,7 +214,7 @@ def test_refused_from_a_kernel(tmp_path: Path) -> None:
         open=f"call({opens}, -100, (long)path, 0)" if arm else f"call({opens}, (long)path, 0, 0)",
         pid=pid,
     )
-    worker = machine.worker_spawner("opencl", tmp_path / "scratch")("device")
+    worker = machine.Workplace("opencl", tmp_path / "scratch").spawn("device")
     try:
         unit = Unit("kernel.cl", text, "opencl", (), ("scale",))
         built, (binary,) = worker.request(Build(unit, device), deadline=LONG)
@@ -331,10 +333,10 @@ class TestWhatAMachineLacks:
             def request(self, *_: object, **__: object) -> object:  # type: ignore[override]
                 return bare, ()
 
-        monkeypatch.setattr(machine, "WorkerProcess", Told)
-        assert machine.protection("fake", tmp_path) == bare
+        monkeypatch.setattr(workplace, "WorkerProcess", Told)
+        assert machine.protection(machine.Workplace("fake", tmp_path)) == bare
         with pytest.raises(DeviceMissing, match="no Landlock") as refused:
-            machine.protection("fake", tmp_path, "required")
+            machine.protection(machine.Workplace("fake", tmp_path, "required"))
         assert refused.value.exit_code == 5
         assert "--sandbox auto" in (refused.value.hint or "")
         assert [layer.name for layer in bare.missing(NEEDED)] == [NETWORK, FILES]
@@ -358,5 +360,5 @@ class TestWhatIsReadable:
 @pytest.mark.gpu
 def test_a_gpu_is_seen_from_the_sandbox(tmp_path: Path) -> None:
     """Its driver needs a socket to wait at, and to name its threads."""
-    assert machine.list_devices("cuda", tmp_path)
-    assert machine.protection("cuda", tmp_path).missing((CALLS, LIMITS)) == ()
+    assert machine.list_devices(machine.Workplace("cuda", tmp_path))
+    assert machine.protection(machine.Workplace("cuda", tmp_path)).missing((CALLS, LIMITS)) == ()

@@ -11,8 +11,8 @@ import pytest
 from tests.samples import DEVICE
 from tunesmith.errors import BadInput
 from tunesmith.run.config import RunConfig, resolve
-from tunesmith.session.machine import worker_environment
 from tunesmith.session.runs import _settings as run_settings
+from tunesmith.session.workplace import HERE, worker_environment
 
 
 @pytest.fixture(autouse=True)
@@ -238,7 +238,7 @@ def test_a_sandbox_that_is_none(tmp_path: Path) -> None:
 )
 def test_a_run_is_steered_by_default(flags: dict[str, bool], steer: bool, profile: str) -> None:
     config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
-    settings = run_settings(config, DEVICE, 10)
+    settings = run_settings(config, DEVICE, 10, HERE)
     assert (settings.steer, settings.profile) == (steer, profile)
 
 

@@ -15,6 +15,7 @@ from tunesmith.run.state import State, apply, fold
 from tunesmith.run.store import FileJournal, FolderTexts, RunFolder
 from tunesmith.session import machine, runs
 from tunesmith.session.strategies import casting
+from tunesmith.session.workplace import Workplace
 
 
 @dataclass
@@ -80,7 +81,9 @@ def test_ceilings_are_measured_before_the_clock_of_a_run_goes(
     templates = Templates(problem, device, None, FolderTexts(folder))
     config = RunConfig(cache=False)
     talk = casting.talking(problem, templates, state, casting.Casting("", {}, folder.path))
-    run = runs.ActiveRun(problem, templates, device, "fake", tmp_path, config, journal, Silent(), talk)  # type: ignore[arg-type]
+    run = runs.ActiveRun(
+        problem, templates, device, Workplace("fake", tmp_path), config, journal, Silent(), talk
+    )  # type: ignore[arg-type]
     after = run.search(state)
     journal.close()
     folder.unlock()

@@ -17,6 +17,7 @@ from tunesmith.run.events import Settings
 from tunesmith.run.store import CeilingsCache, RunFolder
 from tunesmith.session import machine, runs
 from tunesmith.session.comparison import ComparisonRuns
+from tunesmith.session.workplace import Workplace
 
 
 class Quiet:
@@ -77,7 +78,9 @@ def test_cached_ceilings_are_used_where_timings_are_not(
     monkeypatch.setattr(machine, "make_lab", lab)
     missing: Any = None
     config = RunConfig(cache_dir=str(tmp_path))
-    run = runs.ActiveRun(a_problem(), missing, DEVICE, "fake", tmp_path, config, missing, Quiet(), missing)
+    run = runs.ActiveRun(
+        a_problem(), missing, DEVICE, Workplace("fake", tmp_path), config, missing, Quiet(), missing
+    )
     with pytest.raises(Enough):
         run.search(state_of(settings=Settings(use_cache=False, ceilings=kept)))
     assert given["cache"] is None

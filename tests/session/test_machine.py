@@ -28,8 +28,9 @@ from tunesmith.run.events import Admitted, Attached, Baseline, Event, Surveyed, 
 from tunesmith.run.outcome import Result
 from tunesmith.run.protection import Protection
 from tunesmith.run.state import State, fold
-from tunesmith.session import machine
+from tunesmith.session import machine, workplace
 from tunesmith.session.machine import LocalDevices, choose_compiler, choose_device, place_for
+from tunesmith.session.workplace import Workplace
 
 PROBLEM = a_problem()
 TEMPLATE = a_template(PROBLEM)
@@ -37,6 +38,7 @@ GPU = replace(DEVICE, backend="cuda", kind="gpu", limits=replace(DEVICE.limits, 
 ABSENT = replace(GPU, name="the usual one", absent=True)
 NOWHERE = LocalDevices("cuda", (), "there is no driver")
 HOSTED = "catastrophic error: cannot open source file"
+CUDA = Workplace("cuda", Path())
 NVRTC, NVCC = ("nvrtc", "13.4"), ("nvcc", "13.0.88")
 
 
@@ -60,13 +62,11 @@ class Compilers:
         lacks = lambda name, log: name == "nvrtc" and HOSTED in log  # noqa: E731
         return replace(TOOLCHAIN, compilers=lambda: known, lacks=lacks)
 
-    def _builders(
-        self, spec: str, scratch: Path, device: Device, count: int, compiler: str, *_: object
-    ) -> _Pool:
+    def _builders(self, place: Workplace, device: Device, count: int, compiler: str) -> _Pool:
         return _Pool(self, compiler)
 
     def choose(self, problem: Problem = PROBLEM, template: Template | None = TEMPLATE, **device: bool) -> str:
-        return choose_compiler(problem, template, replace(GPU, **device), "cuda", Path(), lambda _text: None)
+        return choose_compiler(problem, template, replace(GPU, **device), CUDA, lambda _text: None)
 
 
 @dataclass
@@ -138,14 +138,14 @@ class TestCompiler:
     ) -> None:
         small = replace(ABSENT, limits=replace(GPU.limits, max_threads=1))
         with pytest.raises(BadInput) as no:
-            choose_compiler(PROBLEM, None, small, "cuda", Path(), lambda _text: None)
+            choose_compiler(PROBLEM, None, small, CUDA, lambda _text: None)
         assert str(no.value).startswith(
             "kernel.cl: the kernel cannot run on the usual one at workload small: "
         )
         assert no.value.message.endswith(" threads per block, the device allows 1")
         assert "or name another device" in (no.value.hint or "")
         here = replace(small, absent=False)
-        assert choose_compiler(PROBLEM, None, here, "cuda", Path(), lambda _text: None) == "nvrtc 13.4"
+        assert choose_compiler(PROBLEM, None, here, CUDA, lambda _text: None) == "nvrtc 13.4"
 
     def test_without_a_template_only_the_original_is_built(self, compilers: Compilers) -> None:
         compilers.choose(template=None)
@@ -153,7 +153,7 @@ class TestCompiler:
 
     def test_a_default_that_this_device_forbids_is_no_judge(self, compilers: Compilers) -> None:
         limits = replace(GPU.limits, max_threads=32)
-        choose_compiler(PROBLEM, TEMPLATE, replace(GPU, limits=limits), "cuda", Path(), lambda _text: None)
+        choose_compiler(PROBLEM, TEMPLATE, replace(GPU, limits=limits), CUDA, lambda _text: None)
         assert compilers.asked[1][1].startswith("BLOCK=32")
 
     def test_what_no_compiler_takes_is_reported_by_the_one_that_could(self, compilers: Compilers) -> None:
@@ -224,15 +224,13 @@ class TestDevice:
         held = Protection(())
         monkeypatch.setattr(machine, "protection", lambda *_: held)
         monkeypatch.setattr(machine, "list_devices", lambda *_: ())
-        assert machine.look("cuda", Path()) == LocalDevices(
-            "cuda", (), "the cuda backend sees no device", held
-        )
+        assert machine.look(CUDA) == LocalDevices("cuda", (), "the cuda backend sees no device", held)
 
         def broken(*_: object) -> tuple[Device, ...]:
             raise DeviceMissing("the driver is too old", hint="a newer one")
 
         monkeypatch.setattr(machine, "list_devices", broken)
-        assert machine.look("cuda", Path()) == LocalDevices("cuda", (), "the driver is too old", held)
+        assert machine.look(CUDA) == LocalDevices("cuda", (), "the driver is too old", held)
 
 
 def failed(block: int) -> Surveyed:
@@ -248,7 +246,7 @@ def a_run(device: Device, *events: Event, compiler: str = "nvrtc 13.4") -> State
 
 def place(state: State, here: LocalDevices) -> machine.Place:
     templates = Templates(PROBLEM, state.device, TEMPLATE, MemoryTexts())
-    return place_for(state, PROBLEM, templates, here, 5, Path(), lambda _text: None)
+    return place_for(state, PROBLEM, templates, here, 5, Workplace(here.spec, Path()), lambda _text: None)
 
 
 class TestPlace:
@@ -342,7 +340,7 @@ class TestHowMuchAtOnce:
     def test_builders_and_what_is_built_ahead(
         self, monkeypatch: pytest.MonkeyPatch, kind: str, cores: int, wanted: int, builders: int, ahead: int
     ) -> None:
-        monkeypatch.setattr(machine.os, "cpu_count", lambda: cores)
+        monkeypatch.setattr(workplace.os, "cpu_count", lambda: cores)
         device = replace(DEVICE, kind=kind)
         assert machine.builder_count(device, wanted) == builders
         assert machine.builder_count(replace(device, absent=True), wanted) == (wanted or cores)

@@ -31,7 +31,7 @@ class TestBackends:
             backends.backend_for("metal", None)
 
     def test_a_simulated_device_that_is_elsewhere(self, tmp_path: Path) -> None:
-        assert machine.list_devices("fake:absent", tmp_path) == ()
+        assert machine.list_devices(machine.Workplace("fake:absent", tmp_path)) == ()
         absent = backends.absent_device("fake:absent", None)
         assert absent is not None
         assert absent.absent
@@ -54,7 +54,9 @@ class TestProfilesOfASearch:
     def made(self, spec: str, tmp_path: Path, is_host: bool, kept: CeilingsCache | None) -> str:
         device = replace(DEVICE, kind="cpu" if is_host else "gpu")
         assert device.is_host is is_host
-        own = machine.make_lab(PROBLEM, device, spec, tmp_path, settings=LabSettings(0, 1), ceilings=kept)
+        own = machine.make_lab(
+            PROBLEM, device, machine.Workplace(spec, tmp_path), settings=LabSettings(0, 1), ceilings=kept
+        )
         try:
             return own.no_profiles
         finally:

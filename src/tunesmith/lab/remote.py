@@ -249,6 +249,14 @@ class RemoteWorkers:
     def host(self) -> str:
         return self._first.host if self._first is not None else ""
 
+    @property
+    def machine(self) -> str:
+        return self._first.machine if self._first is not None else ""
+
+    @property
+    def cores(self) -> int:
+        return max(1, self._first.cores) if self._first is not None else 1
+
     def connect(self) -> Hello:
         """DeviceMissing where it cannot be reached, or is of another version."""
         found = self._connected().hello

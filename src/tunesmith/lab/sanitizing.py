@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunesmith import backends
 from tunesmith.backends.messages import BareRun, Draw, RunBare
 from tunesmith.backends.port import BackendKind, SanitizerKind
-from tunesmith.backends.tool_process import EndedTool, run_under, signal_name
 from tunesmith.errors import BadInput
 from tunesmith.lab.fork_server import worker_command
 from tunesmith.lab.measuring import LaunchPlans, Original
@@ -41,6 +41,9 @@ from tunesmith.run.sanitized import (
     together,
 )
 from tunesmith.text import cut, plain, redacted
+
+if TYPE_CHECKING:
+    from tunesmith.backends.tool_process import EndedTool
 
 NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
@@ -83,6 +86,8 @@ class SanitizerTools:
 
     def _watch(self, code: BuiltCode, device: Device, runs: Sequence[BareRun], tool: str) -> Watched:
         request = RunBare(code.unit, code.code_digest, device, tuple(runs))
+        from tunesmith.backends.tool_process import run_under  # which few runs need
+
         asked = (request, () if self.kind.own_device else (code.binary,))
         end = time.monotonic() + self.seconds
         try:
@@ -98,6 +103,8 @@ class SanitizerTools:
 
     def _why_not(self, ended: EndedTool) -> str:
         """Why it did not see all launches to their end; empty where it did."""
+        from tunesmith.backends.tool_process import signal_name
+
         name = self.kind.program
         if ended.fault:
             return ended.fault

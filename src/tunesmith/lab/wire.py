@@ -86,6 +86,7 @@ class Hello:
     host: str = ""  # what the machine calls itself
     machine: str = ""  # a digest that another machine does not have
     protocol: int = PROTOCOL
+    cores: int = 0  # of the machine
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from tunesmith.session import machine, standing_in
 from tunesmith.session.host_watch import watch_for
 from tunesmith.session.problems import LoadedProblem, load_template, read_text
 from tunesmith.session.strategies import casting
+from tunesmith.session.workplace import Workplace
 
 
 def examine() -> list[DoctorFinding]:
@@ -51,7 +52,7 @@ def examine() -> list[DoctorFinding]:
 def _protection() -> list[DoctorFinding]:
     with machine.temporary_scratch() as scratch:
         try:
-            held = machine.protection("fake", scratch)
+            held = machine.protection(Workplace("fake", scratch))
         except DeviceMissing as error:
             return [DoctorFinding("sandbox", False, str(error))]
     return [DoctorFinding(f"sandbox: {one.name}", one.in_force, one.detail) for one in held.layers]
@@ -59,7 +60,7 @@ def _protection() -> list[DoctorFinding]:
 
 def _devices(backend: str) -> tuple[Device, ...]:
     with machine.temporary_scratch() as scratch:
-        return machine.list_devices(backend, scratch)
+        return machine.list_devices(Workplace(backend, scratch))
 
 
 @dataclass(frozen=True)
@@ -118,14 +119,14 @@ def check(
     template = load_template(template_path, problem, files) if template_path is not None else None
     language = problem.kernel.language
     spec = standing_in.backend_of(language, config)
-    with machine.elsewhere(config, listener.say) as over, machine.temporary_scratch() as scratch:
-        here = machine.look(spec, scratch, config.sandbox, over)
-        device = standing_in.choose_device(language, here, config.device or (over.device if over else None))
+    with machine.workers_of(config, listener.say) as source, machine.temporary_scratch() as scratch:
+        place = Workplace(spec, scratch, config.sandbox, source)
+        here = machine.look(place)
+        device = standing_in.choose_device(language, here, config.device or source.device)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        place = (device, spec, scratch, listener.note, config.sandbox, over)
         notes = casting.launch_notes(problem, device)
         try:
-            compiler = machine.choose_compiler(problem, template, *place)
+            compiler = machine.choose_compiler(problem, template, device, place, listener.note)
             built = f"{problem.name} builds with {compiler}" if compiler else f"{problem.name} builds"
         except DeviceMissing as error:
             compiler, built = "", f"{problem.name} was not built ({error.message})"
@@ -139,21 +140,18 @@ def check(
             )
             other = None
             if config.device is None:  # nobody asks for that one: what is here will do
-                own_place = machine.look(standing_in.CPU, scratch, config.sandbox)
+                own_place = machine.look(Workplace(standing_in.CPU, scratch, config.sandbox))
                 other = standing_in.device_like(device, own_place)
             if other is None:
                 known = (problem.name, device.name, problem.accuracy.reference is not None)
                 return CheckedProblem(*known, 0, feasible, missing, notes)
             notes += (f"{built} for {device.name}, which is not here: {here.trouble}",)
-            device, spec, compiler = other, standing_in.CPU, ""
+            device, place, compiler = other, Workplace(standing_in.CPU, scratch, config.sandbox), ""
         if device.untimed:
             notes += (standing_in.TIMES_NONE,)
         known = (problem.name, device.name, problem.accuracy.reference is not None)
         own = LabSettings(config.seed, 1, compiler.partition(" ")[0])
-        place_of = (problem, device, spec, scratch)
-        lab = machine.make_lab(
-            *place_of, settings=own, progress=listener.note, sandbox=config.sandbox, over=over
-        )
+        lab = machine.make_lab(problem, device, place, settings=own, progress=listener.note)
         try:
             cases = lab.check()
             watched = [lab.sanitize()] if sanitize else []
@@ -281,7 +279,7 @@ def devices(wanted: str | None) -> FoundDevices:
     """Every device of the backends usable here, and why the others are not."""
     with machine.temporary_scratch() as scratch:
         specs = [wanted] if wanted else [kind.name for kind in backends.kinds() if not kind.from_file]
-        looks = [machine.look(spec, scratch) for spec in specs]
+        looks = [machine.look(Workplace(spec, scratch)) for spec in specs]
     found = tuple(device for here in looks for device in here.devices)
     troubles = tuple(here.trouble for here in looks if here.trouble)
     if wanted and not found:
@@ -301,4 +299,4 @@ def device_for(language: str, config: RunConfig) -> Device:
         return absent
     spec = backends.backend_for(language, config.backend)
     with machine.temporary_scratch() as scratch:
-        return machine.choose_device(machine.look(spec, scratch), config.device)
+        return machine.choose_device(machine.look(Workplace(spec, scratch)), config.device)

@@ -240,7 +240,8 @@ def _again(
     spec = problems.spec_of(folder, state.started)
     found: dict[Config, Verified] = {}
     with machine.temporary_scratch() as scratch:
-        device = _device(state.device, machine.look(spec, scratch, config.sandbox), config.device)
+        place = machine.Workplace(spec, scratch, config.sandbox)
+        device = _device(state.device, machine.look(place), config.device)
         if device.key != state.device.key:
             was, now = (f"{d.name} ({d.driver})" for d in (state.device, device))
             notes.append(f"claimed on {was}, judged again on {now}")
@@ -248,12 +249,10 @@ def _again(
         lab = machine.make_lab(
             problem,
             device,
-            spec,
-            scratch,
+            place,
             settings=LabSettings(seed, builders, state.compiler.partition(" ")[0]),
             progress=listener.note,
             extra=state.extended.cases if state.extended else (),
-            sandbox=config.sandbox,
         )
         try:
             lab.baseline()

@@ -173,7 +173,7 @@ def _check(arms: Sequence[str], languages: set[str], config: RunConfig, listener
                 hint="leave out --backend, or take another one",
             )
         with machine.temporary_scratch() as scratch:
-            here = machine.look(spec, scratch, config.sandbox)
+            here = machine.look(machine.Workplace(spec, scratch, config.sandbox))
             try:
                 machine.choose_device(here, config.device)
             except DeviceMissing as error:

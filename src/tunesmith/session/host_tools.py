@@ -4,7 +4,6 @@ and profiles wait for it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.errors import DeviceMissing
@@ -21,18 +20,14 @@ from tunesmith.text import seed_of
 @dataclass(frozen=True)
 class HostTools:
     problem: Problem
-    spec: str
-    scratch: Path
-    sandbox: str
+    place: machine.Workplace
     talk: Talking
 
     def answer(self, state: State) -> Event | None:
         """To the question that waits; None: there is none, or it needs what is not here."""
         from tunesmith.run.inquiries import on_host  # which few runs need
 
-        if state.compiler and tuple(state.compiler.split(" ", 1)) not in (
-            backends.compilers(self.spec) or ()
-        ):
+        if state.compiler and tuple(state.compiler.split(" ", 1)) not in (self.place.compilers()):
             return None  # what another compiler says is not what was asked
         return on_host(
             state, self.talk.asked_of_lab(state), self.talk.tool_task, lambda task: self._use(state, task)
@@ -60,10 +55,9 @@ class HostTools:
         from tunesmith.lab.tooling import HostBench
 
         device, compiler = state.device, state.compiler
-        builders = machine.make_builders(self.spec, self.scratch, device, 1, compiler, self.sandbox)
-        spawn = machine.worker_spawner(self.spec, self.scratch, self.sandbox)
-        references = References(self.problem, [spawn("reference")])
-        plans, kind = LaunchPlans(self.problem, device), backends.kind(self.spec)
+        builders = machine.make_builders(self.place, device, 1, compiler)
+        references = References(self.problem, [self.place.spawn("reference")])
+        plans, kind = LaunchPlans(self.problem, device), backends.kind(self.place.spec)
         started = state.started
         salt, seed = started.salt if started else 0, state.settings.seed
         bench = HostBench(

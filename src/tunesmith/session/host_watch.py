@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from tunesmith import backends
@@ -71,15 +70,15 @@ class HostWatch:
 
     def _opened(self) -> tuple[Builders, Sanitizing] | str:
         if not self._parts:
-            here = machine.look(CPU, self.scratch, self.sandbox)
+            place = machine.Workplace(CPU, self.scratch, self.sandbox)
+            here = machine.look(place)
             own, kind = device_like(self.device, here), backends.kind(CPU)
             if own is None:
                 self._parts = here.trouble or f"the cpu device does not stand in for {self.device.name}"
                 return self._parts
-            builders = machine.make_builders(CPU, self.scratch, own, 1, "", self.sandbox)
+            builders = machine.make_builders(place, own, 1, "")
             plans = LaunchPlans(self.problem, own)
-            workers = partial(machine.worker_environment, CPU, self.scratch, self.sandbox)
-            tools = sanitizer_tools(kind, workers, self.scratch, self.sandbox)
+            tools = sanitizer_tools(kind, place.environment, self.scratch, self.sandbox)
             about = (self.problem, own, plans, Original(self.problem, builders, plans))
             self._parts = (builders, Sanitizing(*about, tools))
         return self._parts

@@ -13,10 +13,12 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.backends.messages import Compilers, Failed, ListCompilers
 from tunesmith.errors import BadInput, DeviceMissing
-from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.lab.remote import WAIT, RemoteWorkers
 from tunesmith.lab.wire import OpenWorker
 from tunesmith.run.config import RunConfig
+from tunesmith.run.protection import AUTO
+from tunesmith.session.workplace import Spawn
 
 EXAMPLE = '[[worker]]\nname = "gpu1"\ncommand = "ssh gpu1 tunesmith worker"'
 KEYS = ("name", "command", "device", "wait")
@@ -34,15 +36,16 @@ class WorkerEntry:
 
 
 class HostWorkers(RemoteWorkers):
-    """The workers of one entry, for a session."""
+    """The workers of one entry, for a session: a `WorkerSource`."""
 
     def __init__(self, entry: WorkerEntry, note: Callable[[str], None]) -> None:
         super().__init__(entry.name, entry.command, note, entry.wait)
         self.device = entry.device
         self.no_tools = f"tools that watch a kernel run on this machine, and its device is on {entry.name!r}"
 
-    def spawner(self, spec: str, sandbox: str) -> Callable[[str], WorkerProcess]:
-        """As `machine.worker_spawner`; the file of a backend goes along, where it is not there yet."""
+    def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
+        """The file of a backend goes along, where it is not there yet; folders are made there."""
+        del scratch
         name, _, path = spec.partition(":")
         file = Path(path).absolute() if backends.kind(spec).from_file else None
         digest = ""
@@ -52,7 +55,7 @@ class HostWorkers(RemoteWorkers):
         return lambda purpose: self.worker(OpenWorker(name, purpose, sandbox, digest), file)
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
-        worker = self.spawner(spec, "auto")("devices")
+        worker = self.spawner(spec, Path(), AUTO)("devices")
         try:
             reply, _ = worker.request(ListCompilers(), deadline=LIST_SECONDS)
         except (WorkerDied, WorkerTimedOut) as error:

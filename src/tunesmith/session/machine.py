@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Optional
 
 from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
 from tunesmith.backends.port import Counting, NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.ceilings import CeilingsStore, why_no_profiles
-from tunesmith.lab.fork_server import start_in_folder, worker_command
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerTimedOut
+from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, Runner
 from tunesmith.lab.sanitizing import Beside, sanitizer_tools
 from tunesmith.lab.serving import BinaryShelf, BinaryStore
@@ -26,22 +22,19 @@ from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template, Variant, builds_of, configs_of, original
-from tunesmith.run import config as settings
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Attached
-from tunesmith.run.files import explained
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import ResultCache
 from tunesmith.run.protection import AUTO, NEEDED, REQUIRED, Protection
 from tunesmith.run.state import State
 from tunesmith.run.survey import still_unable
+from tunesmith.session.workplace import HERE, WorkerSource
+from tunesmith.session.workplace import Workplace as Workplace
+from tunesmith.session.workplace import temporary_scratch as temporary_scratch
 from tunesmith.space.params import Config
 
-if TYPE_CHECKING:
-    from tunesmith.session.hosts import HostWorkers
-
-Over = Optional["HostWorkers"]  # the host whose workers are meant; None: this machine
 DOCTOR = "see what is missing with: tunesmith doctor"
 UNPROTECTED = "see whether they do without it: --sandbox off"
 LIST_SECONDS = 60.0
@@ -55,34 +48,35 @@ class LocalDevices:
     devices: tuple[Device, ...]
     trouble: str = ""
     protection: Protection | None = None  # of workers
-    over: Over = None  # the host they are of; None: this machine
 
     @property
     def notes(self) -> tuple[str, ...]:
         return (self.protection.sentence,) if self.protection is not None else ()
 
 
-def look(spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None) -> LocalDevices:
-    """What is here, or where `over` leads; DeviceMissing where the sandbox that is required is not."""
+def look(place: Workplace) -> LocalDevices:
+    """What is there; DeviceMissing where the sandbox that is required is not."""
+    spec = place.spec
     if backends.kind(spec).from_file:
         backends.backend(spec)  # a bad recording is reported as such, not as the end of a worker
-    held = protection(spec, scratch, sandbox, over)
+    held = protection(place)
     try:
-        devices = list_devices(spec, scratch, sandbox, over)
+        devices = list_devices(place)
     except DeviceMissing as error:
-        if over is not None:
+        if not place.is_here:
             raise
         return LocalDevices(spec, (), error.message, held)
     trouble = "" if devices else f"the {spec.partition(':')[0]} backend sees no device"
-    if over is not None and trouble:
-        raise DeviceMissing(f"{trouble} where worker {over.name!r} is, on {over.host}")
-    return LocalDevices(spec, devices, trouble, held, over)
+    if trouble and not place.is_here:
+        raise DeviceMissing(f"{trouble} where worker {place.source.name!r} is, on {place.source.host}")
+    return LocalDevices(spec, devices, trouble, held)
 
 
-def protection(spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None) -> Protection:
+def protection(place: Workplace) -> Protection:
     """What is in force in workers, by one of them, which loads no driver."""
     # One that lacks what is required would end before it could say so.
-    worker = worker_spawner(spec, scratch, AUTO if sandbox == REQUIRED else sandbox, over)("devices")
+    is_required = place.sandbox == REQUIRED
+    worker = (replace(place, sandbox=AUTO) if is_required else place).spawn("devices")
     try:
         held, _ = worker.request(TellProtection(), deadline=LIST_SECONDS)
     except (WorkerTimedOut, WorkerDied) as error:
@@ -92,7 +86,7 @@ def protection(spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None)
     finally:
         worker.kill()
     assert isinstance(held, Protection)
-    if sandbox == REQUIRED and (missing := held.missing(NEEDED)):
+    if is_required and (missing := held.missing(NEEDED)):
         why = "; ".join(f"{layer.name}: {layer.detail}" for layer in missing)
         fault = f"--sandbox required needs network and files kept from workers, and here they are not: {why}"
         raise DeviceMissing(fault, hint=f"{DOCTOR}, or take what there is with --sandbox auto")
@@ -109,36 +103,35 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
     return absent
 
 
-def elsewhere(config: RunConfig, note: Callable[[str], None]) -> AbstractContextManager[HostWorkers | None]:
-    """The host that `--workers` names, as long as it is needed; None: workers are of this machine."""
+def workers_of(config: RunConfig, note: Callable[[str], None]) -> AbstractContextManager[WorkerSource]:
+    """Of the host that `--workers` names, as long as it is needed; without it, of this machine."""
     if not config.workers:
-        return nullcontext()
+        return nullcontext(HERE)
     from tunesmith.session.hosts import connected  # which few runs need
 
     return connected(config, note)
 
 
 def place_to_time(
-    language: str, config: RunConfig, scratch: Path, over: Over = None
-) -> tuple[str, LocalDevices, str | None]:
-    """The backend that times, its devices here, or where `over` leads, and the name of the wanted one."""
-    if over is not None:
-        spec = backends.backend_for(language, config.backend)
-        return spec, look(spec, scratch, config.sandbox, over), config.device or over.device
-    if (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language):
+    language: str, config: RunConfig, scratch: Path, source: WorkerSource = HERE
+) -> tuple[Workplace, LocalDevices, str | None]:
+    """Where kernels are timed, the devices there, and the name of the wanted one."""
+    is_here = source is HERE
+    is_untimed = (config.backend or config.device or "").startswith("cpu") or backends.runs_untimed(language)
+    if is_here and is_untimed:
         from tunesmith.session import standing_in
 
         return standing_in.place_to_time(language, config, scratch)
-    spec = backends.backend_for(language, config.backend)
-    return spec, look(spec, scratch, config.sandbox), config.device
+    place = Workplace(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
+    return place, look(place), config.device or source.device
 
 
-def list_devices(spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None) -> tuple[Device, ...]:
+def list_devices(place: Workplace) -> tuple[Device, ...]:
     """Asked in a worker, because a broken driver may take its process along."""
-    if backends.plays_absent(spec):
+    if backends.plays_absent(place.spec):
         return ()
-    worker = worker_spawner(spec, scratch, sandbox, over)("devices")
-    name = spec.partition(":")[0]
+    worker = place.spawn("devices")
+    name = place.spec.partition(":")[0]
     try:
         reply, _ = worker.request(ListDevices(), deadline=LIST_SECONDS)
     except WorkerTimedOut as error:
@@ -180,26 +173,23 @@ def choose_compiler(
     problem: Problem,
     template: Template | None,
     device: Device,
-    spec: str,
-    scratch: Path,
+    place: Workplace,
     note: Callable[[str], None],
-    sandbox: str = AUTO,
-    over: Over = None,
 ) -> str:
     """Name and version of the first compiler there that takes the original and the template.
 
     One for both sides, or compilers would be compared instead of kernels. Empty where a backend has only one,
     which is tried here only if the device is absent: elsewhere the check of the original tries it.
     """
-    toolchain = backends.toolchain(spec)
+    toolchain = backends.toolchain(place.spec)
     if toolchain is None and not device.absent:
         return ""
-    known = compilers(spec, over) if toolchain is not None else ()
+    known = place.compilers() if toolchain is not None else ()
     failed: list[tuple[Variant, Verdict, str]] = []
     for name, version in _candidates(problem, known, toolchain):
         compiler = f"{name} {version}".strip()
         note(f"building the original with {compiler or 'the compiler'}")
-        builders = make_builders(spec, scratch, device, 2, name, sandbox, over)
+        builders = make_builders(place, device, 2, name)
         try:
             builds = [(v, builders.start(v)) for v in _probes(problem, template, device)]
             done = [(variant, future.result()) for variant, future in builds]
@@ -216,11 +206,6 @@ def choose_compiler(
     from tunesmith.session.compiler_faults import blame
 
     raise blame(problem, failed, toolchain, dict(known))
-
-
-def compilers(spec: str, over: Over) -> tuple[tuple[str, str], ...]:
-    """Of a backend, here or where `over` leads."""
-    return (backends.compilers(spec) or ()) if over is None else over.compilers(spec)
 
 
 def _candidates(
@@ -277,26 +262,24 @@ def place_for(
     templates: Templates,
     local: LocalDevices,
     builders: int,
-    scratch: Path,
+    place: Workplace,
     note: Callable[[str], None],
-    sandbox: str = AUTO,
 ) -> Place:
     """`builders` is what the user says of parallel builds; 0: nothing."""
     device, missing = _device_for(state.device, local)
-    compiler, known = state.compiler, compilers(local.spec, local.over)
+    compiler, known = state.compiler, place.compilers()
     if compiler and tuple(compiler.split(" ", 1)) not in known:
         if state.baseline is not None:
             fault = f"what this run has timed was built with {compiler}; here there is: {listed(known)}"
             raise DeviceMissing(fault, hint="resume it where that compiler is, or start a new run here")
-        own = (device, local.spec, scratch, note, sandbox, local.over)
-        compiler = choose_compiler(problem, templates.given, *own)
+        compiler = choose_compiler(problem, templates.given, device, place, note)
     if device.absent == state.device.absent and compiler == state.compiler:
         return Place(device, missing)
     unable: tuple[Config, ...] = ()
     if not device.absent and compiler == state.compiler:
         accidents = (COMPILER_CRASHED, COMPILER_SLOW)
         unable = still_unable(problem, templates.lookup(state), state.surveyed, device, accidents)
-    ahead = built_ahead(device, builder_count(device, builders))
+    ahead = built_ahead(device, builder_count(device, builders, place.source))
     return Place(device, missing, Attached(device, compiler, ahead, unable))
 
 
@@ -324,50 +307,20 @@ def _same_device(wanted: Device, local: LocalDevices) -> Device:
     return next((d for d in same if d.id == wanted.id), same[0])
 
 
-@contextmanager
-def temporary_scratch() -> Iterator[Path]:
-    with explained("make a temporary folder", Path("$TMPDIR"), instead="another place with TMPDIR=DIR"):
-        temporary = tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True)
-    with temporary as name:
-        yield Path(name)
-
-
-# -- workers, and what is made of them: builders, runners, counters and labs --------------------------------
+# -- what is made of workers: builders, runners, counters and labs --------------------------------
 
 
 LEAST_AHEAD = 8
 NO_COUNTERS = "a search does without, unless it is told --counters"
 
 
-def worker_spawner(
-    spec: str, scratch: Path, sandbox: str = AUTO, over: Over = None
-) -> Callable[[str], WorkerProcess]:
-    """Makes worker processes; the argument says what for, and shows in the process list. Each has a folder of
-    its own in `scratch`, as long as it lives: what one leaves there reaches no other."""
-    if over is not None:
-        return over.spawner(spec, sandbox)
-    name, _, path = spec.partition(":")
-    absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
-    environment = worker_environment(spec, scratch, sandbox)
-    start = start_in_folder(lambda own: worker_environment(spec, own, sandbox))
-    return lambda purpose: WorkerProcess(worker_command(absolute, purpose), environment, scratch, start)
-
-
-def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[str, str]:
-    """What every worker sees, and what those of the backend do."""
-    kind = backends.kind(spec)
-    own = settings.worker_environment(scratch, kind.inherits, sandbox)
-    with explained("write temporary files", scratch):
-        return {**own, **kind.environment(scratch, own)}
-
-
-def builder_count(device: Device, wanted: int) -> int:
+def builder_count(device: Device, wanted: int, source: WorkerSource = HERE) -> int:
     """Parallel builds: as many as the user says, else one for each core.
 
     Beside a device of its own one core is left free: it feeds the device, and draws and judges its data.
     An absent one has nothing to be fed with.
     """
-    cores = os.cpu_count() or 1
+    cores = source.cores
     return wanted or (cores if device.is_host or device.absent else max(1, cores - 1))
 
 
@@ -376,29 +329,19 @@ def built_ahead(device: Device, builders: int) -> int:
     return 0 if device.is_host else max(LEAST_AHEAD, 2 * builders)
 
 
-def make_builders(
-    spec: str,
-    scratch: Path,
-    device: Device,
-    count: int,
-    compiler: str,
-    sandbox: str = AUTO,
-    over: Over = None,
-) -> Builders:
+def make_builders(place: Workplace, device: Device, count: int, compiler: str) -> Builders:
     """`compiler` is a name, with or without its version."""
-    spawn = worker_spawner(spec, scratch, sandbox, over)
-    return Builders(lambda: spawn("build"), device, count, compiler=compiler.partition(" ")[0])
+    return Builders(lambda: place.spawn("build"), device, count, compiler=compiler.partition(" ")[0])
 
 
-def make_runner(spec: str, scratch: Path, device: Device, sandbox: str = AUTO) -> Runner:
-    return Runner(worker_spawner(spec, scratch, sandbox)("device"), device)
+def make_runner(place: Workplace, device: Device) -> Runner:
+    return Runner(place.spawn("device"), device)
 
 
 def make_lab(
     problem: Problem,
     device: Device,
-    spec: str,
-    scratch: Path,
+    place: Workplace,
     *,
     settings: LabSettings,
     cache: ResultCache | None = None,
@@ -407,16 +350,15 @@ def make_lab(
     ceilings: CeilingsStore | None = None,
     counters: bool = False,
     extra: Sequence[ExtraCase] = (),
-    sandbox: str = AUTO,
     store: BinaryStore | None = None,
     beside: Beside | None = None,
-    over: Over = None,
 ) -> LocalLab:
     """`store` is where binaries go that are delivered, `ceilings` where those of the device do; `extra` are
     cases that a tester added; `counters`: profiles of the search have them too."""
     if fault := problem.beyond(device.limits.names()):
         raise BadInput(fault, hint=f"change the workload, or the contract; the device is {device.name}")
-    missing, onlooker = why_no_profiles(backends.kind(spec).no_profiles, device, ceilings), None
+    kind = backends.kind(place.spec)
+    missing, onlooker = why_no_profiles(kind.no_profiles, device, ceilings), None
     if not missing:
         from tunesmith.lab.profiling import Onlooker
 
@@ -424,15 +366,15 @@ def make_lab(
         if counters:
             from tunesmith.session.counting import make_counting  # which few runs need
 
-            counted = make_counting(spec, scratch, sandbox)
-        reader = backends.instructions_reader(spec)
+            counted = make_counting(place)
+        reader = backends.instructions_reader(place.spec)
         onlooker = Onlooker(problem, device, counted, reader, ceilings, settings.seed, progress)
-    own = (lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
-    watching = sanitizer_tools(backends.kind(spec), *own) if over is None else over.no_tools
+    own = (place.environment, place.scratch, place.sandbox)
+    watching = place.source.no_tools or sanitizer_tools(kind, *own)
     return LocalLab(
         problem,
         device,
-        worker_spawner(spec, scratch, sandbox, over),
+        place.spawn,
         settings,
         cache=cache,
         known=known,
@@ -442,8 +384,8 @@ def make_lab(
         extra=extra,
         sanitizers=watching,
         beside=beside,
-        shelf=BinaryShelf(backends.kind(spec).portable, store),
-        no_calls="a recording has no times of other sizes" if backends.kind(spec).from_file else "",
-        listing=backends.kind(spec).listing,
-        identity=over.identity(device.id) if over is not None else "",
+        shelf=BinaryShelf(kind.portable, store),
+        no_calls="a recording has no times of other sizes" if kind.from_file else "",
+        listing=kind.listing,
+        identity=place.source.identity(device.id),
     )

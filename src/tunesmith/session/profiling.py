@@ -190,17 +190,17 @@ def _page(
 ) -> ProfilePage:
     """One device, one pool of builders, everything that is asked for."""
     problem, spec, note = target.problem, target.spec, listener.note
-    device, missing = _device(target, config, machine.look(spec, scratch, config.sandbox))
+    place = machine.Workplace(spec, scratch, config.sandbox)
+    device, missing = _device(target, config, machine.look(place))
     compiler = target.compiler
     if compiler is None:
-        own = (device, spec, scratch, note, config.sandbox)
-        compiler = machine.choose_compiler(problem, target.template, *own)
+        compiler = machine.choose_compiler(problem, target.template, device, place, note)
     with ExitStack() as opened:
-        builders = machine.make_builders(spec, scratch, device, 1, compiler, config.sandbox)
+        builders = machine.make_builders(place, device, 1, compiler)
         opened.callback(builders.close)
 
         def runner(closed_by: ExitStack) -> Runner:
-            made = machine.make_runner(spec, scratch, device, config.sandbox)
+            made = machine.make_runner(place, device)
             closed_by.callback(made.close)
             return made
 
@@ -216,7 +216,7 @@ def _page(
             device,
             builders,
             None if missing else runner(opened),
-            make_counting(spec, scratch, config.sandbox) if counters else NoCounting(NOT_WANTED),
+            make_counting(place) if counters else NoCounting(NOT_WANTED),
             backends.instructions_reader(spec),
             ceilings=ceilings,
             seed=config.seed,

@@ -35,12 +35,12 @@ from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
+from tunesmith.session.workplace import HERE, WorkerSource, Workplace
 
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
 Priors = Callable[[Device], tuple[Primed, ...]]
-Over = machine.Over
 Known = tuple[machine.LocalDevices, Templates] | None
 
 
@@ -69,12 +69,17 @@ def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
-    with machine.elsewhere(config, listener.say) as over:
-        return _begun(given, config, out, listener, priors, over)
+    with machine.workers_of(config, listener.say) as source:
+        return _begun(given, config, out, listener, priors, source)
 
 
 def _begun(
-    given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors, over: Over
+    given: RunInput,
+    config: RunConfig,
+    out: Path | None,
+    listener: Listener,
+    priors: Priors,
+    source: WorkerSource,
 ) -> Run:
     signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
@@ -86,13 +91,12 @@ def _begun(
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        spec, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch, over)
+        place, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch, source)
+        spec = place.spec
         device = machine.choose_device(local, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
-        own = (device, spec, scratch, listener.note, config.sandbox, over)
-        compiler = machine.choose_compiler(problem, template, *own)
-    missing = over.no_tools if over else ""
-    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device, missing)
+        compiler = machine.choose_compiler(problem, template, device, place, listener.note)
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device, source.no_tools)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -119,7 +123,7 @@ def _begun(
             template=problems.TEMPLATE + template.path if template is not None else "",
             backend=spec.partition(":")[0],
             device=device,
-            settings=_settings(config, device, feasible),
+            settings=_settings(config, device, feasible, source),
             versions=backends.versions(backends.kind(spec)),
             compiler=compiler,
             priors=len(primed),
@@ -139,10 +143,10 @@ def _begun(
         folder.unlock()
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
-    return _execute(folder, config, listener, over, (local, templates))
+    return _execute(folder, config, listener, source, (local, templates))
 
 
-def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settings:
+def _settings(config: RunConfig, device: Device, feasible: int | None, source: WorkerSource) -> Settings:
     """`feasible` is None where templates are still to be written."""
     evals = config.evals
     if evals is None and config.time is None and config.device_seconds is None:
@@ -158,7 +162,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
         evals=evals,
         seconds=config.time,
         seed=config.seed,
-        ahead=machine.built_ahead(device, machine.builder_count(device, config.builders)),
+        ahead=machine.built_ahead(device, machine.builder_count(device, config.builders, source)),
         use_cache=config.cache,
         prune=config.prune,
         steer=config.steer,
@@ -185,13 +189,13 @@ def _settings(config: RunConfig, device: Device, feasible: int | None) -> Settin
 
 def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
     folder = RunFolder.open(path, config.wait)
-    with machine.elsewhere(config, listener.say) as over:
+    with machine.workers_of(config, listener.say) as source:
         folder.lock()
-        return _execute(folder, config, listener, over, None)
+        return _execute(folder, config, listener, source, None)
 
 
 def _execute(
-    folder: RunFolder, config: RunConfig, listener: Listener, over: Over, known: Known = None
+    folder: RunFolder, config: RunConfig, listener: Listener, source: WorkerSource, known: Known = None
 ) -> Run:
     """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
     again."""
@@ -199,7 +203,7 @@ def _execute(
         listener.say(f"note: {note}")
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
-        return _continue(folder, config, listener, over, known)
+        return _continue(folder, config, listener, source, known)
     except WaitingForModel as waiting:
         go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
@@ -228,7 +232,9 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
         casting.record(Path(config.record), problems.state_of(folder))
 
 
-def _continue(folder: RunFolder, config: RunConfig, listener: Listener, over: Over, known: Known) -> Run:
+def _continue(
+    folder: RunFolder, config: RunConfig, listener: Listener, source: WorkerSource, known: Known
+) -> Run:
     signing.signing_key(config.sign)
     local, templates = known or (None, None)
     journal = folder.journal()
@@ -256,27 +262,28 @@ def _continue(folder: RunFolder, config: RunConfig, listener: Listener, over: Ov
     scratch = folder.fresh_scratch()
     try:
         spec = problems.spec_of(folder, started)
+        at = Workplace(spec, scratch, config.sandbox, source)
         if local is None:
-            local = machine.look(spec, scratch, config.sandbox, over)
+            local = machine.look(at)
             for note in local.notes:
                 listener.say(f"note: {note}")
         local = replace(local, spec=spec)
         if local.protection and (had := protections(state)) and local.protection != had[-1]:
             state = write_down(Protected(local.protection), state, journal, listener)
-        own = (config.builders, scratch, listener.note, config.sandbox)
         try:
+            own = (config.builders, at, listener.note)
             place = machine.place_for(state, problem, templates, local, *own)
         except DeviceMissing as missing:
             talk = casting.talking(problem, templates, state, cast)
-            if (tools := _host_tools(state, problem, spec, scratch, config.sandbox, talk)) is None:
+            if (tools := _host_tools(state, problem, at, talk)) is None:
                 raise
             raise tools.told(tools.go_on(state, journal, listener), missing) from missing
         if place.attached is not None:
             state = write_down(place.attached, state, journal, listener)
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
-        own_parts = (problem, templates, place.device, spec, scratch, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path), over)
+        own_parts = (problem, templates, place.device, at, config, journal, listener, talk)
+        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path))
         if place.missing:
             gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
             return as_it_stands(folder, active.survey(state, gone))
@@ -308,10 +315,10 @@ def _cast(folder: RunFolder, started: Started, config: RunConfig, listener: List
     )
 
 
-def _host_tools(state: State, *own: Any) -> Any:
+def _host_tools(state: State, problem: Problem, place: Workplace, talk: Talking) -> Any:
     from tunesmith.session.host_tools import HostTools  # which few runs need
 
-    return HostTools(*own) if state.settings.tools else None
+    return HostTools(problem, replace(place, source=HERE), talk) if state.settings.tools else None
 
 
 @dataclass(frozen=True)
@@ -321,15 +328,13 @@ class ActiveRun:
     problem: Problem
     templates: Templates
     device: Device
-    spec: str
-    scratch: Path
+    place: Workplace
     config: RunConfig
     journal: FileJournal
     listener: Listener
     talk: Talking
     store: BinaryStore | None = None
     inbox: Inbox | None = None
-    over: Over = None
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -340,16 +345,15 @@ class ActiveRun:
                 opened.callback(cache.close)
             ceilings = use_cache or settings.ceilings
             host = None
-            if self.over is None and sanitizing.is_watched_twice(self.device):
+            if self.place.is_here and sanitizing.is_watched_twice(self.device):
                 from tunesmith.session.host_watch import HostWatch  # which only GPUs need
 
-                host = HostWatch(self.problem, self.device, self.scratch, self.config.sandbox)
+                host = HostWatch(self.problem, self.device, self.place.scratch, self.place.sandbox)
                 opened.callback(host.close)
             lab = machine.make_lab(
                 self.problem,
                 self.device,
-                self.spec,
-                self.scratch,
+                self.place,
                 settings=LabSettings(
                     settings.seed,
                     self._builder_count(),
@@ -362,10 +366,8 @@ class ActiveRun:
                 ceilings=CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None,
                 counters=settings.profile == "counters",
                 extra=state.extended.cases if state.extended else (),
-                sandbox=self.config.sandbox,
                 store=self.store,
                 beside=host,
-                over=self.over,
             )
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
@@ -380,14 +382,15 @@ class ActiveRun:
         from tunesmith.run.surveying import Survey  # which few runs need
         from tunesmith.session.standing_in import HostRehearsal
 
-        own = (self.spec, self.scratch, self.device, self._builder_count(), state.compiler)
-        place = (self.problem, self.spec, self.scratch, self.config.sandbox, self.talk)
-        tools, talks = _host_tools(state, *place), (self.talk, self.journal, self.listener)
+        own = (self.device, self._builder_count(), state.compiler)
+        here = (self.problem, self.place, self.talk)
+        tools, talks = _host_tools(state, *here), (self.talk, self.journal, self.listener)
         salt = state.started.salt if state.started else 0
         lab = LabSettings(state.settings.seed, self._builder_count(), salt=salt)
-        about = (self.problem, self.device, self.scratch, lab, self.config.sandbox, self.listener.note)
+        place = (self.place.scratch, lab, self.place.sandbox)
+        about = (self.problem, self.device, *place, self.listener.note)
         with (
-            closing(machine.make_builders(*own, self.config.sandbox)) as builders,
+            closing(machine.make_builders(self.place, *own)) as builders,
             closing(HostRehearsal(*about)) as rehearsal,
         ):
             surveyor = BuildSurveyor(self.problem, self.device, builders)
@@ -398,4 +401,4 @@ class ActiveRun:
         return tools.told(state, missing) if tools else missing
 
     def _builder_count(self) -> int:
-        return machine.builder_count(self.device, self.config.builders)
+        return machine.builder_count(self.device, self.config.builders, self.place.source)

@@ -40,23 +40,25 @@ def backend_of(language: str, config: RunConfig) -> str:
 
 def place_to_time(
     language: str, config: RunConfig, scratch: Path
-) -> tuple[str, machine.LocalDevices, str | None]:
-    """The backend that times, its devices here and the name of the wanted one: where that is the cpu device
+) -> tuple[machine.Workplace, machine.LocalDevices, str | None]:
+    """Where kernels are timed, the devices there and the name of the wanted one: where that is the cpu device
     there are none, and what can be done without is done."""
     if is_wanted(language, config):
         own = backends.kind_for(language)
         if own is None or own.name == CPU:
             fault = f"{TIMES_NONE}, and this version runs {language} kernels nowhere else"
             raise DeviceMissing(fault, hint="prove the kernel right with: tunesmith check PROBLEM")
-        here = machine.look(own.name, scratch, config.sandbox)
-        return own.name, replace(here, devices=(), trouble=TIMES_NONE), None
+        place = machine.Workplace(own.name, scratch, config.sandbox)
+        here = machine.look(place)
+        return place, replace(here, devices=(), trouble=TIMES_NONE), None
     spec = backends.backend_for(language, config.backend)
     if spec == CPU:
         raise DeviceMissing(
             f"this version times no {language} kernels: {TIMES_NONE}",
             hint="prove the kernel right with: tunesmith check PROBLEM",
         )
-    return spec, machine.look(spec, scratch, config.sandbox), config.device
+    place = machine.Workplace(spec, scratch, config.sandbox)
+    return place, machine.look(place), config.device
 
 
 def choose_device(language: str, here: machine.LocalDevices, wanted: str | None) -> Device:
@@ -161,12 +163,12 @@ class HostRehearsal:
         self._looked = True
         if self.absent.backend not in {own.name for own in backends.kind(CPU).languages}:
             return None
-        here = machine.look(CPU, self.scratch, self.sandbox)
+        place = machine.Workplace(CPU, self.scratch, self.sandbox)
+        here = machine.look(place)
         self._device = device_like(self.absent, here)
         if self._device is None:
             self.progress(f"nothing is checked here: {here.trouble}")
             return None
-        place = (self.problem, self._device, CPU, self.scratch)
         own = replace(self.settings, compiler="")
-        self._lab = machine.make_lab(*place, settings=own, progress=self.progress, sandbox=self.sandbox)
+        self._lab = machine.make_lab(self.problem, self._device, place, settings=own, progress=self.progress)
         return self._lab

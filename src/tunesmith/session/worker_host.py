@@ -30,7 +30,7 @@ from tunesmith.lab.wire import (
 )
 from tunesmith.problem.codec import Malformed
 from tunesmith.run.protection import MODES
-from tunesmith.session import machine
+from tunesmith.session.workplace import temporary_scratch, worker_environment
 from tunesmith.text import digest_of
 
 LAST_WORDS = 1 << 13  # bytes
@@ -203,7 +203,7 @@ def _worker(wanted: OpenWorker, file: Path | None) -> tuple[Start, list[str]]:
     if wanted.sandbox not in MODES or not wanted.purpose.isalpha():
         raise Malformed("a worker that nobody here knows")
     spec = f"{kind.name}:{file}" if kind.from_file and file is not None else kind.name
-    start = start_in_folder(lambda own: machine.worker_environment(spec, own, wanted.sandbox))
+    start = start_in_folder(lambda own: worker_environment(spec, own, wanted.sandbox))
     return start, worker_command(spec, wanted.purpose)
 
 
@@ -221,7 +221,7 @@ def own_hello() -> Hello:
     own = Path("/etc/machine-id")
     number = own.read_text(errors="replace") if own.is_file() else ""
     name = socket.gethostname()
-    return Hello("host", __version__, name, digest_of(name, number))
+    return Hello("host", __version__, name, digest_of(name, number), cores=os.cpu_count() or 1)
 
 
 def serve() -> str:
@@ -230,7 +230,7 @@ def serve() -> str:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
-    with machine.temporary_scratch() as scratch:
+    with temporary_scratch() as scratch:
         host = WorkerHost(PacketExchange(reads, writes), scratch, own_hello())
         try:
             why = host.run()

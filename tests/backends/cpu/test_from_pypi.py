@@ -25,10 +25,10 @@ pytestmark = [
 def test_is_right(folder: Path, tmp_path: Path) -> None:
     """The examples on all cases, the others on those that a search begins with."""
     problem = load_problem(folder).definition
-    language, here = problem.kernel.language, machine.look("cpu", tmp_path)
+    language, here = problem.kernel.language, machine.look(machine.Workplace("cpu", tmp_path))
     warp = standing_in.choose_device(language, here, None).limits.warp
     (own,) = (d for d in here.devices if d.limits.warp == warp and d.driver.startswith(ZIG))
-    lab = machine.make_lab(problem, own, "cpu", tmp_path, settings=LabSettings(0, 1))
+    lab = machine.make_lab(problem, own, machine.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
     try:
         if folder.is_relative_to(EXAMPLES.parent):
             assert lab.check()

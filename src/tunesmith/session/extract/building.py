@@ -57,12 +57,13 @@ def slice_builders(entry: str, defines: tuple[tuple[str, str], ...]) -> Iterator
         missing = toolchain.none_here if toolchain else "there is no CUDA compiler here"
         raise DeviceMissing(missing, hint=toolchain.how_to_install("") if toolchain else None)
     with machine.temporary_scratch() as scratch:
-        device = machine.choose_device(machine.look("cuda", scratch), None)
+        place = machine.Workplace("cuda", scratch)
+        device = machine.choose_device(machine.look(place), None)
         opened: list[Builders] = []
         try:
             made = []
             for name, _ in known:
-                builders = machine.make_builders("cuda", scratch, device, 1, name)
+                builders = machine.make_builders(place, device, 1, name)
                 opened.append(builders)
                 made.append(SliceBuilder(builders, name, entry, defines, device.limits.capability))
             yield tuple(made)

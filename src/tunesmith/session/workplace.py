@@ -1,0 +1,137 @@
+"""Where a session's workers run: who starts them, this machine or another, and with which backend."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from tunesmith import backends
+from tunesmith.lab.fork_server import start_in_folder, worker_command
+from tunesmith.lab.process import WorkerProcess
+from tunesmith.run import config as settings
+from tunesmith.run.files import explained
+from tunesmith.run.protection import AUTO
+
+Spawn = Callable[[str], WorkerProcess]  # of what for, which shows in the process list
+
+
+class WorkerSource(Protocol):
+    """Whoever starts workers, of one machine.
+
+    One that is elsewhere can be lost and come back. A process that was lost with it says so (`lost` of
+    `ChildProcess`): what was asked is asked again, and starting another waits until it is back, or raises
+    DeviceMissing. One that comes back as another machine does not come back.
+    """
+
+    @property
+    def name(self) -> str:
+        """As the user calls it; empty: this machine."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """What the machine calls itself."""
+        ...
+
+    @property
+    def machine(self) -> str:
+        """A digest that another machine does not have; empty: this machine."""
+        ...
+
+    @property
+    def device(self) -> str | None:
+        """Which of its devices is meant, as for --device, which wins."""
+        ...
+
+    @property
+    def cores(self) -> int: ...
+
+    @property
+    def no_tools(self) -> str:
+        """Why tools that watch a kernel run cannot be used there; empty: they can."""
+        ...
+
+    def identity(self, device: str) -> str:
+        """Of a device there, as outcomes carry it; empty: it is of the machine that the run is on."""
+        ...
+
+    def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
+        """Each worker has a folder of its own, as long as it lives: what one leaves reaches no other."""
+        ...
+
+    def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
+        """Name and version of those that a backend has there."""
+        ...
+
+
+class ThisMachine:
+    name = host = machine = no_tools = ""
+    device: str | None = None
+
+    @property
+    def cores(self) -> int:
+        return os.cpu_count() or 1
+
+    def identity(self, device: str) -> str:
+        del device
+        return ""
+
+    def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
+        name, _, path = spec.partition(":")
+        absolute = f"{name}:{Path(path).absolute()}" if backends.kind(spec).from_file else name
+        environment = worker_environment(spec, scratch, sandbox)
+        start = start_in_folder(lambda own: worker_environment(spec, own, sandbox))
+        return lambda purpose: WorkerProcess(worker_command(absolute, purpose), environment, scratch, start)
+
+    def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
+        return backends.compilers(spec) or ()
+
+
+HERE = ThisMachine()
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Workers of one backend, somewhere."""
+
+    spec: str  # the backend, with the file it is made from where it has one
+    scratch: Path  # a folder of this machine
+    sandbox: str = AUTO
+    source: WorkerSource = HERE
+
+    @property
+    def is_here(self) -> bool:
+        return self.source is HERE
+
+    @cached_property
+    def spawn(self) -> Spawn:
+        return self.source.spawner(self.spec, self.scratch, self.sandbox)
+
+    def compilers(self) -> tuple[tuple[str, str], ...]:
+        return self.source.compilers(self.spec)
+
+    def environment(self) -> dict[str, str]:
+        """What workers see, where they are of this machine."""
+        return worker_environment(self.spec, self.scratch, self.sandbox)
+
+
+def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[str, str]:
+    """What every worker sees, and what those of the backend do."""
+    kind = backends.kind(spec)
+    own = settings.worker_environment(scratch, kind.inherits, sandbox)
+    with explained("write temporary files", scratch):
+        return {**own, **kind.environment(scratch, own)}
+
+
+@contextmanager
+def temporary_scratch() -> Iterator[Path]:
+    with explained("make a temporary folder", Path("$TMPDIR"), instead="another place with TMPDIR=DIR"):
+        temporary = tempfile.TemporaryDirectory(prefix="tunesmith-", ignore_cleanup_errors=True)
+    with temporary as name:
+        yield Path(name)
