@@ -264,6 +264,7 @@ REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Reque
 @dataclass(frozen=True)
 class Devices:
     devices: tuple[Device, ...]
+    cards: tuple[str, ...] = ()  # of each, what no other has, on any machine; empty where nobody knows
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,9 @@ class Bench:
                 case m.TellProtection():
                     return self.protection, ()
                 case m.ListDevices():
-                    return m.Devices(self._backend.devices()), ()
+                    found = self._backend.devices()
+                    cards = getattr(self._backend, "card", lambda _device: "")
+                    return m.Devices(found, tuple(map(cards, found))), ()
                 case m.ListCompilers():
                     return m.Compilers(self.compilers()), ()
                 case m.Build():

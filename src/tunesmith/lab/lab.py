@@ -19,8 +19,7 @@ from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.profiling import Onlooker, ProfileSubject
-from tunesmith.lab.references import References
+from tunesmith.lab.references import References, references_of
 from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
 from tunesmith.lab.sanitizing import Beside, SanitizerTools, Sanitizing, verdict_of
 from tunesmith.lab.serving import BinaryShelf, Serving
@@ -48,13 +47,13 @@ from tunesmith.text import seed_of
 
 if TYPE_CHECKING:
     from tunesmith.backends.machine_code import ReadListing
+    from tunesmith.lab.profiling import Onlooker
     from tunesmith.lab.rehearsing import Rehearsal
     from tunesmith.lab.tooling import ToolBench
     from tunesmith.run.tools import ToolFound, ToolTask
 
 SWITCH_SECONDS = 2e-4
 SEED_BITS = 53
-REFERENCE_WORKERS = 6
 NO_SHELF = BinaryShelf(None, None)
 
 
@@ -87,29 +86,27 @@ class LocalLab:
         no_calls: str = "",
         listing: ReadListing | None = None,
         identity: str = "",
+        builders: Builders | None = None,
+        references: References | None = None,
     ) -> None:
         """`onlooker` None: nothing can be profiled, and `no_profiles` says why. Verifications
         begin from a seed that nobody knows before the first of them. `sanitizers`: or why there are none;
-        `beside` watches the same kernels on the host."""
-        self._problem = problem
-        self._device = device
-        self._settings = settings
-        self._progress = progress
-        self._draw_seed = draw_seed
+        `beside` watches the same kernels on the host. `builders` and `references`: shared with other labs."""
+        self._problem, self._device, self._settings = problem, device, settings
+        self._progress, self._draw_seed = progress, draw_seed
         self._verify_seed: int | None = None
         self._seed = seed_of(settings.seed, settings.salt) if settings.salt else settings.seed
         self._shelf, self._identity = shelf, identity
-        self.no_calls = no_calls
-        self._onlooker = onlooker
+        self.no_calls, self._onlooker, self._listing = no_calls, onlooker, listing
         self.no_profiles = no_profiles or ("" if onlooker else "this lab was given no profiler")
         self._runner = Runner(spawn("device"), device, spawn("spare") if device.inspects else None)
         self._policies = measuring.policies_of(device)
-        how_many, compiler = settings.builders, settings.compiler
-        self._builders = Builders(lambda: spawn("build"), device, how_many, compiler=compiler)
+        own = (lambda: spawn("build"), device, settings.builders)
+        self._builders = builders or Builders(*own, compiler=settings.compiler)
         self._plans = measuring.LaunchPlans(problem, device)
         self._original = Original(problem, self._builders, self._plans)
-        askers = 1 if device.is_host else min(REFERENCE_WORKERS, settings.builders)
-        self._references = references = References(problem, [spawn("reference") for _ in range(askers)])
+        own_references = (problem, spawn, 1 if device.is_host else settings.builders)
+        self._references = references = references or references_of(*own_references)
         self._sanitizing = Sanitizing(problem, device, self._plans, self._original, sanitizers, beside)
         self._gated: set[str] = set()  # candidates whose first trial sanitizers have seen
         self._clean = Runner(spawn("judge"), device)  # it runs the original alone
@@ -121,7 +118,6 @@ class LocalLab:
         self._apart = DeviceOracle(*apart) if device.inspects else None  # None: no verdict falls in a worker
         both = (self._runner, self._clean)
         self._cases = CaseJudge(problem, device, self._plans, self._oracle, both, self._seed, tuple(extra))
-        self._listing = listing
         self._templates: dict[str, Template] = {}
         self._queue: deque[Trial] = deque()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="evaluate")
@@ -213,7 +209,13 @@ class LocalLab:
     def drop_builds(self) -> None:
         self._surveyor.drop()
 
-    def submit(self, trial: Trial) -> None:
+    def lost(self) -> None:
+        """None ever: it has one device, and nothing to go on with without it."""
+
+    def leave_out(self, device: str) -> None:
+        raise NotImplementedError(device)
+
+    def submit(self, trial: Trial, device: str = "") -> None:
         self._queue.append(trial)
         self._prepared[trial] = self._prepare(trial)
         if not self._device.is_host:
@@ -321,6 +323,8 @@ class LocalLab:
             self._onlooker.prepare(self._builders, self._runner)
 
     def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
+        from tunesmith.lab.profiling import ProfileSubject  # which few runs need
+
         assert self._onlooker is not None, self.no_profiles
         own = [t for t in self._templates.values() if config and t.space.candidate == config.candidate]
         template = own[-1] if own else None

@@ -39,6 +39,7 @@ from tunesmith.text import seed_of
 
 Arrays = Mapping[str, NDArray[Any]]
 REFERENCE_SECONDS = 120.0
+REFERENCE_WORKERS = 6
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
 UNREFERRED_ABOVE = 1 << 30
 SAMPLED_ROWS = 48
@@ -224,6 +225,10 @@ class References:
             return None
         inner = np.random.default_rng(seed).choice(total, SAMPLED_ROWS, replace=False)
         return np.unique(np.concatenate([[0, total - 1], inner])).astype(np.intp)
+
+
+def references_of(problem: Problem, spawn: Callable[[str], WorkerProcess], most: int) -> References:
+    return References(problem, [spawn("reference") for _ in range(min(REFERENCE_WORKERS, most))])
 
 
 Array = NDArray[Any]

@@ -244,6 +244,7 @@ class RemoteWorkers:
         self._closing = threading.Event()
         self._connection: Connection | None = None
         self._first: Hello | None = None
+        self.gone = ""  # why it does not come back: it was waited for
 
     @property
     def host(self) -> str:
@@ -290,9 +291,15 @@ class RemoteWorkers:
                 raise WorkerDied("the lab is closing")
             if self._connection is not None and self._connection.is_usable():
                 return self._connection
+            if self.gone:
+                raise DeviceMissing(self.gone)
             if self._connection is not None:
                 self._note(f"{self._title} was lost, and is tried again: {self._connection.lost}")
-            self._connection = self._reached(is_first=self._first is None)
+            try:
+                self._connection = self._reached(is_first=self._first is None)
+            except DeviceMissing as error:
+                self.gone = error.message
+                raise
             return self._connection
 
     def _reached(self, *, is_first: bool) -> Connection:

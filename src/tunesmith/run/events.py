@@ -15,6 +15,9 @@ from tunesmith.run.dialogue import Replied as Replied
 from tunesmith.run.dialogue import Requested as Requested
 from tunesmith.run.dialogue import ToolUsed as ToolUsed
 from tunesmith.run.dialogue import Unanswered as Unanswered
+from tunesmith.run.outcome import AskedOf as AskedOf
+from tunesmith.run.outcome import Enlisted as Enlisted
+from tunesmith.run.outcome import LeftOut as LeftOut
 from tunesmith.run.outcome import Outcome, Result, Trial
 from tunesmith.run.outcome import Rehearsed as Rehearsed
 from tunesmith.run.protection import Protection
@@ -431,7 +434,8 @@ OfRun = (
 OfCandidate = Admitted | Decided | Drafted | Declined | Rejected | Searched
 OfDialogue = Requested | Replied | Unanswered | ToolUsed
 OfSearch = Primed | Profiled | Steered | Asked | Pruned | Measured
-Event = OfRun | OfCandidate | OfDialogue | OfSearch | Instructed
+OfDevices = Enlisted | AskedOf | LeftOut
+Event = OfRun | OfCandidate | OfDialogue | OfSearch | OfDevices | Instructed
 EVENT_TYPES: dict[str, type[Event]] = {t.__name__: t for t in get_args(Event)}
 
 

@@ -1,7 +1,6 @@
 """The loop: look at the state, do the next thing, write down what happened, look again.
 
-Every step is decided by the state alone and the state is a fold over the journal, so a run that was killed
-goes on exactly where it was.
+Each step follows from the state alone, a fold over the journal: a run that was killed goes on where it was.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
-from tunesmith.run import events
+from tunesmith.run import devices, events
 from tunesmith.run.baked import baked_services
 from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, noun
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
@@ -69,7 +68,7 @@ class Loop:
             if not (self._state.instructed and self._is_stopping()):
                 self._step()
             elif self._state.in_flight:
-                self._append(events.Measured(self.lab.collect()))
+                self._collect()
             else:
                 break
         return self._state
@@ -116,11 +115,18 @@ class Loop:
             self._ask(wanted, "short", "search")
         return bool(wanted)
 
+    def _collect(self) -> None:
+        outcome = self.lab.collect()
+        if event := self.lab.lost() if outcome is None else events.Measured(outcome):
+            self._append(event)
+
     # -- steps --------------------------------------------------------------------------------------
 
     def _step(self) -> None:
         state = self._state
-        if (said := self.talk.next_event(state)) is not None:
+        if state.devices and self._look_after_devices():
+            pass
+        elif (said := self.talk.next_event(state)) is not None:
             self._append(said)
         elif state.baseline is None:  # first, also where a model has asked before there was a device
             self._append(self.lab.baseline())
@@ -143,12 +149,22 @@ class Loop:
         else:
             self._finish()
 
+    def _look_after_devices(self) -> bool:
+        """Of several: who is gone, or better left out, and who is to time the original."""
+        event = self.lab.lost() or devices.next_event(self.problem, self._state)
+        if event is not None:
+            self._append(event)
+            self._issue()
+        if isinstance(event, events.LeftOut):
+            self.lab.leave_out(event.device)
+        return event is not None
+
     def _decide(self) -> None:
         """Where templates are written, what is known of the best so far tells what is written next: whether
         it is right where it is looked at for long, and what bounds it."""
         state = self._state
         if state.in_flight:
-            self._append(events.Measured(self.lab.collect()))
+            self._collect()
             return
         is_new_round = self.templates.given is None and not self.talk.searches_wait(state)
         goes_on = is_new_round and self.talk.used_up(state) is None
@@ -176,7 +192,7 @@ class Loop:
         """The gate, until a draft is let in or turned away."""
         state = self._state
         if state.in_flight:
-            self._append(events.Measured(self.lab.collect()))
+            self._collect()
         else:
             assert state.draft is not None, "what is written is written without a device"
             if (asked := asked_to_finish(state)) is not None:
@@ -221,7 +237,8 @@ class Loop:
         if search.template.is_concrete:
             self._search_one(search)
             return
-        is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
+        batch, enough = devices.pace(state, BATCH, max(0, self.settings.width - BATCH))
+        is_hungry = len(state.in_flight) <= enough
         cut = exhausted_share(state)
         reason = exhausted_budget(state) or cut or search.nothing_to_gain()
         if reason is None:
@@ -231,19 +248,19 @@ class Loop:
                 return
             asked = self._state.asked
             after = asked.last("sentinel") + 1
-            if len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
+            if not state.devices and len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
                 self._ask([None], "short", "sentinel")
                 return
-            if (is_hungry and self._ask_batch(BATCH)) or self._ask_builds():
+            if (is_hungry and self._ask_batch(batch, batch)) or self._ask_builds():
                 return
             if is_hungry and state.building:
                 self._append(self.lab.built())
                 return
-            if is_hungry and self._ask_batch(1):
+            if is_hungry and self._ask_batch(1, batch):
                 return
             reason = None if state.in_flight else search.nothing_left()
         if state.in_flight:
-            self._append(events.Measured(self.lab.collect()))
+            self._collect()
         else:
             assert reason is not None
             self._append(events.Searched(search.candidate.id, reason, reason == cut))
@@ -252,9 +269,12 @@ class Loop:
     def _search_one(self, search: OneSearch) -> None:
         """A kernel without parameters: it is measured, where the gate has not done so, and that is all."""
         if self._state.in_flight:
-            self._append(events.Measured(self.lab.collect()))
+            self._collect()
         elif not search.tried():
             self._ask([search.template.default], "short", "search")
+        elif search.sentinel_missing() and self._state.devices:
+            self._append(devices.sentinel(self.problem, self._state))
+            self._issue()
         elif search.sentinel_missing():
             self._ask([None], "short", "sentinel")
         else:
@@ -278,7 +298,7 @@ class Loop:
         if not isinstance(step, ToProfile):
             self._append(step)
         elif self._state.in_flight:
-            self._append(events.Measured(self.lab.collect()))
+            self._collect()
         else:
             self._look_at(step)
         return True
@@ -288,7 +308,7 @@ class Loop:
             self._admit(wanted.config)
         self._append(self.lab.profile(wanted.config, wanted.workload, wanted.seconds))
 
-    def _ask_batch(self, least: int) -> bool:
+    def _ask_batch(self, least: int, most: int) -> bool:
         """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
         everything. Before that, what need not be measured is left out."""
         state, pool = self._state, None
@@ -302,7 +322,7 @@ class Loop:
             if len(state.pool) < least:
                 return False
             pool = tuple(found.config for found in state.pool if found.config is not None)
-        return self._propose(pool, BATCH, "short")
+        return self._propose(pool, most, "short")
 
     def _ask_builds(self) -> bool:
         """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
@@ -325,7 +345,7 @@ class Loop:
     def _finish(self) -> None:
         state = self._state
         if state.in_flight:
-            self._append(events.Measured(self.lab.collect()))
+            self._collect()
             return
         if entered := heat(self.problem, state):
             self._ask([c for c, _ in entered], "long", "finalist", [names for _, names in entered])
@@ -392,8 +412,7 @@ class Loop:
         gain: float | None = None,
         followed: frozenset[Config] = frozenset(),
     ) -> None:
-        """At the workloads given for each, or at all. One event for all: each event follows from those before
-        it, wherever a run is killed."""
+        """At the workloads given for each, or at all. In one event, which follows from those before it."""
         where = workloads or [tuple(w.name for w in self.problem.workloads)] * len(configs)
         trials: list[Trial] = []
         for number, (config, names) in enumerate(zip(configs, where, strict=True), self._state.next_trial):
@@ -405,6 +424,7 @@ class Loop:
     def _issue(self) -> None:
         """Give the lab what it has not been given yet by this process."""
         builds = self._state.building if self._state.searching else ()  # nobody waits for them afterwards
+        bound = {trial: (device,) for trial, device in self._state.bound}
         for trial in (*builds, *self._state.in_flight):
             if trial.id in self._issued:
                 continue
@@ -414,7 +434,7 @@ class Loop:
             if trial.effort == "build":
                 self.lab.build(trial)
             else:
-                self.lab.submit(trial)
+                self.lab.submit(trial, *bound.get(trial.id, ()))
 
     def _digest(self, config: Config) -> str:
         return self._state.candidate(config.candidate).template

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -111,6 +111,68 @@ class Outcome:
         if any(r.ok for r in self.results):
             return Status.OK
         return self.results[0].status if self.results else Status.INFEASIBLE
+
+
+# -- several devices, as events --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Enlisted:
+    """From here on these devices measure, all of one kind; the first of them all that is timed against the
+    original. A run without it has one."""
+
+    devices: tuple[str, ...]  # as outcomes name them
+
+
+@dataclass(frozen=True)
+class AskedOf:
+    """A trial that one device of several is to measure: the original."""
+
+    trial: Trial
+    device: str
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A device of several that measures no more. What it was asked, others are."""
+
+    device: str
+    reason: str
+    lost: bool = False  # it no longer answers; else its own times tell
+
+
+# -- by what outcomes and trials are looked up in a state ------------------------------------------------
+
+
+def keys_of_config(config: Config) -> tuple[Hashable, ...]:
+    return config, ("of", config.candidate)
+
+
+def keys_of_trial(trial: Trial) -> Iterator[Hashable]:
+    kind = "build" if trial.effort == "build" else trial.purpose
+    yield kind
+    if trial.config is not None:
+        yield "of", trial.config.candidate
+        yield kind, trial.config.candidate
+        if trial.followed:
+            yield "followed", trial.config.candidate
+
+
+def keys_of_outcome(outcome: Outcome) -> tuple[Hashable, ...]:
+    purpose, config, device = outcome.trial.purpose, outcome.trial.config, ("on", outcome.device)
+    return (purpose, (purpose, config.candidate), device) if config is not None else (purpose, device)
+
+
+def keys_of_sentinel(outcome: Outcome) -> Iterator[Hashable]:
+    for result in outcome.results:
+        if result.timing is not None:
+            yield result.workload
+            yield result.workload, outcome.device
+
+
+def keys_of_tried(outcome: Outcome) -> tuple[Hashable, ...]:
+    trial = outcome.trial
+    return outcome.status, trial.purpose, *(keys_of_config(trial.config) if trial.config is not None else ())
 
 
 EXACT = 200_000  # deals up to which all are looked at

@@ -64,8 +64,22 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             if outcome.trial not in state.in_flight:
                 yield f"trial {outcome.trial.id} is measured as it was asked for, and once"
             yield from _outcome(state, outcome)
+            if state.enlisted is not None and outcome.device not in state.enlisted.devices:
+                yield f"trial {outcome.trial.id} was measured by {outcome.device!r}, which is not enlisted"
+            if dict(state.bound).get(outcome.trial.id, outcome.device) != outcome.device:
+                yield f"trial {outcome.trial.id} is measured by the device that was asked"
         case ev.Asked(trials):
             yield from _asked(state, trials)
+        case ev.Enlisted(devices):
+            if not devices or not all(devices) or len(set(devices)) != len(devices):
+                yield "the devices of a run are some, each with a name of its own"
+        case ev.LeftOut(device):
+            if device not in state.devices or len(state.devices) < 2:
+                yield f"{device!r} cannot be left out of {', '.join(state.devices) or 'one device'}"
+        case ev.AskedOf(trial, device):
+            yield from _asked(state, [trial])
+            if device not in state.devices or trial.purpose != "sentinel":
+                yield f"only the original is asked of one device, which is in force: {device!r}"
         case ev.Pruned(config):
             if not any(found.config is not None for found in state.surveyed.of(config)):
                 yield f"{config.label} is pruned before it was built"

@@ -18,6 +18,7 @@ from tunesmith.run.events import (
     Decided,
     Event,
     Extended,
+    LeftOut,
     Profiled,
     Recorded,
     Served,
@@ -68,7 +69,8 @@ class SizedCall:
 
 class Lab(Protocol):
     """Experiments. Outcomes come back in the order the trials were submitted, so that a run's decisions
-    depend on its measurements alone and never on which process happened to be faster."""
+    depend on its measurements alone and never on which process happened to be faster. With several devices
+    they come as they are ready; then decisions depend on the order in which the journal has them, too."""
 
     def baseline(self) -> Baseline: ...
     def extend(self, wanted: Extended) -> Extended:
@@ -82,8 +84,22 @@ class Lab(Protocol):
         """Nobody will ask for what was to be built and has not been collected."""
         ...
 
-    def submit(self, trial: Trial) -> None: ...
-    def collect(self) -> Outcome: ...
+    def submit(self, trial: Trial, device: str = "") -> None:
+        """To the device of that name, where the trial is for one of several."""
+        ...
+
+    def collect(self) -> Outcome | None:
+        """None: one of several devices was lost meanwhile, and `lost` tells."""
+        ...
+
+    def lost(self) -> LeftOut | None:
+        """One of several devices that no longer answers; each is told once, the last that is left never."""
+        ...
+
+    def leave_out(self, device: str) -> None:
+        """One of several, from now on; what it has begun it ends."""
+        ...
+
     def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
         """Those that come after it may be built meanwhile."""
         ...

@@ -38,27 +38,56 @@ NEAREST = 5  # sentinels that tell the original's time around a trial: drift is 
 
 
 class Yardstick:
-    """The original's time around each trial: the median of the nearest sentinels forgives an outlier."""
+    """The original's time around each trial: the median of the nearest sentinels forgives an outlier. Where a
+    run has several devices, of the one that the trial ran on."""
 
     def __init__(self, state: State) -> None:
-        sentinels = state.sentinels
-        self._known = {name: sentinels.of(name) for name in sentinels.shared.places}  # by workload
-        self._medians: dict[tuple[str, int], float] = {}
+        sentinels, several = state.sentinels, state.enlisted is not None
+        # By workload, or by workload and device.
+        own = [key for key in sentinels.shared.places if isinstance(key, tuple) is several]
+        self._known = {key: sorted(sentinels.of(key), key=_number) for key in own}
+        self._medians: dict[tuple[Hashable, int], float] = {}
+        self._several = several
 
-    def seconds(self, workload: str, trial: int) -> float:
-        known = self._known.get(workload, ())
+    def seconds(self, workload: str, trial: int, device: str = "") -> float:
+        key: Hashable = (workload, device) if self._several else workload
+        known = self._known.get(key, ())
+        if not known and self._several:
+            return self._as_others(workload, trial, device)
         if not known:
             raise KeyError(workload)
-        after = bisect(known, trial, key=lambda outcome: outcome.trial.id)
+        after = bisect(known, trial, key=_number)
         start = max(0, min(after - NEAREST // 2, len(known) - NEAREST))
-        if (workload, start) not in self._medians:
+        if (key, start) not in self._medians:
             results = [outcome.result(workload) for outcome in known[start : start + NEAREST]]
-            self._medians[workload, start] = median([r.timing.seconds for r in results if r and r.timing])
-        return self._medians[workload, start]
+            self._medians[key, start] = median([r.timing.seconds for r in results if r and r.timing])
+        return self._medians[key, start]
+
+    def _as_others(self, workload: str, trial: int, device: str) -> float:
+        """Of a device that has not timed the original there: what others take, times how much slower than
+        each of them it is elsewhere."""
+        places = [key for key in self._known if isinstance(key, tuple)]
+        own = [name for name, other in places if other == device]
+        found = [
+            self.seconds(workload, trial, other)
+            * geometric_mean(
+                [
+                    self.seconds(n, trial, device) / self.seconds(n, trial, other)
+                    for n in own
+                    if (n, other) in places
+                ]
+                or [1.0]
+            )
+            for name, other in places
+            if name == workload
+        ]
+        if not found:
+            raise KeyError(workload)
+        return median(found)
 
     def speedups(self, outcome: Outcome) -> dict[str, float]:
         return {
-            r.workload: self.seconds(r.workload, outcome.trial.id) / r.timing.seconds
+            r.workload: self.seconds(r.workload, outcome.trial.id, outcome.device) / r.timing.seconds
             for r in outcome.results
             if r.timing is not None
         }
@@ -69,6 +98,10 @@ class Yardstick:
         if any(len(found) < NEAREST for found in known):
             return -math.inf
         return min((found[-1 - NEAREST // 2].trial.id for found in known), default=-math.inf)
+
+
+def _number(outcome: Outcome) -> int:
+    return outcome.trial.id
 
 
 def score(problem: Problem, found: dict[str, float]) -> float | None:
@@ -170,11 +203,12 @@ def means_tried(state: State) -> list[float | None]:
 
 def noise(state: State) -> float:
     """Relative: how far apart two short measurements of the same kernel are, by those of the original."""
-    times: dict[str, list[float]] = {}
+    times: dict[Hashable, list[float]] = {}
     for outcome in state.sentinels:
+        own = outcome.device if state.enlisted is not None else ""  # two devices differ by more than noise
         for result in outcome.results:
             if result.timing is not None and outcome.trial.effort == "short":
-                times.setdefault(result.workload, []).append(math.log(result.timing.seconds))
+                times.setdefault((result.workload, own), []).append(math.log(result.timing.seconds))
     spreads = [
         median([abs(b - a) for a, b in pairwise(logs)]) for logs in times.values() if len(logs) >= SENTINELS
     ]

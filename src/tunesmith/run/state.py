@@ -12,6 +12,7 @@ from typing import Any, Literal
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.run import events as ev
+from tunesmith.run import outcome as oc
 from tunesmith.run.authors import with_author
 from tunesmith.run.dialogue import Exchange, Lost, Role, Usage
 from tunesmith.run.growing import Grown, keyed
@@ -58,44 +59,13 @@ class PriorChange:
     moved: bool  # False: a second look changed nothing
 
 
-# By what each sequence of a state is looked up.
-
-
-def _of_config(config: Config) -> tuple[Hashable, ...]:
-    return config, ("of", config.candidate)
-
-
 def _of_surveyed(found: ev.Surveyed) -> Iterator[Hashable]:
     yield found.status
     if found.config is None:
         yield "original"
         return
-    yield from _of_config(found.config)
+    yield from oc.keys_of_config(found.config)
     yield "unable" if found.unable else found.what_runs
-
-
-def _of_trial(trial: Trial) -> Iterator[Hashable]:
-    kind = "build" if trial.effort == "build" else trial.purpose
-    yield kind
-    if trial.config is not None:
-        yield "of", trial.config.candidate
-        yield kind, trial.config.candidate
-        if trial.followed:
-            yield "followed", trial.config.candidate
-
-
-def _of_outcome(outcome: Outcome) -> tuple[Hashable, ...]:
-    purpose, config = outcome.trial.purpose, outcome.trial.config
-    return (purpose, (purpose, config.candidate)) if config is not None else (purpose,)
-
-
-def _of_sentinel(outcome: Outcome) -> Iterator[Hashable]:
-    return (r.workload for r in outcome.results if r.timing is not None)
-
-
-def _of_tried(outcome: Outcome) -> tuple[Hashable, ...]:
-    trial = outcome.trial
-    return outcome.status, trial.purpose, *(_of_config(trial.config) if trial.config is not None else ())
 
 
 @dataclass(frozen=True)
@@ -108,6 +78,10 @@ class State:
     rehearsed: tuple[ev.Rehearsed, ...] = ()  # on the host, where the device is absent
     attached: ev.Attached | None = None
     attached_at: float = 0.0  # what a budget in seconds counts from
+    devices: tuple[str, ...] = ()  # in force, the first for finalists; empty: the run has one
+    enlisted: ev.Enlisted | None = None
+    enlisted_after: int = 0  # so many outcomes
+    left_out: tuple[ev.LeftOut, ...] = ()
     baseline: ev.Baseline | None = None
     extended: ev.Extended | None = None  # by a tester
     admitted: ev.Admitted | None = None
@@ -126,22 +100,25 @@ class State:
     profiled: tuple[ev.Profiled, ...] = ()
     prior_changes: tuple[PriorChange, ...] = ()
     earlier_changes: int = 0  # so many of them in earlier searches
-    asked: Grown[Trial] = field(default_factory=keyed(_of_trial))
+    asked: Grown[Trial] = field(default_factory=keyed(oc.keys_of_trial))
     gains: Grown[float | None] = field(default_factory=Grown)  # expected by the searcher, of each batch
     pruned: Grown[ev.Pruned] = field(default_factory=keyed(lambda v: (v.rule, ("of", v.config.candidate))))
-    outcomes: Grown[Outcome] = field(default_factory=keyed(_of_outcome))  # sentinels and finalists too
+    outcomes: Grown[Outcome] = field(default_factory=keyed(oc.keys_of_outcome))  # sentinels and finalists too
     verified: tuple[ev.Verified, ...] = ()
     served: tuple[ev.Served, ...] = ()
     instructed: tuple[ev.Instructed, ...] = ()  # by whoever watches
     stopped: ev.Stopped | None = None
     # What follows from the rest, kept because every step of the loop asks for it.
     in_flight: tuple[Trial, ...] = ()  # on their way to the device
+    bound: tuple[tuple[int, str], ...] = ()  # of these, the device that a trial is for
     building: tuple[Trial, ...] = ()  # on their way to the compiler alone
     pool: Grown[ev.Surveyed] = field(default_factory=Grown)  # built; neither asked for since, nor pruned
-    known: Grown[Config] = field(default_factory=keyed(_of_config))  # built, asked for, or on the way
+    known: Grown[Config] = field(default_factory=keyed(oc.keys_of_config))  # built, asked for, or on the way
     # Short measurements of configurations, by search and gate; a template that was turned away has none.
-    searched: Grown[Outcome] = field(default_factory=keyed(_of_tried))
-    sentinels: Grown[Outcome] = field(default_factory=keyed(_of_sentinel))  # the original's, baseline first
+    searched: Grown[Outcome] = field(default_factory=keyed(oc.keys_of_tried))
+    sentinels: Grown[Outcome] = field(
+        default_factory=keyed(oc.keys_of_sentinel)
+    )  # the original's, baseline first
     # Configurations that need no trial: the compiler has said that they cannot run on this device.
     unable: Grown[ev.Surveyed] = field(default_factory=keyed(_of_surveyed))
     pruning: bool = False  # whether the last event was a verdict: there may be more
@@ -256,7 +233,9 @@ class State:
         return self.outcomes.of(("gate", candidate))
 
     def finalists(self) -> tuple[Outcome, ...]:
-        return self.outcomes.of("finalist")
+        """Of several devices, those that the one has timed that times them all now."""
+        raced = self.outcomes.of("finalist")
+        return tuple(o for o in raced if o.device == self.devices[0]) if self.devices else raced
 
     def statuses(self) -> Counter[str]:
         """Of what was tried, or needed no trial."""
@@ -274,7 +253,7 @@ def _with(state: State, **changes: Any) -> State:
 
 def apply(state: State, record: ev.Recorded) -> State:
     pruning = isinstance(record.event, ev.Pruned) or (
-        state.pruning and isinstance(record.event, ev.Protected | ev.Instructed)
+        state.pruning and isinstance(record.event, ev.Protected | ev.Instructed | ev.OfDevices)
     )
     unproven = state.unproven or record.fault
     state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning, unproven=unproven)
@@ -297,10 +276,19 @@ def apply(state: State, record: ev.Recorded) -> State:
             again = set(event.unable)
             surveyed = state.surveyed.where(lambda s: s.config in again)
             state = _with(state, surveyed=surveyed, unable=surveyed, admitted=None, pool=Grown())
-            known = Grown(event.unable, _of_config)
+            known = Grown(event.unable, oc.keys_of_config)
             return _with(state, attached=event, attached_at=record.at, known=known)
+        case ev.Enlisted(devices) as event:
+            state = _with(state, enlisted=event, enlisted_after=len(state.outcomes))
+            return _with_devices(state, devices)
+        case ev.LeftOut(device) as event:
+            state = _with(state, left_out=(*state.left_out, event))
+            return _with_devices(state, tuple(d for d in state.devices if d != device))
+        case ev.AskedOf(trial, device):
+            state = _asked(state, (trial,), None)
+            return _with(state, bound=(*state.bound, (trial.id, device)))
         case ev.Baseline() as event:
-            sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), _of_sentinel)
+            sentinels = Grown((event.outcome, *state.outcomes.of("sentinel")), oc.keys_of_sentinel)
             used = state.device_seconds + event.outcome.seconds
             return _with(state, baseline=event, sentinels=sentinels, device_seconds=used)
         case ev.Admitted() as event:
@@ -387,13 +375,22 @@ def _measured(state: State, outcome: Outcome) -> State:
     if trial.purpose != "finalist":
         state = _with(state, device_seconds=state.device_seconds + outcome.seconds)
     in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
-    state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight)
+    bound = tuple(pair for pair in state.bound if pair[0] != trial.id)
+    state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound)
     if trial.purpose == "sentinel":
         return _with(state, sentinels=state.sentinels.plus(outcome))
     rejected = [c.id for c in state.candidates if c.status == "rejected"]
     is_rejected = trial.config is not None and trial.config.candidate in rejected
     is_of_search = trial.purpose != "finalist" and not is_rejected
     return _with(state, searched=state.searched.plus(outcome)) if is_of_search else state
+
+
+def _with_devices(state: State, devices: tuple[str, ...]) -> State:
+    """Nobody waits for the original's time on one that is not in force."""
+    dropped = {trial for trial, device in state.bound if device not in devices}
+    in_flight = tuple(t for t in state.in_flight if t.id not in dropped)
+    bound = tuple(pair for pair in state.bound if pair[0] not in dropped)
+    return _with(state, devices=devices, in_flight=in_flight, bound=bound)
 
 
 def _changed(state: State, candidate: str, **known: Any) -> State:

@@ -119,10 +119,11 @@ def check(
     template = load_template(template_path, problem, files) if template_path is not None else None
     language = problem.kernel.language
     spec = standing_in.backend_of(language, config)
-    with machine.workers_of(config, listener.say) as source, machine.temporary_scratch() as scratch:
+    with machine.workers_of(config, listener.say) as (source, *_), machine.temporary_scratch() as scratch:
         place = Workplace(spec, scratch, config.sandbox, source)
         here = machine.look(place)
-        device = standing_in.choose_device(language, here, config.device or source.device)
+        wanted = machine.first_device(config.device or source.device)
+        device = standing_in.choose_device(language, here, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         notes = casting.launch_notes(problem, device)
         try:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import shlex
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +33,7 @@ class WorkerEntry:
 
     name: str
     command: tuple[str, ...]
-    device: str | None = None  # which of those there; --device says otherwise
+    device: str | None = None  # which of those there, or several; --device says otherwise
     wait: float = WAIT  # seconds for it to answer, and to come back when it was lost
 
 
@@ -71,20 +73,32 @@ class HostWorkers(RemoteWorkers):
 
 
 @contextmanager
-def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[HostWorkers]:
-    entry = read_hosts(Path(config.workers))
+def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
+    """Those that answer, of several; DeviceMissing where none does."""
+    entries = read_hosts(Path(config.workers))
     if config.counters:
         raise BadInput("--counters reads those of this machine", hint="leave out --counters, or --workers")
-    workers = HostWorkers(entry, note)
-    try:
-        hello = workers.connect()
-        note(f"worker {entry.name!r} is on {hello.host}")
-        yield workers
-    finally:
-        workers.close()
+    hosts = [HostWorkers(entry, note) for entry in entries]
+    with ExitStack() as until, ThreadPoolExecutor(len(hosts)) as threads:
+        for host in hosts:
+            until.callback(host.close)
+        tried = [(host, threads.submit(host.connect)) for host in hosts]
+        there: list[HostWorkers] = []
+        missing: list[DeviceMissing] = []
+        for host, answer in tried:
+            try:
+                note(f"worker {host.name!r} is on {answer.result().host}")
+                there.append(host)
+            except DeviceMissing as error:
+                missing.append(error)
+        if not there:
+            raise missing[0]
+        for one in missing:
+            note(f"{one.message}; the run does without it")
+        yield tuple(there)
 
 
-def read_hosts(path: Path) -> WorkerEntry:
+def read_hosts(path: Path) -> tuple[WorkerEntry, ...]:
     where = str(path)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -96,10 +110,12 @@ def read_hosts(path: Path) -> WorkerEntry:
     if set(table) != {"worker"} or not isinstance(entries, list) or not entries:
         found = ", ".join(table) or "nothing"
         raise BadInput(f"one [[worker]] is needed; there is {found}", where=where, hint=f"e.g.:\n{EXAMPLE}")
-    if len(entries) > 1:
-        fault = f"a run uses the workers of one host so far; there are {len(entries)}"
-        raise BadInput(fault, where=where, hint="leave one [[worker]]")
-    return _entry(entries[0], where)
+    read = tuple(_entry(entry, where) for entry in entries)
+    for name, count in Counter(entry.name for entry in read).items():
+        if count > 1:
+            fault = f"{count} workers are called {name!r}; outcomes could not say which was meant"
+            raise BadInput(fault, where=where, hint="give each a name of its own")
+    return read
 
 
 def _entry(table: object, where: str) -> WorkerEntry:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
@@ -103,10 +105,12 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
     return absent
 
 
-def workers_of(config: RunConfig, note: Callable[[str], None]) -> AbstractContextManager[WorkerSource]:
-    """Of the host that `--workers` names, as long as it is needed; without it, of this machine."""
+def workers_of(
+    config: RunConfig, note: Callable[[str], None]
+) -> AbstractContextManager[tuple[WorkerSource, ...]]:
+    """Of the hosts that `--workers` names, as long as they are needed; without it, of this machine."""
     if not config.workers:
-        return nullcontext(HERE)
+        return nullcontext((HERE,))
     from tunesmith.session.hosts import connected  # which few runs need
 
     return connected(config, note)
@@ -123,13 +127,39 @@ def place_to_time(
 
         return standing_in.place_to_time(language, config, scratch)
     place = Workplace(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
-    return place, look(place), config.device or source.device
+    return place, look(place), first_device(config.device or source.device)
+
+
+_LISTED = re.compile(r"(?:([a-z]+):)?(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
+MOST_DEVICES = 1024
+
+
+def device_ids(wanted: str | None) -> tuple[str, ...]:
+    """Of `0-7`, `0,2,5` or `cuda:0-7` each, as often as it is named; nothing of what is no such list."""
+    found = _LISTED.fullmatch(wanted or "")
+    ids: list[str] = []
+    for part in found[2].split(",") if found else ():
+        first, _, last = part.partition("-")
+        if int(last or first) < int(first) or int(last or first) - int(first) + len(ids) >= MOST_DEVICES:
+            fault = f"--device {wanted}: {part} is no range of up to {MOST_DEVICES} devices"
+            raise BadInput(fault, hint="the smaller number first, for example: --device 0-7")
+        ids += map(str, range(int(first), int(last or first) + 1))
+    return tuple(ids)
+
+
+def first_device(wanted: str | None) -> str | None:
+    """Of several the first."""
+    return next(iter(device_ids(wanted)), wanted)
 
 
 def list_devices(place: Workplace) -> tuple[Device, ...]:
+    return ask_devices(place).devices
+
+
+def ask_devices(place: Workplace) -> Devices:
     """Asked in a worker, because a broken driver may take its process along."""
     if backends.plays_absent(place.spec):
-        return ()
+        return Devices(())
     worker = place.spawn("devices")
     name = place.spec.partition(":")[0]
     try:
@@ -144,7 +174,7 @@ def list_devices(place: Workplace) -> tuple[Device, ...]:
     if isinstance(reply, Failed):
         raise DeviceMissing(reply.message, hint=DOCTOR)
     assert isinstance(reply, Devices)
-    return reply.devices
+    return reply
 
 
 def pick_device(devices: Sequence[Device], wanted: str | None) -> Device:
@@ -311,6 +341,7 @@ def _same_device(wanted: Device, local: LocalDevices) -> Device:
 
 
 LEAST_AHEAD = 8
+NOTHING: Mapping[str, Any] = {}
 NO_COUNTERS = "a search does without, unless it is told --counters"
 
 
@@ -352,9 +383,13 @@ def make_lab(
     extra: Sequence[ExtraCase] = (),
     store: BinaryStore | None = None,
     beside: Beside | None = None,
+    identity: str | None = None,
+    shared: Mapping[str, Any] = NOTHING,
+    make: Callable[..., LocalLab] = LocalLab,
 ) -> LocalLab:
     """`store` is where binaries go that are delivered, `ceilings` where those of the device do; `extra` are
-    cases that a tester added; `counters`: profiles of the search have them too."""
+    cases that a tester added; `counters`: profiles of the search have them too. Of several devices each has
+    its `identity`, and a lab of another `make` that has parts in common with the others, `shared`."""
     if fault := problem.beyond(device.limits.names()):
         raise BadInput(fault, hint=f"change the workload, or the contract; the device is {device.name}")
     kind = backends.kind(place.spec)
@@ -371,7 +406,7 @@ def make_lab(
         onlooker = Onlooker(problem, device, counted, reader, ceilings, settings.seed, progress)
     own = (place.environment, place.scratch, place.sandbox)
     watching = place.source.no_tools or sanitizer_tools(kind, *own)
-    return LocalLab(
+    return make(
         problem,
         device,
         place.spawn,
@@ -387,5 +422,6 @@ def make_lab(
         shelf=BinaryShelf(kind.portable, store),
         no_calls="a recording has no times of other sizes" if kind.from_file else "",
         listing=kind.listing,
-        identity=place.source.identity(device.id),
+        identity=place.source.identity(device.id) if identity is None else identity,
+        **shared,
     )

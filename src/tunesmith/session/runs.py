@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tunesmith import backends
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.lab import sanitizing
-from tunesmith.lab.lab import SEED_BITS, LabSettings
+from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
 from tunesmith.lab.runner import BuildSurveyor
 from tunesmith.lab.serving import BinaryStore
 from tunesmith.problem.codec import decode, encode
@@ -37,11 +37,16 @@ from tunesmith.session.run_result import Run, as_it_stands, deliver
 from tunesmith.session.strategies import casting, wishes
 from tunesmith.session.workplace import HERE, WorkerSource, Workplace
 
+if TYPE_CHECKING:
+    from tunesmith.lab.pool import LabPool
+    from tunesmith.session.several import Post
+
 UNLIMITED = 256  # spaces up to this size have no budget unless the user sets one
 DEFAULT_EVALS = 200
 MODEL_ROUNDS = 8  # refactorings, where models decide on them
 Priors = Callable[[Device], tuple[Primed, ...]]
-Known = tuple[machine.LocalDevices, Templates] | None
+Sources = Sequence[WorkerSource]
+Known = tuple[machine.LocalDevices, Templates, "tuple[Post, ...]"] | None
 
 
 # -- beginning ------------------------------------------------------------------------------------------
@@ -69,8 +74,8 @@ def begin(
     given: RunInput, config: RunConfig, out: Path | None, listener: Listener, priors: Priors = no_priors
 ) -> Run:
     """`priors`: what is known of templates like it, for the device that is chosen."""
-    with machine.workers_of(config, listener.say) as source:
-        return _begun(given, config, out, listener, priors, source)
+    with machine.workers_of(config, listener.say) as sources:
+        return _begun(given, config, out, listener, priors, sources)
 
 
 def _begun(
@@ -79,7 +84,7 @@ def _begun(
     out: Path | None,
     listener: Listener,
     priors: Priors,
-    source: WorkerSource,
+    sources: Sources,
 ) -> Run:
     signing.signing_key(config.sign)
     problem, template = given.problem.definition, given.template
@@ -91,12 +96,13 @@ def _begun(
         raise BadInput(fault, hint="leave out --plain")
     check_name(config.search)
     with machine.temporary_scratch() as scratch:
-        place, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch, source)
+        place, local, wanted = machine.place_to_time(problem.kernel.language, config, scratch, sources[0])
         spec = place.spec
         device = machine.choose_device(local, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, place, listener.note)
-    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device, source.no_tools)
+        posts = _several(config, sources, place, compiler) if not device.absent else ()
+    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device, sources[0].no_tools)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -123,7 +129,7 @@ def _begun(
             template=problems.TEMPLATE + template.path if template is not None else "",
             backend=spec.partition(":")[0],
             device=device,
-            settings=_settings(config, device, feasible, source),
+            settings=_settings(config, device, feasible, sources[0], posts),
             versions=backends.versions(backends.kind(spec)),
             compiler=compiler,
             priors=len(primed),
@@ -143,11 +149,33 @@ def _begun(
         folder.unlock()
         raise
     templates = Templates(problem, device, template, FolderTexts(folder), beside, given.authors)
-    return _execute(folder, config, listener, source, (local, templates))
+    return _execute(folder, config, listener, sources, (local, templates, posts))
 
 
-def _settings(config: RunConfig, device: Device, feasible: int | None, source: WorkerSource) -> Settings:
+def _several(
+    config: RunConfig, sources: Sources, place: Workplace, compiler: str, state: State | None = None
+) -> tuple[Post, ...]:
+    """The devices that are meant, where they are several; else nothing."""
+    if not (config.workers or config.device or (state is not None and state.enlisted)):
+        return ()
+    from tunesmith.session import several  # which few runs need
+
+    return several.posts_for(config, sources, place, compiler, state)
+
+
+def _settings(
+    config: RunConfig,
+    device: Device,
+    feasible: int | None,
+    source: WorkerSource,
+    posts: Sequence[Post] = (),
+) -> Settings:
     """`feasible` is None where templates are still to be written."""
+    builders = machine.builder_count(device, config.builders, source)
+    if posts:
+        from tunesmith.session.several import builders_at  # which few runs need
+
+        builders = max(len(posts), sum(builders_at(posts, config.builders).values()))
     evals = config.evals
     if evals is None and config.time is None and config.device_seconds is None:
         if feasible is None:
@@ -162,7 +190,7 @@ def _settings(config: RunConfig, device: Device, feasible: int | None, source: W
         evals=evals,
         seconds=config.time,
         seed=config.seed,
-        ahead=machine.built_ahead(device, machine.builder_count(device, config.builders, source)),
+        ahead=machine.built_ahead(device, builders),
         use_cache=config.cache,
         prune=config.prune,
         steer=config.steer,
@@ -189,13 +217,13 @@ def _settings(config: RunConfig, device: Device, feasible: int | None, source: W
 
 def resume(path: Path, config: RunConfig, listener: Listener) -> Run:
     folder = RunFolder.open(path, config.wait)
-    with machine.workers_of(config, listener.say) as source:
+    with machine.workers_of(config, listener.say) as sources:
         folder.lock()
-        return _execute(folder, config, listener, source, None)
+        return _execute(folder, config, listener, sources, None)
 
 
 def _execute(
-    folder: RunFolder, config: RunConfig, listener: Listener, source: WorkerSource, known: Known = None
+    folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, known: Known = None
 ) -> Run:
     """Do what is left of a run whose folder we hold, and let go of it. What was read already is not read
     again."""
@@ -203,7 +231,7 @@ def _execute(
         listener.say(f"note: {note}")
     try:
         _record(folder, config)  # a folder that cannot be written is told of before anybody is asked
-        return _continue(folder, config, listener, source, known)
+        return _continue(folder, config, listener, sources, known)
     except WaitingForModel as waiting:
         go_on = f"then go on with: {folder.go_on}"
         hint = f"{waiting.hint}; {go_on}" if waiting.hint else go_on
@@ -233,10 +261,10 @@ def _record(folder: RunFolder, config: RunConfig) -> None:
 
 
 def _continue(
-    folder: RunFolder, config: RunConfig, listener: Listener, source: WorkerSource, known: Known
+    folder: RunFolder, config: RunConfig, listener: Listener, sources: Sources, known: Known
 ) -> Run:
     signing.signing_key(config.sign)
-    local, templates = known or (None, None)
+    local, templates, posts = known or (None, None, ())
     journal = folder.journal()
     records = list(journal.read())  # by the journal that goes on from there
     if templates is None:
@@ -262,7 +290,7 @@ def _continue(
     scratch = folder.fresh_scratch()
     try:
         spec = problems.spec_of(folder, started)
-        at = Workplace(spec, scratch, config.sandbox, source)
+        at = Workplace(spec, scratch, config.sandbox, sources[0])
         if local is None:
             local = machine.look(at)
             for note in local.notes:
@@ -280,10 +308,18 @@ def _continue(
             raise tools.told(tools.go_on(state, journal, listener), missing) from missing
         if place.attached is not None:
             state = write_down(place.attached, state, journal, listener)
+        posts = tuple(post.at(at) for post in posts)
+        if not (posts or place.missing):
+            posts = _several(config, sources, at, state.compiler, state)
+        if posts:
+            from tunesmith.session.several import enlisted
+
+            posts, state = enlisted(posts, state, journal, listener)
+            place = replace(place, device=posts[0].device)
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         own_parts = (problem, templates, place.device, at, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path))
+        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path), posts)
         if place.missing:
             gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
             return as_it_stands(folder, active.survey(state, gone))
@@ -335,6 +371,7 @@ class ActiveRun:
     talk: Talking
     store: BinaryStore | None = None
     inbox: Inbox | None = None
+    posts: tuple[Post, ...] = ()  # where several devices measure
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -350,29 +387,31 @@ class ActiveRun:
 
                 host = HostWatch(self.problem, self.device, self.place.scratch, self.place.sandbox)
                 opened.callback(host.close)
-            lab = machine.make_lab(
-                self.problem,
-                self.device,
-                self.place,
-                settings=LabSettings(
-                    settings.seed,
-                    self._builder_count(),
-                    state.compiler.partition(" ")[0],
-                    state.started.salt if state.started else 0,
-                ),
-                cache=cache,
-                known=[*([state.baseline.outcome] if state.baseline else []), *state.outcomes],
-                progress=self.listener.note,
-                ceilings=CeilingsCache(Path(self.config.cache_dir), self.listener.note) if ceilings else None,
-                counters=settings.profile == "counters",
-                extra=state.extended.cases if state.extended else (),
-                store=self.store,
-                beside=host,
-            )
+            compiler, salt = state.compiler.partition(" ")[0], state.started.salt if state.started else 0
+            own_lab = LabSettings(settings.seed, self._builder_count(), compiler, salt)
+            known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
+            note = self.listener.note
+            stored = CeilingsCache(Path(self.config.cache_dir), note) if ceilings else None
+            options: dict[str, Any] = {
+                "progress": note,
+                "ceilings": stored,
+                "store": self.store,
+                "beside": host,
+            }
+            options["extra"] = state.extended.cases if state.extended else ()
+            options["counters"] = settings.profile == "counters"
+            lab: LocalLab | LabPool
+            if self.posts:
+                from tunesmith.session.several import make_pool  # which few runs need
+
+                lab = make_pool(self.problem, self.posts, own_lab, self.config.builders, known, **options)
+            else:
+                own_place = (self.problem, self.device, self.place)
+                lab = machine.make_lab(*own_place, settings=own_lab, cache=cache, known=known, **options)
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
-            own, found = (self.problem, self.templates, settings, lab), searcher(settings.search)
-            loop = Loop(*own, found, self.talk, self.journal, self.listener, False, self.inbox)
+            own, found = (self.problem, self.templates, settings), searcher(settings.search)
+            loop = Loop(*own, lab, found, self.talk, self.journal, self.listener, False, self.inbox)
             if settings.steer:
                 lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
             return loop.run()

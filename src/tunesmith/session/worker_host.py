@@ -30,8 +30,7 @@ from tunesmith.lab.wire import (
 )
 from tunesmith.problem.codec import Malformed
 from tunesmith.run.protection import MODES
-from tunesmith.session.workplace import temporary_scratch, worker_environment
-from tunesmith.text import digest_of
+from tunesmith.session.workplace import machine_digest, temporary_scratch, worker_environment
 
 LAST_WORDS = 1 << 13  # bytes
 LARGEST_FILE = 1 << 32
@@ -217,11 +216,7 @@ def _listen(descriptor: int, printed: bytearray) -> None:
 
 
 def own_hello() -> Hello:
-    """Of this machine: another has another digest."""
-    own = Path("/etc/machine-id")
-    number = own.read_text(errors="replace") if own.is_file() else ""
-    name = socket.gethostname()
-    return Hello("host", __version__, name, digest_of(name, number), cores=os.cpu_count() or 1)
+    return Hello("host", __version__, socket.gethostname(), machine_digest(), cores=os.cpu_count() or 1)
 
 
 def serve() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from tunesmith.lab.process import WorkerProcess
 from tunesmith.run import config as settings
 from tunesmith.run.files import explained
 from tunesmith.run.protection import AUTO
+from tunesmith.text import digest_of
 
 Spawn = Callable[[str], WorkerProcess]  # of what for, which shows in the process list
 
@@ -41,7 +43,7 @@ class WorkerSource(Protocol):
 
     @property
     def machine(self) -> str:
-        """A digest that another machine does not have; empty: this machine."""
+        """A digest that another machine does not have."""
         ...
 
     @property
@@ -51,6 +53,11 @@ class WorkerSource(Protocol):
 
     @property
     def cores(self) -> int: ...
+
+    @property
+    def gone(self) -> str:
+        """Why it will not come back: it was lost, and waited for. Empty: it is there, or may be again."""
+        ...
 
     @property
     def no_tools(self) -> str:
@@ -71,8 +78,12 @@ class WorkerSource(Protocol):
 
 
 class ThisMachine:
-    name = host = machine = no_tools = ""
+    name = host = gone = no_tools = ""
     device: str | None = None
+
+    @property
+    def machine(self) -> str:
+        return machine_digest()
 
     @property
     def cores(self) -> int:
@@ -119,6 +130,13 @@ class Workplace:
     def environment(self) -> dict[str, str]:
         """What workers see, where they are of this machine."""
         return worker_environment(self.spec, self.scratch, self.sandbox)
+
+
+def machine_digest() -> str:
+    """Of this machine: another has another."""
+    own = Path("/etc/machine-id")
+    number = own.read_text(errors="replace") if own.is_file() else ""
+    return digest_of(socket.gethostname(), number)
 
 
 def worker_environment(spec: str, scratch: Path, sandbox: str = AUTO) -> dict[str, str]:

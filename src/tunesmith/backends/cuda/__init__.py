@@ -40,6 +40,9 @@ class CudaBackend:
     def devices(self) -> tuple[Device, ...]:
         return devices.describe_all()
 
+    def card(self, device: Device) -> str:
+        return devices.uuid_of(int(device.id))
+
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
         return compile.build(unit, device)
 

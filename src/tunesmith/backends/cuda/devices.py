@@ -116,6 +116,11 @@ def _describe(number: int, version: int) -> Device:
     )
 
 
+def uuid_of(number: int) -> str:
+    """Which card it is, whatever number it has there."""
+    return bytes(checked(driver().cuDeviceGetUuid(checked(driver().cuDeviceGet(number)))).bytes).hex()
+
+
 def _dotted(version: int) -> str:
     return f"{version // 1000}.{version % 1000 // 10}"
 

@@ -7,7 +7,8 @@
     // fault = "3 if BLOCK == 64 else 0"     one of FAULTS
     // ///
 
-Crashes and hangs are real ones, so that everything above a backend is tested without a device.
+Crashes and hangs are real ones, so that everything above a backend is tested without a device. There are
+several of one kind, as far apart as real ones: most by a few per cent, one with its clock held down, one slow.
 
 Their templates stand in the kernel's own comments, one for each move:
 
@@ -53,6 +54,8 @@ FAULTS = (
 _BLOCK = re.compile(r"^// /// fake\n(.*?)^// ///\s*$", re.MULTILINE | re.DOTALL)
 _DEFINE = re.compile(r"^#define (\w+) (-?\d+)\s*$", re.MULTILINE)
 PRINTED = 1 << 18  # more than a pipe holds
+PACES = (1.0, 1.03, 0.97, 1.02, 1.25, 3.0)  # of each device, times what a kernel says that it takes
+HELD_DOWN = 4  # the number of the one whose clock is
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,8 @@ class FakeBackend:
             alignment=16,
             pin_bandwidth=1e14,
         )
-        return (Device("fake", "0", "simulated device", "fake", "1", "simulated", limits),)
+        own = ("simulated device", "fake", "1", "simulated", limits)
+        return tuple(Device("fake", str(number), *own) for number in range(len(PACES)))  # type: ignore[arg-type]
 
     def build(self, unit: Unit, device: Device) -> port.KernelBinary:
         k = FakeKernel.read(unit)
@@ -158,7 +162,7 @@ class _FakeRecording:
     @cached_property
     def _seconds(self) -> float:
         each = [self.session.call_seconds(call) for call in self.calls]
-        return sum(each * len(self.slots))
+        return self.session.pace * sum(each * len(self.slots))
 
     @cached_property
     def _later(self) -> dict[int, dict[int, _WaitingCall]]:
@@ -178,6 +182,7 @@ class _FakeRecording:
 class FakeSession(port.PlainSession):
     def __init__(self, device: Device) -> None:
         self._device = device
+        self.pace = PACES[int(device.id)] if device.id.isdecimal() and int(device.id) < len(PACES) else 1.0
         self._allocated = 0
         # Not yet carried out: by the memory they write, and where in it.
         self._queued: dict[int, dict[int, _WaitingCall]] = {}
@@ -236,6 +241,9 @@ class FakeSession(port.PlainSession):
             for start in calls:
                 queued.pop(start, None)  # the last to write there is the last to be carried out
             queued.update(calls)
+
+    def throttled(self) -> bool | None:
+        return self._device.id == str(HELD_DOWN)
 
     def seconds_of(self, calls: Sequence[port.LaunchCall]) -> float:
         return self.record(calls).start()()

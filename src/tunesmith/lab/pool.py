@@ -1,0 +1,292 @@
+"""Several devices of one kind, a lab for each: trials go to whoever is free, outcomes come as they are ready.
+One that is lost leaves what it was asked to the others."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from tunesmith.errors import DeviceMissing
+from tunesmith.lab.lab import LocalLab
+from tunesmith.lab.memory import Verdict
+from tunesmith.lab.process import WorkerProcess
+from tunesmith.lab.runner import Builders, BuiltCode
+from tunesmith.problem.cases import ExtraCase
+from tunesmith.problem.device import Device
+from tunesmith.problem.template import Template
+from tunesmith.run.events import Baseline, Extended, LeftOut, Profiled, Served, Surveyed, Verified
+from tunesmith.run.outcome import Outcome, Trial
+from tunesmith.run.ports import Delivery, SizedCall
+from tunesmith.space.params import Config
+from tunesmith.text import first_line
+
+if TYPE_CHECKING:
+    from tunesmith.backends.messages import Unit
+    from tunesmith.run.tools import ToolFound, ToolTask
+
+T = TypeVar("T")
+MOMENT = 0.5  # seconds between two looks whether there is still somebody to wait for
+
+
+class DeviceLab(LocalLab):
+    """The lab of one device of several. `turn` is its card's: two workers of one card never run at once."""
+
+    turn: AbstractContextManager[object]
+
+    @property
+    def name(self) -> str:
+        """As outcomes carry it."""
+        return self._identity
+
+    def evaluate(self, trial: Trial) -> Outcome:
+        for build in self._start_builds(trial):
+            build.result()  # no device is kept from others for that
+        with self.turn:
+            return self._evaluate(trial)
+
+    def start_builds(self, trial: Trial) -> None:
+        self._start_builds(trial)
+
+    def share_gate(self, first: DeviceLab) -> None:
+        """What sanitizers have seen there they need not see here."""
+        self._gated = first._gated
+
+    def add_cases(self, cases: tuple[ExtraCase, ...]) -> None:
+        self._cases.extra = cases
+
+
+@dataclass(frozen=True)
+class BuildHost:
+    """A machine that builds, and so many workers of it at once."""
+
+    spawn: Callable[[], WorkerProcess]
+    gone: Callable[[], str]  # why it will not come back; empty: it is there, or may be again
+    count: int
+
+
+class SpreadBuilders(Builders):
+    """Builders on several hosts. What one was building when it was lost for good, another builds."""
+
+    def __init__(self, hosts: Sequence[BuildHost], device: Device, *, compiler: str = "") -> None:
+        self._hosts = hosts
+        self._next = itertools.cycle(
+            h for n in range(max(h.count for h in hosts)) for h in hosts if n < h.count
+        )
+        self._host_of: dict[WorkerProcess, BuildHost] = {}
+        super().__init__(self._spawn_next, device, sum(h.count for h in hosts), compiler=compiler)
+
+    def _spawn_next(self) -> WorkerProcess:
+        host = next(h for h in self._next if not h.gone() or not self._live_hosts())
+        worker = host.spawn()
+        self._host_of[worker] = host
+        return worker
+
+    def _live_hosts(self) -> list[BuildHost]:
+        return [host for host in self._hosts if not host.gone()]
+
+    def _take(self) -> WorkerProcess:
+        while not self._closed:
+            try:
+                worker = self._idle.get_nowait()
+            except queue.Empty:
+                # Those of a host that is gone are not made up for by the others: they have their own count.
+                room = sum(host.count for host in self._live_hosts())
+                live = [w for w in self._workers if not self._host_of[w].gone()]
+                if len(live) < room or not room:
+                    return super()._take()
+                try:
+                    worker = self._idle.get(timeout=MOMENT)
+                except queue.Empty:
+                    continue
+            if not self._host_of[worker].gone() or not self._live_hosts():
+                return worker
+        return super()._take()
+
+    def _build(
+        self, unit: Unit, made_from: tuple[str, ...], overlapping: tuple[str, ...] = ()
+    ) -> BuiltCode | Verdict:
+        while True:
+            try:
+                return super()._build(unit, made_from, overlapping)
+            except DeviceMissing:
+                if self._closed or not self._live_hosts():
+                    raise
+
+
+class LabPool:
+    """The labs of several devices as one `Lab`. The first that is left is home: it times the original first,
+    and everything that is timed against it."""
+
+    def __init__(self, labs: Sequence[DeviceLab], builders: Builders) -> None:
+        self._labs = {lab.name: lab for lab in labs}
+        self._any, self._builders = labs[0], builders  # what needs no device any of them can do
+        for lab in labs[1:]:
+            lab.share_gate(labs[0])
+        self._waiting: deque[Trial] = deque()
+        self._bound: dict[str, deque[Trial]] = {lab.name: deque() for lab in labs}
+        self._done: deque[Outcome | BaseException] = deque()
+        self._gone: deque[LeftOut] = deque()  # and not told yet
+        self._left_out: set[str] = set()
+        self._closing = False
+        self._changed = threading.Condition()
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def _home(self) -> DeviceLab:
+        return next(lab for name, lab in self._labs.items() if name not in self._left_out)
+
+    # -- trials -------------------------------------------------------------------------------------
+
+    def submit(self, trial: Trial, device: str = "") -> None:
+        self._any.start_builds(trial)
+        with self._changed:
+            (self._bound[device] if device else self._waiting).append(trial)
+            self._changed.notify_all()
+        if not self._threads:
+            self._threads = [
+                threading.Thread(target=self._work, args=(lab,), name=f"evaluate-{lab.name}", daemon=True)
+                for lab in self._labs.values()
+            ]
+            for thread in self._threads:
+                thread.start()
+
+    def collect(self) -> Outcome | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._done or self._gone)
+            if self._gone:
+                return None
+            found = self._done.popleft()
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def lost(self) -> LeftOut | None:
+        with self._changed:
+            return self._gone.popleft() if self._gone else None
+
+    def leave_out(self, device: str) -> None:
+        with self._changed:
+            self._left_out.add(device)
+            self._bound[device].clear()
+            self._changed.notify_all()
+
+    def _work(self, lab: DeviceLab) -> None:
+        while (trial := self._take(lab)) is not None:
+            found: Outcome | BaseException
+            try:
+                found = lab.evaluate(trial)
+            except DeviceMissing as error:
+                if self._lose(lab, error, trial):
+                    return
+                found = error
+            except BaseException as error:  # told to whoever collects
+                found = error
+            with self._changed:
+                self._done.append(found)
+                self._changed.notify_all()
+
+    def _take(self, lab: DeviceLab) -> Trial | None:
+        """What it does next, when there is something; None: nothing any more."""
+        while True:
+            with self._changed:
+                if self._closing or lab.name in self._left_out:
+                    return None
+                if self._bound[lab.name]:
+                    return self._bound[lab.name].popleft()
+                # Finalists are timed by one device alone, in turn.
+                own = (t for t in self._waiting if t.purpose != "finalist" or lab is self._home)
+                if (trial := next(own, None)) is not None:
+                    self._waiting.remove(trial)
+                    return trial
+                self._changed.wait()
+
+    def _lose(self, lab: DeviceLab, error: DeviceMissing, trial: Trial | None = None) -> bool:
+        """False where it is the last one: then there is nothing to go on with."""
+        with self._changed:
+            left = [name for name in self._labs if name not in self._left_out and name != lab.name]
+            if not left or self._closing:
+                return False
+            if lab.name not in self._left_out:
+                self._left_out.add(lab.name)
+                self._gone.append(LeftOut(lab.name, first_line(error.message), lost=True))
+            self._bound[lab.name].clear()
+            if trial is not None and trial.config is not None:
+                self._waiting.appendleft(trial)
+            self._changed.notify_all()
+        return True
+
+    # -- what one device does -----------------------------------------------------------------------
+
+    def _at_home(self, do: Callable[[DeviceLab], T]) -> T:
+        """By the first device that is left; where it is lost meanwhile, by the next."""
+        while True:
+            lab = self._home
+            try:
+                with lab.turn:
+                    return do(lab)
+            except DeviceMissing as error:
+                if not self._lose(lab, error):
+                    raise
+
+    def baseline(self) -> Baseline:
+        return self._at_home(lambda lab: lab.baseline())
+
+    def extend(self, wanted: Extended) -> Extended:
+        found = self._at_home(lambda lab: lab.extend(wanted))
+        for lab in self._labs.values():
+            lab.add_cases(found.cases)
+        return found
+
+    def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
+        return self._at_home(lambda lab: lab.verify(trial, later))
+
+    def serve(self, delivery: Delivery, calls: Sequence[SizedCall]) -> Served:
+        return self._at_home(lambda lab: lab.serve(delivery, calls))
+
+    def profile(self, config: Config | None, workload: str, seconds: float) -> Profiled:
+        return self._at_home(lambda lab: lab.profile(config, workload, seconds))
+
+    def prepare_profiles(self) -> None:
+        self._at_home(lambda lab: lab.prepare_profiles())
+
+    def use(self, task: ToolTask) -> ToolFound:
+        return self._at_home(lambda lab: lab.use(task))
+
+    # -- what needs no device -----------------------------------------------------------------------
+
+    @property
+    def no_calls(self) -> str:
+        return self._any.no_calls
+
+    @property
+    def no_profiles(self) -> str:
+        return self._any.no_profiles
+
+    def admit(self, template: Template) -> None:
+        for lab in self._labs.values():
+            lab.admit(template)
+
+    def build(self, trial: Trial) -> None:
+        self._any.build(trial)
+
+    def built(self) -> Surveyed:
+        return self._any.built()
+
+    def drop_builds(self) -> None:
+        self._any.drop_builds()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        for lab in self._labs.values():
+            lab.close()  # what it was doing ends at once now
+        self._builders.close()
+        for thread in self._threads:
+            thread.join()
