@@ -325,9 +325,10 @@ def resume(
     sandbox: str | None = None,
     sign: str | None = None,
     workers: str | None = None,
+    ray: str | None = None,
 ) -> Run:
     """Go on with a run that was interrupted, exactly where it was; by default with the newest here."""
-    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign, workers=workers)
+    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign, workers=workers, ray=ray)
     folder = run.folder if isinstance(run, Run) else path_of(run)
     with interrupted_once():
         return runs.resume(folder or newest_run(Path(config.runs)), config, listener_of(listener))
@@ -336,9 +337,10 @@ def resume(
 def resume_all(
     folders: Sequence[PathName], *, listener: ListenerLike | None = None, wait: bool | None = None, record:
     str | None = None, sandbox: str | None = None, sign: str | None = None, workers: str | None = None,
+    ray: str | None = None,
 ) -> list[Run | TunesmithError]:  # fmt: skip
     """Go on with several runs; what stops one does not stop the others. Each has its own folder to record."""
-    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign, workers=workers)
+    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign, workers=workers, ray=ray)
     ended: list[Run | TunesmithError] = []
     for folder in map(Path, folders):
         own = str(Path(config.record) / folder.resolve().name) if config.record else ""

@@ -72,6 +72,7 @@ def check(
     seed: Seed = None,
     sandbox: SandboxMode = None,
     workers: console.Workers = None,
+    ray: console.Ray = None,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also look for faults that results need not show.")
     ] = False,
@@ -80,7 +81,8 @@ def check(
 ) -> None:
     """Validate a problem, build its kernel and prove it right over the contract's edges."""
     with console.progress(as_json) as listener:
-        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox, "workers": workers}
+        own: dict[str, Any] = {"template": template, "seed": seed, "sandbox": sandbox}
+        own |= {"workers": workers, "ray": ray}
         done = tunesmith.check(problem, listener=listener, sanitize=sanitize, **own, **place)
     known: dict[str, Any] = {"problem": done.problem, "device": done.device}
     known |= {"feasible": done.feasible, "notes": done.notes}

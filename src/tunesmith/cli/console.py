@@ -337,7 +337,13 @@ SandboxMode = Annotated[
 
 
 Workers = Annotated[
-    str | None, typer.Option("--workers", metavar="FILE", help="TOML: the host whose workers are used.")
+    str | None, typer.Option("--workers", metavar="FILE", help="TOML: the hosts whose workers are used.")
+]
+
+
+Ray = Annotated[
+    str | None,
+    typer.Option("--ray", metavar="ADDRESS", help="Workers of a Ray cluster: HOST:PORT, auto or local."),
 ]
 
 
@@ -366,6 +372,7 @@ class SearchOptions(PlaceOptions):
     library: Annotated[bool | None, _switch("library", "Keep winning templates in your library.")]
     sandbox: SandboxMode
     workers: Workers
+    ray: Ray
     sign: Sign
 
 

@@ -98,12 +98,13 @@ def resume(
     record: Record = None,
     sandbox: SandboxMode = None,
     workers: Workers = None,
+    ray: console.Ray = None,
     sign: Sign = None,
     as_json: AsJson = False,
 ) -> None:
     """Go on with runs that were interrupted, exactly where they were."""
     own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
-    own["workers"] = workers
+    own |= {"workers": workers, "ray": ray}
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
             one = tunesmith.resume(run[0] if run else None, listener=listener, **own)

@@ -209,7 +209,7 @@ class LocalLab:
     def drop_builds(self) -> None:
         self._surveyor.drop()
 
-    def lost(self) -> None:
+    def changed(self) -> None:
         """None ever: it has one device, and nothing to go on with without it."""
 
     def leave_out(self, device: str) -> None:

@@ -20,7 +20,7 @@ from tunesmith.lab.runner import Builders, BuiltCode
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.template import Template
-from tunesmith.run.events import Baseline, Extended, LeftOut, Profiled, Served, Surveyed, Verified
+from tunesmith.run.events import Baseline, Enlisted, Extended, LeftOut, Profiled, Served, Surveyed, Verified
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.ports import Delivery, SizedCall
 from tunesmith.space.params import Config
@@ -132,6 +132,9 @@ class LabPool:
         self._bound: dict[str, deque[Trial]] = {lab.name: deque() for lab in labs}
         self._done: deque[Outcome | BaseException] = deque()
         self._gone: deque[LeftOut] = deque()  # and not told yet
+        self._joined = False  # whether somebody has, and it is not told yet
+        self._templates: list[Template] = []
+        self._cases: tuple[ExtraCase, ...] = ()
         self._left_out: set[str] = set()
         self._closing = False
         self._changed = threading.Condition()
@@ -148,27 +151,53 @@ class LabPool:
         with self._changed:
             (self._bound[device] if device else self._waiting).append(trial)
             self._changed.notify_all()
-        if not self._threads:
-            self._threads = [
-                threading.Thread(target=self._work, args=(lab,), name=f"evaluate-{lab.name}", daemon=True)
-                for lab in self._labs.values()
-            ]
-            for thread in self._threads:
-                thread.start()
+            if not self._threads:
+                for lab in self._labs.values():
+                    self._start(lab)
+
+    def _start(self, lab: DeviceLab) -> None:
+        own = {"name": f"evaluate-{lab.name}", "daemon": True}
+        self._threads.append(threading.Thread(target=self._work, args=(lab,), **own))  # type: ignore[arg-type]
+        self._threads[-1].start()
 
     def collect(self) -> Outcome | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._done or self._gone)
-            if self._gone:
+            self._changed.wait_for(lambda: self._done or self._gone or self._joined)
+            if self._gone or self._joined:
                 return None
             found = self._done.popleft()
         if isinstance(found, BaseException):
             raise found
         return found
 
-    def lost(self) -> LeftOut | None:
+    def changed(self) -> LeftOut | Enlisted | None:
         with self._changed:
-            return self._gone.popleft() if self._gone else None
+            if self._gone:
+                return self._gone.popleft()
+            if self._joined:
+                self._joined = False
+                return Enlisted(tuple(name for name in self._labs if name not in self._left_out))
+            return None
+
+    def join(self, lab: DeviceLab) -> bool:
+        """From now on it measures too, as `changed` tells. False: it is too late, or it is there already."""
+        with self._changed:
+            if self._closing or lab.name in self._labs:
+                return False
+            lab.share_gate(self._any)
+            for template in self._templates:
+                lab.admit(template)
+            lab.add_cases(self._cases)
+            self._labs[lab.name], self._bound[lab.name] = lab, deque()
+            self._joined = True
+            if self._threads:
+                self._start(lab)
+            self._changed.notify_all()
+        return True
+
+    @property
+    def is_closing(self) -> bool:
+        return self._closing
 
     def leave_out(self, device: str) -> None:
         with self._changed:
@@ -239,8 +268,10 @@ class LabPool:
 
     def extend(self, wanted: Extended) -> Extended:
         found = self._at_home(lambda lab: lab.extend(wanted))
-        for lab in self._labs.values():
-            lab.add_cases(found.cases)
+        with self._changed:
+            self._cases = found.cases
+            for lab in self._labs.values():
+                lab.add_cases(found.cases)
         return found
 
     def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
@@ -269,8 +300,10 @@ class LabPool:
         return self._any.no_profiles
 
     def admit(self, template: Template) -> None:
-        for lab in self._labs.values():
-            lab.admit(template)
+        with self._changed:
+            self._templates.append(template)
+            for lab in self._labs.values():
+                lab.admit(template)
 
     def build(self, trial: Trial) -> None:
         self._any.build(trial)

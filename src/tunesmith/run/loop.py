@@ -117,7 +117,7 @@ class Loop:
 
     def _collect(self) -> None:
         outcome = self.lab.collect()
-        if event := self.lab.lost() if outcome is None else events.Measured(outcome):
+        if event := self.lab.changed() if outcome is None else events.Measured(outcome):
             self._append(event)
 
     # -- steps --------------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ class Loop:
             self._finish()
 
     def _look_after_devices(self) -> bool:
-        """Of several: who is gone, or better left out, and who is to time the original."""
-        event = self.lab.lost() or devices.next_event(self.problem, self._state)
+        """Of several: who is gone, has joined or is better left out, and who is to time the original."""
+        event = self.lab.changed() or devices.next_event(self.problem, self._state)
         if event is not None:
             self._append(event)
             self._issue()

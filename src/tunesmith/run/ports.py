@@ -16,6 +16,7 @@ from tunesmith.run.dialogue import Question, RunInstruction
 from tunesmith.run.events import (
     Baseline,
     Decided,
+    Enlisted,
     Event,
     Extended,
     LeftOut,
@@ -89,11 +90,12 @@ class Lab(Protocol):
         ...
 
     def collect(self) -> Outcome | None:
-        """None: one of several devices was lost meanwhile, and `lost` tells."""
+        """None: one of several devices was lost or has joined meanwhile, and `changed` tells."""
         ...
 
-    def lost(self) -> LeftOut | None:
-        """One of several devices that no longer answers; each is told once, the last that is left never."""
+    def changed(self) -> LeftOut | Enlisted | None:
+        """One of several devices that no longer answers, or all of them where one has joined. Each is told once;
+        of the last that is left it is never told that it is lost."""
         ...
 
     def leave_out(self, device: str) -> None:

@@ -6,11 +6,12 @@ import hashlib
 import shlex
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from tunesmith import backends
 from tunesmith.backends.messages import Compilers, Failed, ListCompilers
@@ -23,7 +24,7 @@ from tunesmith.run.protection import AUTO
 from tunesmith.session.workplace import Spawn
 
 EXAMPLE = '[[worker]]\nname = "gpu1"\ncommand = "ssh gpu1 tunesmith worker"'
-KEYS = ("name", "command", "device", "wait")
+KEYS = ("name", "command", "device", "wait", "measures")
 LIST_SECONDS = 60.0
 
 
@@ -35,6 +36,7 @@ class WorkerEntry:
     command: tuple[str, ...]
     device: str | None = None  # which of those there, or several; --device says otherwise
     wait: float = WAIT  # seconds for it to answer, and to come back when it was lost
+    measures: bool = True  # False: it only builds
 
 
 class HostWorkers(RemoteWorkers):
@@ -42,8 +44,12 @@ class HostWorkers(RemoteWorkers):
 
     def __init__(self, entry: WorkerEntry, note: Callable[[str], None]) -> None:
         super().__init__(entry.name, entry.command, note, entry.wait)
-        self.device = entry.device
+        self.device, self.measures = entry.device, entry.measures
         self.no_tools = f"tools that watch a kernel run on this machine, and its device is on {entry.name!r}"
+
+    @property
+    def arrivals(self) -> SimpleQueue[HostWorkers] | None:
+        return None
 
     def spawner(self, spec: str, scratch: Path, sandbox: str) -> Spawn:
         """The file of a backend goes along, where it is not there yet; folders are made there."""
@@ -74,11 +80,17 @@ class HostWorkers(RemoteWorkers):
 
 @contextmanager
 def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
-    """Those that answer, of several; DeviceMissing where none does."""
+    """The hosts of `--workers` that answer."""
     entries = read_hosts(Path(config.workers))
     if config.counters:
         raise BadInput("--counters reads those of this machine", hint="leave out --counters, or --workers")
-    hosts = [HostWorkers(entry, note) for entry in entries]
+    with reached([HostWorkers(entry, note) for entry in entries], note) as hosts:
+        yield hosts
+
+
+@contextmanager
+def reached(hosts: Sequence[HostWorkers], note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
+    """Those that answer, of several; DeviceMissing where none does that measures."""
     with ExitStack() as until, ThreadPoolExecutor(len(hosts)) as threads:
         for host in hosts:
             until.callback(host.close)
@@ -91,7 +103,7 @@ def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[
                 there.append(host)
             except DeviceMissing as error:
                 missing.append(error)
-        if not there:
+        if not any(host.measures for host in there):
             raise missing[0]
         for one in missing:
             note(f"{one.message}; the run does without it")
@@ -115,7 +127,9 @@ def read_hosts(path: Path) -> tuple[WorkerEntry, ...]:
         if count > 1:
             fault = f"{count} workers are called {name!r}; outcomes could not say which was meant"
             raise BadInput(fault, where=where, hint="give each a name of its own")
-    return read
+    if not any(entry.measures for entry in read):
+        raise BadInput("no worker measures", where=where, hint="take measures = false out of one")
+    return tuple(sorted(read, key=lambda entry: not entry.measures))
 
 
 def _entry(table: object, where: str) -> WorkerEntry:
@@ -141,4 +155,8 @@ def _entry(table: object, where: str) -> WorkerEntry:
     wait = table.get("wait", WAIT)
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 < wait <= 1e6:
         raise BadInput(f"wait must be seconds above 0, got {wait!r}", where=where, hint=hint)
-    return WorkerEntry(name, tuple(command), device, float(wait))
+    measures = table.get("measures", True)
+    if not isinstance(measures, bool):
+        fault = f"measures must be true, or false where it only builds, got {measures!r}"
+        raise BadInput(fault, where=where, hint=hint)
+    return WorkerEntry(name, tuple(command), device, float(wait), measures)

@@ -108,7 +108,12 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
 def workers_of(
     config: RunConfig, note: Callable[[str], None]
 ) -> AbstractContextManager[tuple[WorkerSource, ...]]:
-    """Of the hosts that `--workers` names, as long as they are needed; without it, of this machine."""
+    """Of the hosts that `--workers` names or of the cluster of `--ray`, as long as they are needed, those that
+    measure first; without either, of this machine."""
+    if config.ray:
+        from tunesmith.session import ray_workers  # which few runs need
+
+        return ray_workers.connected(config, note)
     if not config.workers:
         return nullcontext((HERE,))
     from tunesmith.session.hosts import connected  # which few runs need

@@ -129,7 +129,7 @@ def _begun(
             template=problems.TEMPLATE + template.path if template is not None else "",
             backend=spec.partition(":")[0],
             device=device,
-            settings=_settings(config, device, feasible, sources[0], posts),
+            settings=_settings(config, device, feasible, sources, posts),
             versions=backends.versions(backends.kind(spec)),
             compiler=compiler,
             priors=len(primed),
@@ -156,7 +156,7 @@ def _several(
     config: RunConfig, sources: Sources, place: Workplace, compiler: str, state: State | None = None
 ) -> tuple[Post, ...]:
     """The devices that are meant, where they are several; else nothing."""
-    if not (config.workers or config.device or (state is not None and state.enlisted)):
+    if not (config.workers or config.ray or config.device or (state is not None and state.enlisted)):
         return ()
     from tunesmith.session import several  # which few runs need
 
@@ -167,15 +167,15 @@ def _settings(
     config: RunConfig,
     device: Device,
     feasible: int | None,
-    source: WorkerSource,
+    sources: Sources,
     posts: Sequence[Post] = (),
 ) -> Settings:
     """`feasible` is None where templates are still to be written."""
-    builders = machine.builder_count(device, config.builders, source)
+    builders = machine.builder_count(device, config.builders, sources[0])
     if posts:
         from tunesmith.session.several import builders_at  # which few runs need
 
-        builders = max(len(posts), sum(builders_at(posts, config.builders).values()))
+        builders = max(len(posts), sum(builders_at(posts, config.builders, sources).values()))
     evals = config.evals
     if evals is None and config.time is None and config.device_seconds is None:
         if feasible is None:
@@ -319,7 +319,7 @@ def _continue(
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         own_parts = (problem, templates, place.device, at, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path), posts)
+        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path), posts, sources)
         if place.missing:
             gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
             return as_it_stands(folder, active.survey(state, gone))
@@ -372,6 +372,7 @@ class ActiveRun:
     store: BinaryStore | None = None
     inbox: Inbox | None = None
     posts: tuple[Post, ...] = ()  # where several devices measure
+    sources: Sources = ()
 
     def search(self, state: State) -> State:
         settings = state.settings
@@ -404,7 +405,8 @@ class ActiveRun:
             if self.posts:
                 from tunesmith.session.several import make_pool  # which few runs need
 
-                lab = make_pool(self.problem, self.posts, own_lab, self.config.builders, known, **options)
+                own_pool = (self.config, self.problem, self.posts, own_lab, known, self.sources)
+                lab = make_pool(*own_pool, **options)
             else:
                 own_place = (self.problem, self.device, self.place)
                 lab = machine.make_lab(*own_place, settings=own_lab, cache=cache, known=known, **options)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.lab import LabSettings
 from tunesmith.lab.pool import BuildHost, DeviceLab, LabPool, SpreadBuilders
-from tunesmith.lab.references import references_of
+from tunesmith.lab.references import References, references_of
+from tunesmith.lab.runner import Builders
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.run.config import RunConfig
@@ -50,7 +51,9 @@ def posts_for(
 def is_wanted(config: RunConfig, sources: Sequence[WorkerSource], state: State | None = None) -> bool:
     """Whether several devices are meant, or the run has had several."""
     listed = (machine.device_ids(config.device or source.device) for source in sources)
-    return len(sources) > 1 or any(len(ids) > 1 for ids in listed) or bool(state and state.enlisted)
+    may_grow = sources[0].arrivals is not None
+    several = len(sources) > 1 or may_grow or any(len(ids) > 1 for ids in listed)
+    return several or bool(state and state.enlisted)
 
 
 def posts_of(
@@ -58,7 +61,7 @@ def posts_of(
 ) -> tuple[Post, ...]:
     """Every device that is meant, in the order in which they were named; all are there, and of one kind."""
     found: list[Post] = []
-    for source in sources:
+    for source in (one for one in sources if one.measures):
         there = replace(place, source=source)
         listed = machine.ask_devices(there)
         cards = listed.cards or ("",) * len(listed.devices)
@@ -67,7 +70,7 @@ def posts_of(
             count = sum(post.device == device and post.place.source is source for post in found)
             card = cards[listed.devices.index(device)] or f"{source.machine} {device.platform} {device.id}"
             found.append(Post(f"{own} ({count + 1})" if count else own, device, there, card))
-    _refuse_other_kinds(found)
+    refuse_other_kinds(found)
     return tuple(found)
 
 
@@ -86,7 +89,7 @@ def _meant(
         raise DeviceMissing(f"{where}{error.message}", hint=error.hint) from error
 
 
-def _refuse_other_kinds(posts: Sequence[Post]) -> None:
+def refuse_other_kinds(posts: Sequence[Post]) -> None:
     def kind(device: Device) -> object:
         return device.key, replace(device.limits, memory=1, max_allocation=1)
 
@@ -103,9 +106,12 @@ def _refuse_other_kinds(posts: Sequence[Post]) -> None:
         raise BadInput(fault, hint="name one device; several must be GPUs")
 
 
-def builders_at(posts: Sequence[Post], wanted: int) -> dict[WorkerSource, int]:
-    """Parallel builds on each machine: beside each of its devices a core is left free, up to half of them."""
-    found: dict[WorkerSource, int] = {}
+def builders_at(
+    posts: Sequence[Post], wanted: int, sources: Sequence[WorkerSource] = ()
+) -> dict[WorkerSource, int]:
+    """Parallel builds on each machine: beside each of its devices a core is left free, up to half of them. Of
+    `sources` those that only build have all of theirs."""
+    found: dict[WorkerSource, int] = {one: wanted or one.cores for one in sources if not one.measures}
     for source in dict.fromkeys(post.place.source for post in posts):
         own = sum(post.place.source is source for post in posts)
         usual = machine.builder_count(posts[0].device, wanted, source)
@@ -133,39 +139,61 @@ def enlisted(
     return tuple(sorted(posts, key=lambda post: state.devices.index(post.name))), state
 
 
+@dataclass
+class PoolParts:
+    """What the labs of a pool have in common. Each knows what its own device has measured: times of another, or
+    of an earlier run, are a few per cent off."""
+
+    problem: Problem
+    settings: LabSettings
+    known: Sequence[Outcome]
+    builders: Builders
+    options: dict[str, Any]  # as `machine.make_lab` takes them
+    references: dict[WorkerSource, References] = field(default_factory=dict)
+    turns: dict[str, threading.Lock] = field(default_factory=dict)  # by card
+
+    def lab(self, post: Post, count: int, **own: Any) -> DeviceLab:
+        """`count` is how many builds its machine has at once."""
+        source = post.place.source
+        if source not in self.references:
+            self.references[source] = references_of(self.problem, post.place.spawn, count)
+        made = machine.make_lab(
+            self.problem,
+            post.device,
+            post.place,
+            settings=self.settings,
+            known=[outcome for outcome in self.known if outcome.device == post.name],
+            identity=post.name,
+            shared={"builders": self.builders, "references": self.references[source]},
+            make=DeviceLab,
+            **{**self.options, "beside": None, **own},
+        )
+        assert isinstance(made, DeviceLab)
+        made.turn = self.turns.setdefault(post.card, threading.Lock())
+        return made
+
+
 def make_pool(
+    config: RunConfig,
     problem: Problem,
     posts: Sequence[Post],
     settings: LabSettings,
-    wanted: int,
     known: Sequence[Outcome],
+    sources: Sequence[WorkerSource] = (),
     **options: Any,
 ) -> LabPool:
-    """`wanted` is what the user says of parallel builds. Each lab knows what its own device has measured:
-    times of another, or of an earlier run, are a few per cent off."""
-    counts = builders_at(posts, wanted)
-    places = {post.place.source: post.place for post in posts}
-    hosts = [_build_host(places[source], count) for source, count in counts.items()]
+    """Of `sources` some may only build."""
+    counts = builders_at(posts, config.builders, sources)
+    hosts = [_build_host(replace(posts[0].place, source=one), count) for one, count in counts.items()]
     builders = SpreadBuilders(hosts, posts[0].device, compiler=settings.compiler)
-    references = {s: references_of(problem, places[s].spawn, count) for s, count in counts.items()}
-    turns = {post.card: threading.Lock() for post in posts}
-    labs: list[DeviceLab] = []
-    for post in posts:
-        lab = machine.make_lab(
-            problem,
-            post.device,
-            post.place,
-            settings=settings,
-            known=[outcome for outcome in known if outcome.device == post.name],
-            identity=post.name,
-            shared={"builders": builders, "references": references[post.place.source]},
-            make=DeviceLab,
-            **{**options, "beside": options.get("beside") if not labs else None},
-        )
-        assert isinstance(lab, DeviceLab)
-        lab.turn = turns[post.card]
-        labs.append(lab)
-    return LabPool(labs, builders)
+    parts = PoolParts(problem, settings, known, builders, options)
+    first = parts.lab(posts[0], counts[posts[0].place.source], beside=options.get("beside"))
+    pool = LabPool([first, *(parts.lab(post, counts[post.place.source]) for post in posts[1:])], builders)
+    if posts[0].place.source.arrivals is not None:
+        from tunesmith.session.recruiting import recruit  # which few runs need
+
+        recruit(pool, parts, posts, config)
+    return pool
 
 
 def _build_host(place: Workplace, count: int) -> BuildHost:

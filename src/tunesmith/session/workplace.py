@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Protocol
 
 from tunesmith import backends
 from tunesmith.lab.fork_server import start_in_folder, worker_command
@@ -19,6 +20,9 @@ from tunesmith.run import config as settings
 from tunesmith.run.files import explained
 from tunesmith.run.protection import AUTO
 from tunesmith.text import digest_of
+
+if TYPE_CHECKING:
+    from tunesmith.session.hosts import HostWorkers
 
 Spawn = Callable[[str], WorkerProcess]  # of what for, which shows in the process list
 
@@ -52,6 +56,16 @@ class WorkerSource(Protocol):
         ...
 
     @property
+    def measures(self) -> bool:
+        """False: it only builds."""
+        ...
+
+    @property
+    def arrivals(self) -> SimpleQueue[HostWorkers] | None:
+        """Others that come while the run goes on; None: none do."""
+        ...
+
+    @property
     def cores(self) -> int: ...
 
     @property
@@ -80,6 +94,7 @@ class WorkerSource(Protocol):
 class ThisMachine:
     name = host = gone = no_tools = ""
     device: str | None = None
+    measures, arrivals = True, None
 
     @property
     def machine(self) -> str:
