@@ -132,7 +132,11 @@ class RecordedLab:
     def drop_builds(self) -> None:
         self._building.clear()
 
-    def submit(self, trial: Trial) -> None:
+    def lost(self) -> None: ...
+
+    def leave_out(self, _device: str) -> None: ...
+
+    def submit(self, trial: Trial, device: str = "") -> None:
         self._queue.append(trial)
 
     def collect(self) -> Outcome:

@@ -1,10 +1,11 @@
 """What workers behind a command cost, beside local ones: requests, and whole runs in alternation.
 
     python -m benchmarks.transport [PROBLEM [--template FILE]] [--backend fake] [--runs 3] [--evals 40]
-                                   [--command "ssh HOST tunesmith worker"]
+                                   [--command "ssh HOST tunesmith worker"] [--two]
 
 By default the command starts a host on this machine, with its own folders: what is measured is the transport
 alone, without a network. Of a problem, `tune` runs both ways in turn, with the same seed; nothing is cached.
+With `--two` also with two workers on that one device, which take turns.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -93,9 +95,18 @@ def whole_run(
     return time.perf_counter() - begun
 
 
-def winners(run: Path) -> list[object]:
+def winners(run: Path) -> str:
+    """What was verified, its speed-up at each workload, and what was measured by whom."""
     lines = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    return [line["event"]["outcome"]["trial"]["config"] for line in lines if line["type"] == "Verified"]
+    told = []
+    for outcome in (line["event"]["outcome"] for line in lines if line["type"] == "Verified"):
+        timed = [r["timing"] for r in outcome["results"] if r["timing"]]
+        pairs = [[p / s for p, s in zip(t["paired"], t["samples"], strict=True)] for t in timed]
+        gains = ", ".join(f"{statistics.median(ratios):.3f}" for ratios in pairs)
+        config = " ".join(f"{name}={value}" for name, value in outcome["trial"]["config"]["items"])
+        told.append(f"{config} ({gains})")
+    by = Counter(line["event"]["outcome"]["device"] for line in lines if line["type"] == "Measured")
+    return f"{'; '.join(told)}; measured {dict(by)}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -106,6 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--evals", type=int, default=40)
     parser.add_argument("--command", type=shlex.split)
+    parser.add_argument("--two", action="store_true")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -115,16 +127,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.problem is None:
             return
         hosts = folder / "hosts.toml"
-        hosts.write_text(f'[[worker]]\nname = "there"\ncommand = {json.dumps(command)}\n')
-        pairs = []
+        entry = '[[worker]]\nname = "{}"\ncommand = {}\n'
+        hosts.write_text(entry.format("there", json.dumps(command)))
+        arms: dict[str, Path | None] = {"local": None, "remote": hosts}
+        if given.two:
+            arms["two"] = two = folder / "two.toml"
+            other = given.command or own_host(folder / "also")
+            both = zip(("there", "also"), (command, other), strict=True)
+            two.write_text("".join(entry.format(name, json.dumps(one)) for name, one in both))
+        took: dict[str, list[float]] = {kind: [] for kind in arms}
         for number in range(given.runs):
-            both = []
-            for kind, file in (("local", None), ("remote", hosts)):
+            for kind, file in arms.items():
                 out = folder / f"{kind}{number}"
-                both.append(whole_run(given.problem, given.template, given.backend, given.evals, out, file))
-                print(f"{kind} {number}: {both[-1]:.2f} s, winners {json.dumps(winners(out))}", flush=True)
-            pairs.append(both[1] / both[0])
-        print(f"remote / local: median {statistics.median(pairs):.3f} of {[round(r, 3) for r in pairs]}")
+                own = (given.problem, given.template, given.backend, given.evals, out, file)
+                took[kind].append(whole_run(*own))
+                print(f"{kind} {number}: {took[kind][-1]:.2f} s, winners {winners(out)}", flush=True)
+        for kind in list(arms)[1:]:
+            ratios = [one / local for one, local in zip(took[kind], took["local"], strict=True)]
+            print(
+                f"{kind} / local: median {statistics.median(ratios):.3f} of {[round(r, 3) for r in ratios]}"
+            )
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ class TestProgress:
     def test_a_survey_and_the_run_after_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(display, "PLAIN_EVERY", 0.0)
         stream = StringIO()
-        (device,) = FakeBackend().devices()
+        device = FakeBackend().devices()[0]
         bad = (Result("only", Status.BUILD_FAILED, detail="no"),)
         with Progress(stream).live() as progress:
             listen(
@@ -501,7 +501,7 @@ class TestSurvey:
 
 
 def test_devices_are_shown_as_they_call_themselves() -> None:
-    (device,) = FakeBackend().devices()
+    device = FakeBackend().devices()[0]
     text = table_text(StringIO(), *devices_table([replace(device, name=EVIL, driver="[/bold]")]))
     assert HARMLESS in text
     assert "[/bold]" in text

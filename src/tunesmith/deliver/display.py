@@ -70,6 +70,11 @@ def _worth_keeping(event: ev.Event, state: State) -> str:
         case ev.Attached(device, compiler):
             again = "; what was checked without it is checked again" if state.rehearsed else ""
             return f"going on with {device.name}" + (f" and {compiler}" if compiler else "") + again
+        case ev.Enlisted(devices):
+            return f"measuring on {counted(len(devices), 'device')}: {', '.join(devices)}"
+        case ev.LeftOut(device, reason):
+            left = counted(len(state.devices), "device")
+            return f"{device} is left out: {first_line(reason)}; going on with {left}"
         case ev.Primed(name, rows):
             return f"begins from {name}: {counted(len(rows), 'configuration')}"
         case ev.Rehearsed():
@@ -179,8 +184,8 @@ def detail_line(event: ev.Event) -> str:
         case ev.Measured(outcome):
             bad = next((r for r in outcome.results if not r.ok), None)
             verdict = f"{bad.status} {first_line(bad.detail)}" if bad else _times(outcome)
-            config = outcome.trial.config
-            return f"{outcome.trial.purpose} {config.label if config else 'original'}: {verdict}"
+            config, where = outcome.trial.config, f" on {outcome.device}" if outcome.device else ""
+            return f"{outcome.trial.purpose} {config.label if config else 'original'}{where}: {verdict}"
         case ev.Pruned(config, rule, reason):
             return f"not measured, {RULES.get(rule, rule)}: {config.label}: {first_line(reason)}"
         case ev.Requested(request):

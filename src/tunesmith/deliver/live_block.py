@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tunesmith.run.rounds import BY_SEARCH
 from tunesmith.run.standing import Standing, budget_text, clock_text, done_text, left_text
-from tunesmith.text import flat, one_line
+from tunesmith.text import counted, flat, one_line
 
 BAR = 24  # columns
 REFRESHES = 8  # a second
@@ -33,8 +33,10 @@ def block(now: Standing | None, note: str, clock: str, since: float = 0.0) -> li
         lines.append(Text.assemble("best so far ", (f"{now.best:.2f}×", "bold"), f" {BY_SEARCH}{config}"))
     left = [f"{left_text(max(0.0, now.left - since))} of searching left"] if now.left is not None else []
     limited = [budget_text(use) for use in now.budgets if use.limit is not None]
-    if left or limited:
-        lines.append(Text("; ".join([*left, *limited])))
+    gone = f", {now.left_out} left out" if now.left_out else ""
+    several = [f"{counted(now.devices, 'device')}{gone}"] if now.devices else []
+    if several or left or limited:
+        lines.append(Text("; ".join([*several, *left, *limited])))
     doing = note or now.doing
     if doing:
         lines.append(Text(one_line(doing, 200), style="dim"))

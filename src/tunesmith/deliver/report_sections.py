@@ -20,6 +20,7 @@ from tunesmith.deliver.svg import times
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.plan import show_sizes
 from tunesmith.run.budget import BudgetUse, strategy_words
+from tunesmith.run.devices import DeviceUse
 from tunesmith.run.dialogue import LabAnswer
 from tunesmith.run.events import ReplacedCase
 from tunesmith.run.explain import Explanation, ParamEffect, ValueEffect
@@ -86,6 +87,10 @@ def _run(report: Report) -> list[Part]:
     if report.replaced:
         replaced = [f"{_case(case)}, {one_line(case.reason)}" for case in report.replaced]
         parts += ["Cases that the original itself fails, replaced:", Items(replaced)]
+    if report.devices:
+        parts.append("Scores are by the original's time on the same device; finalists ran on one alone.")
+        used = [(d.name, d.measured, _apart(d), d.left_out) for d in report.devices]
+        parts.append(Grid("device | trials: | original's time: | left out", used))
     if report.busy is not None:
         parts.append(f"During the search the device was in kernels {report.busy:.0%} of the time.")
     if report.priors:
@@ -100,6 +105,10 @@ def _run(report: Report) -> list[Part]:
         pruned = [(name, p.count, config_text(p.config), one_line(p.reason)) for name, p in rules]
         parts.append(Grid("rule | how many: | for example | why", pruned))
     return parts
+
+
+def _apart(device: DeviceUse) -> str:
+    return f"{device.slower:.3f}×" if device.slower is not None else "not known"
 
 
 _BUDGETS = {

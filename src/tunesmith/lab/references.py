@@ -38,8 +38,7 @@ from tunesmith.problem.slots import slot_items
 from tunesmith.text import seed_of
 
 Arrays = Mapping[str, NDArray[Any]]
-REFERENCE_SECONDS = 120.0
-REFERENCE_WORKERS = 6
+REFERENCE_SECONDS, REFERENCE_WORKERS = 120.0, 6
 SAMPLED_ABOVE = 1 << 22  # elements; larger cases of row-independent operators are checked on sampled rows
 UNREFERRED_ABOVE = 1 << 30
 SAMPLED_ROWS = 48

@@ -14,6 +14,7 @@ from tunesmith.run.budget import BudgetUse, Spent, beside_budget, budget_uses, i
 from tunesmith.run.candidates import TemplateOf, Templates, draft_name
 from tunesmith.run.chain import is_broken
 from tunesmith.run.delivery import general_condition
+from tunesmith.run.devices import DeviceUse, uses
 from tunesmith.run.dialogue import LabAnswer, lab_answers
 from tunesmith.run.events import Extended, Pruned, ReplacedCase
 from tunesmith.run.explain import Explanation, explanations, history_of
@@ -166,6 +167,7 @@ class Report:
     winners: int = 0  # tuned kernels that won and were verified: one configuration may be several
     left_out: tuple[str, ...] = ()  # a sentence on each of them that could not be delivered
     unproven: str = ""  # why the journal's chain does not carry it; where that is broken nothing is claimed
+    devices: tuple[DeviceUse, ...] = ()  # where several measured: what each did
     version: int = RESULT_VERSION
 
     @property
@@ -198,9 +200,9 @@ def build_report(
     choice = verified_choice(problem, state) if claims else Winners(None, ())
     workloads = tuple(_workload(problem, state, choice, i) for i in range(len(choice.picks)))
     speedups, weights = [w.speedup for w in workloads], [w.weight for w in workloads]
-    started = state.started
-    general = choice.general
+    started, general = state.started, choice.general
     is_baked = bool(template_of and general and template_of(general).bakes_sizes(general))
+    untold = dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
     kept = delivered_templates(problem, state, choice) if claims else {}
     return Report(
         problem=started.problem,
@@ -230,9 +232,7 @@ def build_report(
         pruned=_pruned(state),
         priors=tuple(primed.name for primed in state.primed),
         bounds=_bounds(problem, state, choice),
-        profile_notes=tuple(
-            dict.fromkeys(note for p in state.profiled if p.diagnosis is not None for note in p.notes)
-        ),
+        profile_notes=tuple(untold),
         steering=tuple(
             PriorReport(c.tried, str(f) if f else "", f.inside if f else 0, c.event.reason, c.moved)
             for c in state.prior_changes
@@ -271,6 +271,7 @@ def build_report(
         winners=dispatch.winners if dispatch is not None else len(choice.configs()),
         left_out=dispatch.left_out if dispatch is not None else (),
         unproven=state.unproven,
+        devices=uses(state),
     )
 
 
@@ -297,14 +298,13 @@ def best_unfinished(problem: Problem, state: State) -> UnfinishedBest | None:
     if best is None or best.drafted is None or state.stopped is not None:
         return None
     config = best_config(problem, state)
-    is_it = config is not None and config.candidate == best.id
     return UnfinishedBest(
         best.id,
         best.template,
         best.status,
         best.drafted.author or ", ".join(best.drafted.moves) or "the expert",
         ratio(scored[best.id]) if best.id in scored else None,
-        config.as_dict() if config is not None and is_it else None,
+        config.as_dict() if config is not None and config.candidate == best.id else None,
         noun=noun(state.settings),
     )
 

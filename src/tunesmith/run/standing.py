@@ -56,6 +56,8 @@ class Standing:
     left: float | None = None  # seconds of searching still to come, about; None: nobody knows
     ended: bool = False
     stopping: bool = False
+    devices: int = 0  # that measure, where there are several,
+    left_out: int = 0  # and that were to, and do not
 
 
 def standing(state: State, since: float = 0.0) -> Standing:
@@ -83,6 +85,8 @@ def standing(state: State, since: float = 0.0) -> Standing:
         left=_left(state, since),
         ended=state.stopped is not None,
         stopping=bool(state.instructed) and is_stopping(state),
+        devices=len(state.devices),
+        left_out=len(state.enlisted.devices) - len(state.devices) if state.enlisted else 0,
     )
 
 

@@ -8,7 +8,7 @@
     // ///
 
 Crashes and hangs are real ones, so that everything above a backend is tested without a device. There are
-several of one kind, as far apart as real ones: most by a few per cent, one with its clock held down, one slow.
+several of one kind: most a few per cent apart, as real ones are; one has its clock held down, one is slow.
 
 Their templates stand in the kernel's own comments, one for each move:
 
