@@ -85,6 +85,14 @@ def test_names_of_the_users_and_aligned_shared_memory() -> None:
     np.testing.assert_array_equal(outputs(body, 64, head=head), np.full(64, 968, np.float32))
 
 
+def test_what_nobody_sets_is_the_same_in_every_thread() -> None:
+    """Also where a thread before it has left something else on its stack."""
+    head = """__device__ __noinline__ float left(int i)
+              { float v[16]; v[(i / 4 + 1) % 16] = i; return v[i / 4]; }"""
+    found = outputs("o[threadIdx.x] = left(threadIdx.x);", 64, head=head)
+    assert len({value.tobytes() for value in found}) == 1
+
+
 def test_groups_and_cub() -> None:
     head = "#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n#include <cub/cub.cuh>"
     body = """

@@ -6,9 +6,12 @@ import fcntl
 import os
 import re
 import subprocess
+import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -20,7 +23,7 @@ from tests.expert.random_kernels import opencl
 from tests.expert.random_kernels.program import Case, Outcome, Trial
 from tests.expert.writing.emulator import c_type, device
 from tunesmith.backends.cpu import building
-from tunesmith.backends.cpu.compilers import named
+from tunesmith.backends.cpu.compilers import HostCompiler, named
 from tunesmith.backends.cpu.source import host_text
 from tunesmith.backends.port import BuildFailed
 from tunesmith.problem.plan import Plan
@@ -32,7 +35,7 @@ HEAD = "batch.h"
 # Of what kernels include, all that the generator's do.
 _INCLUDED = ("tunesmith_cpu.h", "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cmath")
 _FLAGS = (
-    *("-std=c++17", "-Og", "-w", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fsigned-char"),
+    *("-std=c++17", "-Og", "-fwrapv", "-fno-strict-aliasing", "-ffp-contract=off", "-fsigned-char"),
     *("-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error", "-fno-threadsafe-statics"),
     # Some distributions check every longjmp, and abort at one to another thread's stack.
     *("-U_FORTIFY_SOURCE", "-D__CUDACC__=1", "-D__CUDA_ARCH__=900", "-D__CUDACC_VER_MAJOR__=13"),
@@ -119,14 +122,15 @@ def _built(cases: Sequence[Case], folder: Path) -> tuple[Path, dict[str, int]]:
         "struct pass { void *p; template <typename T> operator T *() const { return (T *)p; } };\n"
     )
     whole = head + "\n".join(texts) + f"extern void (*const entries[])(void **) = {{{table}}};\n"
-    source = folder / f"{sha256(whole.encode()).hexdigest()[:16]}.cpp"
-    program = source.with_suffix("")
+    program = folder / sha256(whole.encode()).hexdigest()[:16]
     parts = _prepared(folder)
-    source.write_text(whole)
-    try:
-        _compile(f"-I{parts}", source, *sorted(parts.glob("*.o")), "-o", program)
-    finally:
-        source.unlink()
+    with tempfile.TemporaryDirectory() as name, _refusals():
+        place = Path(name)
+        (place / "batch.cpp").write_text(whole)
+        source, made = (f"-I{parts}", "batch.cpp"), ("-c", "-o", "batch.o")
+        building.compile_clamped(_compiler(), (*_FLAGS, *_compiler().fills), source, made, place)
+        objects = ("batch.o", *map(str, sorted(parts.glob("*.o"))))
+        _compiler().run((*_FLAGS, *objects, "-o", str(program)), place)
     return program, numbers
 
 
@@ -144,22 +148,26 @@ def _prepared(folder: Path) -> Path:
                 (place / name).parent.mkdir(parents=True, exist_ok=True)
                 (place / name).write_text(text)
             (place / HEAD).write_text("".join(f"#include <{name}>\n" for name in _INCLUDED))
-            _compile(f"-I{place}", "-x", "c++-header", place / HEAD, "-o", place / f"{HEAD}.gch")
-            _compile("-c", HARNESS, "-o", place / "harness.o")
+            run = partial(_compiler().run, folder=place)
+            run((*_FLAGS, "-w", "-I.", "-x", "c++-header", HEAD, "-o", f"{HEAD}.gch"))
+            run((*_FLAGS, "-w", "-c", str(HARNESS), "-o", "harness.o"))
             for name, data in building.runtime(named(device().driver), device().limits.warp, False).items():
                 (place / name).write_bytes(data)
             (place / "ready").touch()
     return place
 
 
-def _compile(*words: object) -> None:
-    # Tests point linkers to stand-ins of the C library, for PoCL: a program that runs needs the real one.
-    own = {name: value for name, value in os.environ.items() if name != "LIBRARY_PATH"}
-    command = ["g++", *_FLAGS, *map(str, words)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**own, "LC_ALL": "C"})
-    if done.returncode:
-        errors = [line for line in done.stderr.splitlines() if "error" in line]
-        raise DoesNotCompile("\n".join(errors[:3]) or done.stderr[:500])
+def _compiler() -> HostCompiler:
+    return replace(named(device().driver), seconds=800)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    try:
+        yield
+    except BuildFailed as error:
+        errors = [line for line in str(error).splitlines() if "error" in line]
+        raise DoesNotCompile("\n".join(errors[:3]) or str(error)[:500]) from error
 
 
 def _key(trial: Trial) -> str:

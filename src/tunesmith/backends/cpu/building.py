@@ -7,11 +7,13 @@ import posixpath
 import re
 import struct
 import tempfile
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from tunesmith.backends.cpu.compilers import HostCompiler, named
+from tunesmith.backends.cpu import implied
+from tunesmith.backends.cpu.compilers import GNU, HostCompiler, named
 from tunesmith.backends.cpu.source import host_text, with_entries
 from tunesmith.backends.cpu.statics import apart, shared_arrays
 from tunesmith.backends.cpu.symbols import PRINTS, check_object
@@ -42,7 +44,7 @@ _DEEP = (
     "own/1/2/3/4/5/6"  # so deep that a spelling may climb a few folders and still be in a place of our own
 )
 _COMMON = (
-    *("-w", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions", "-fsigned-char"),
+    *("-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing", "-fno-exceptions", "-fsigned-char"),
     *("-fno-rtti", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fno-math-errno"),
     # Some distributions check every longjmp, and abort at one to another thread's stack.
     *("-U_FORTIFY_SOURCE", "-fno-threadsafe-statics"),
@@ -59,7 +61,8 @@ _PT_TLS = 7
 def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
     cuda_entries.check_entries(unit)
     compiler, own = named(device.driver), plain_name(unit.path)
-    flags = [*_COMMON, *(compiler.told(WATCHED) if watched else _PLAIN), *_language(unit, device, watched)]
+    kind = compiler.told(WATCHED) if watched else _PLAIN
+    flags = [*_COMMON, *compiler.fills, *kind, *_language(unit, device, watched)]
     with tempfile.TemporaryDirectory(prefix="tunesmith-cpu-") as name:
         folder = Path(name)
         _lay_out(folder, unit)
@@ -68,9 +71,9 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
         before = ("tunesmith_cpu.h", *((POISON,) if unit.vetted else ()))
         included = [word for name in before for word in ("-include", name)]
         places = ("-Iheaders", f"-I{_DEEP}", *included, "-x", "c++")
-        made = ("-S", own, "-o", "kernel.s") if watched else ("-c", own, "-o", "kernel.o")
+        made = ("-S", "-o", "kernel.s") if watched else ("-c", "-o", "kernel.o")
         try:
-            compiler.run([*flags, *places, *made], folder)
+            compile_clamped(compiler, flags, [*places, own], made, folder)
         except BuildFailed as error:
             raise BuildFailed(_words(unit, str(error))) from None
         if watched:
@@ -90,9 +93,39 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
     return KernelBinary(data, digest_of(data, repr(unit.entries)), resources_used)
 
 
+def compile_clamped(
+    compiler: HostCompiler, flags: Sequence[str], source: Sequence[str], made: Sequence[str], folder: Path
+) -> None:
+    """Floats become integers as on a GPU, also where the text does not spell it. What has none of that
+    is compiled once."""
+    try:
+        log = compiler.run([*flags, implied.WARNING, *source, *made], folder)
+    except BuildFailed:
+        compiler.run([*flags, "-w", *source, *made], folder)  # its words without warnings
+        return
+    if implied.TOLD not in log:
+        return
+    compiler.run([*flags, "-w", "-E", *source, "-o", "kernel.ii"], folder)
+    file, kind = folder / "kernel.ii", ("-x", "c++", "kernel.ii")
+    text = file.read_text("latin-1")
+    file.write_text(implied.unmarked(text), "latin-1")
+    ranges = implied.GNU_RANGES if compiler.name == GNU else implied.CLANG_RANGES
+    asked = (*flags, implied.WARNING, *ranges, *kind, *compiler.looks)
+    told = implied.conversions(text, compiler.run(asked, folder))
+    # In a template the type that is wanted need not be the only one that fits.
+    for some in (told, [one for one in told if not one.is_generic], []):
+        file.write_text(implied.mended(text, some), "latin-1")
+        try:
+            compiler.run([*flags, "-w", *kind, *made], folder)
+            return
+        except BuildFailed:
+            if not some:
+                raise
+
+
 def _language(unit: Unit, device: Device, watched: bool) -> list[str]:
     """The standard, and what the language's own compilers define."""
-    defined = [f"-DTUNESMITH_WARP={device.limits.warp}"]
+    defined = [f"-DTUNESMITH_WARP={device.limits.warp}", *(("-DTUNESMITH_WATCH=1",) if watched else ())]
     if unit.language == HIP.name:
         defined += contraction(not watched)
         own = ["-D__HIPCC__=1", "-D__HIP_PLATFORM_AMD__=1", "-D__HIP_DEVICE_COMPILE__=1"]
@@ -168,7 +201,7 @@ def runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes
             if source.startswith("tunesmith_"):
                 (folder / source).write_text(headers()[source])
         for source in sources:
-            words = ("-std=c++17", "-O2", *_COMMON, *defined, "-c", source, "-o", f"{source}.o")
+            words = ("-std=c++17", "-O2", "-w", *_COMMON, *defined, "-c", source, "-o", f"{source}.o")
             compiler.run(words, folder)
             found[f"{source}.o"] = (folder / f"{source}.o").read_bytes()
     return found

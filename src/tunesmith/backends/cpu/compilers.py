@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +28,7 @@ class HostCompiler:
     name: str
     version: str
     command: tuple[str, ...]
+    seconds: float = SECONDS  # for one run
 
     @property
     def title(self) -> str:
@@ -42,6 +42,17 @@ class HostCompiler:
             return ("-shared", "-nostdlib", "-Wl,--build-id=none")
         return ("-shared", "-static-libgcc", "-nostartfiles", "-Wl,--build-id=none", "-lm")
 
+    @property
+    def fills(self) -> tuple[str, ...]:
+        """What gives locals that nobody has set one content, the same in every launch."""
+        knows = self.name == ZIG or int(self.version.partition(".")[0]) >= (12 if self.name == GNU else 8)
+        return ("-ftrivial-auto-var-init=pattern",) if knows else ()
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """How a text is read for what is said of it. Without a file to make zig would build its libraries."""
+        return ("-c", "-o", "looked.o") if self.name == ZIG else ("-fsyntax-only",)
+
     def told(self, flags: Sequence[str]) -> list[str]:
         """Flags as it takes them. zig would build the libraries behind a sanitizer, which we do not use: the
         compiler inside it is told of them."""
@@ -53,10 +64,11 @@ class HostCompiler:
         recover = ("-Xclang", inner[1].replace("-fsanitize=", "-fsanitize-recover="))
         return [*kept, "-fno-sanitize=undefined", *inner, *recover]
 
-    def run(self, words: Sequence[str], folder: Path) -> None:
-        """BuildFailed with its words where it refuses."""
+    def run(self, words: Sequence[str], folder: Path) -> str:
+        """What it says; BuildFailed with its words where it refuses."""
         kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
-        place = f"{tempfile.gettempdir()}/tunesmith-zig-{os.getpid()}"  # of a worker's own folder
+        # zig says nothing of what it has compiled before: it is to know nothing but this folder.
+        place = str(folder / "zig")
         caches = {"ZIG_GLOBAL_CACHE_DIR": place, "ZIG_LOCAL_CACHE_DIR": place}
         own = {**kept, "LC_ALL": "C", **(caches if self.name == ZIG else {})}
         try:
@@ -66,15 +78,16 @@ class HostCompiler:
                 env=own,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=SECONDS,
+                timeout=self.seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise BuildFailed(f"{self.title} did not end within {SECONDS:.0f} s") from error
+            raise BuildFailed(f"{self.title} did not end within {self.seconds:.0f} s") from error
         except OSError as error:
             raise Unsupported(f"{self.title} does not start: {error.strerror}") from error
         if done.returncode:
             raise BuildFailed(done.stderr.decode(errors="replace").strip() or f"{self.title} gives no reason")
+        return done.stderr.decode(errors="replace")
 
 
 @cache

@@ -79,7 +79,7 @@ void __ubsan_handle_type_mismatch_v1(Mismatch *found, void *at)
 }
 void __ubsan_handle_float_cast_overflow(Source *where, void *)
 {
-    fault(*where, "a float beyond the range of the integer that it becomes: a GPU clamps it, C++ leaves it open", HERE);
+    fault(*where, TUNESMITH_BEYOND, HERE);
 }
 void __ubsan_handle_pointer_overflow(Source *where, void *, void *) { fault(*where, "a pointer that overflows", HERE); }
 }

@@ -143,6 +143,37 @@ template <typename T, typename F> constexpr T __tunesmith_cast(F x)
     } else
         return (T)x;
 }
+// Conversions that a text does not spell become these: where somebody watches, one beyond the range is told.
+extern "C" void __tunesmith_beyond();
+namespace __tunesmith {
+template <typename T> struct Bare { typedef T type; };
+template <typename T> struct Bare<T &> : Bare<T> {};
+template <typename T> struct Bare<const T> : Bare<T> {};
+template <typename T> struct Bare<volatile T> : Bare<T> {};
+template <typename T> struct Bare<const volatile T> : Bare<T> {};
+template <typename T> using Like = typename Bare<T>::type;
+template <typename T> constexpr bool is_beyond(double x)
+{
+    const double whole = __builtin_trunc(x), end = (double)((T)-1 > (T)0 ? ~0ull >> (64 - 8 * sizeof(T)) : ~0ull >> (65 - 8 * sizeof(T))) + 1;
+    return !(whole >= ((T)-1 > (T)0 ? 0 : -end) && whole < end);
+}
+}  // namespace __tunesmith
+template <typename T, typename F> constexpr T __tunesmith_implied(F x)
+{
+#ifdef TUNESMITH_WATCH
+    if constexpr (__tunesmith::Clamped<T>::holds && __tunesmith::Floats<F>::holds)
+        if (__tunesmith::is_beyond<T>(x))
+            __tunesmith_beyond();
+#endif
+    return __tunesmith_cast<T>(x);
+}
+namespace __tunesmith {
+template <typename F> struct Implied {
+    F x;
+    template <typename T> constexpr operator T() const { return __tunesmith_implied<T>(x); }
+};
+}  // namespace __tunesmith
+template <typename F> constexpr __tunesmith::Implied<F> __tunesmith_implied_to(F x) { return {x}; }
 #define TUNESMITH_TO(name, type, from, lowest, highest)                                                       \
     static inline type __##from##2##name##_rn(from x) { return __tunesmith::to_integer<type>(nearbyint(x), lowest, highest); } \
     static inline type __##from##2##name##_rz(from x) { return __tunesmith::to_integer<type>(trunc(x), lowest, highest); }     \

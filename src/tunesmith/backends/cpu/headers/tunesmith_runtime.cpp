@@ -565,6 +565,7 @@ void __tunesmith_unseen()
     fail("a shuffle reads a lane that takes no part in it");
 }
 
+void __tunesmith_beyond() { watch_fault(TUNESMITH_BEYOND, HERE); }
 void __tunesmith_fence() { watch_fence(); }
 void __tunesmith_atomic(const void *at, size_t bytes, int reads) { watch_atomic(at, bytes, reads != 0, HERE); }
 

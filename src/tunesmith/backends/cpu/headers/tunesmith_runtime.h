@@ -8,6 +8,8 @@
 #define TUNESMITH_WARP 32
 #endif
 
+#define TUNESMITH_BEYOND "a float beyond the range of the integer that it becomes: a GPU clamps it, C++ leaves it open"
+
 namespace __tunesmith {
 typedef unsigned long long Lanes;
 enum State : unsigned char { FRESH, READY, AT_BARRIER, AT_WARP, AT_ARRIVAL, AT_ACTIVE, DONE };
