@@ -33,6 +33,7 @@ from tunesmith.session.watching.following import FollowedRun, RunSeen
 from tunesmith.session.watching.found_runs import RunFilter, RunsBelow
 from tunesmith.session.watching.guard import TOKEN, Door
 from tunesmith.session.watching.pages import (
+    comparison_page,
     index_page,
     live_fields,
     live_part,
@@ -127,10 +128,18 @@ class WatchServer:
         return HTMLResponse(await self._read(made))
 
     async def comparison(self, request: WebRequest) -> Response:
-        text = await self._read(partial(self.runs.comparison_text, request.path_params["name"]))
-        if text is None:
+        name = request.path_params["name"]
+
+        def made() -> str | None:
+            text = self.runs.comparison_text(name)
+            if text is None:
+                return None
+            return comparison_page(name, text, self.runs.comparison_pictures(name), self.door.token)
+
+        page = await self._read(made)
+        if page is None:
             return PlainTextResponse("there is no such comparison, or it says nothing yet\n", 404)
-        return PlainTextResponse(text)
+        return HTMLResponse(page)
 
     async def run(self, request: WebRequest) -> Response:
         name = request.path_params["name"]
