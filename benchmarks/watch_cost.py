@@ -3,10 +3,12 @@
     python -m benchmarks.watch_cost [--pairs N] [--evals N] [--json FILE]
 
 The same run is made alone and watched in turns, beginning with either: watched by `tunesmith watch` and one
-page that follows it and loads the report again whenever it is told to, as the page's script does. Three
-figures: the processor's time that the server took over the run's time, which is the most that it can have
-cost on a machine that has nothing to spare; the run's own processor time, watched over alone; and its
-seconds, watched over alone, which say little where others use the machine. Needs the extra `watch`.
+page that is opened when the run begins, follows it and loads the report again whenever it is told to, as the
+page's script does. Three figures: the processor's time that the server took over the run's time, which is the
+most that it can have cost on a machine that has nothing to spare; the run's own processor time, watched over
+alone; and its seconds, watched over alone, which say little where others use the machine. The server's time
+is from the run's start until its folder is free again. What it took to start before, and to make the last
+page after that, is told beside; a browser's own work is not in it. Needs the extra `watch`.
 """
 
 from __future__ import annotations
@@ -21,51 +23,23 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from urllib.request import urlopen
 
+from tests.end_to_end import tiny
+
 PAIRS, EVALS = 5, 600
-PROBLEM = """\
-name = "scale"
-[kernel]
-source = "kernel.fake"
-entry = "scale"
-[[argument]]
-name = "out"
-type = "float32*"
-shape = ["n"]
-role = "output"
-[[argument]]
-name = "x"
-type = "float32*"
-shape = ["n"]
-role = "input"
-[[argument]]
-name = "n"
-type = "int32"
-value = "n"
-[launch]
-grid = ["ceildiv(n, 64)"]
-block = ["64"]
-[contract]
-n = { one_of = [8, 64, 4096] }
-[workloads]
-small = { n = 64, cache = "warm" }
-large = { n = 4096, cache = "warm" }
-[accuracy]
-reference = "reference.py:scale"
-"""
-FAKE = '// /// fake\n// args = ["out", "x", "n"]\n// op = "scale"\n// time = "{time}"\n// ///\n'
-NAMES = ("BLOCK", "VEC", "UNROLL", "STAGES")
-VALUES = (1, 2, 4, 8, 16, 32)
 
 
 @dataclass(frozen=True)
 class TimedRun:
     seconds: float  # by its own journal
     processor: float  # seconds that it and its workers took
-    server: float = 0.0  # seconds that the server took meanwhile
+    server: float = 0.0  # seconds that the server took meanwhile,
+    start: float = 0.0  # to start, before,
+    last: float = 0.0  # and for the last page, after
+    pages: int = 0  # while it ran
 
 
 @dataclass(frozen=True)
@@ -82,9 +56,12 @@ class WatchCost:
     def lines(self) -> list[str]:
         pairs = list(zip(self.alone, self.watched, strict=True))
         seconds = statistics.median(run.seconds for run in self.alone)
+        beside = (statistics.median(getattr(run, name) for run in self.watched) for name in ("start", "last"))
         return [
             f"runs                      {seconds:.1f} s alone, {len(pairs)} pairs",
             f"server, of a processor    {_spread(self.shares, '.2%')}",
+            f"  pages meanwhile         {_spread([run.pages for run in self.watched], 'g')}",
+            "  beside: start, last page " + ", ".join(f"{seconds:.2f} s" for seconds in beside),
             f"own processor time        {_spread([w.processor / a.processor for a, w in pairs], '.3f')}",
             f"seconds                   {_spread([w.seconds / a.seconds for a, w in pairs], '.3f')}",
         ]
@@ -94,32 +71,37 @@ def _spread(values: Sequence[float], form: str) -> str:
     return f"{statistics.median(values):{form}} ({min(values):{form}} to {max(values):{form}})"
 
 
-def write_problem(folder: Path) -> None:
-    folder.mkdir()
-    (folder / "problem.toml").write_text(PROBLEM)
-    (folder / "kernel.fake").write_text(FAKE.format(time="900000"))
-    (folder / "reference.py").write_text("def scale(x):\n    return 2.0 * x\n")
-    listed = "".join(f"// {name} = {list(VALUES)}\n" for name in NAMES)
-    default = "".join(f"// {name} = 1\n" for name in NAMES)
-    defines = "".join(f"#ifndef {name}\n#define {name} 1\n#endif\n" for name in NAMES)
-    head = f"// /// tunesmith\n// [params]\n{listed}// [default]\n{default}// [launch]\n"
-    head += '// grid = ["ceildiv(n, 64)"]\n// block = ["64"]\n// ///\n'
-    body = FAKE.format(time="1000000 // (BLOCK + 3 * VEC) + 900 * UNROLL + n * STAGES")
-    (folder / "template.fake").write_text(f"{head}{defines}int used[] = {{{', '.join(NAMES)}}};\n{body}")
-
-
 def command(*words: object) -> list[str]:
     return [sys.executable, "-m", "tunesmith", *map(str, words)]
 
 
-def follow(address: str, pages: list[int]) -> None:
-    """As the page does: events, and the page itself whenever the report has changed."""
-    path, _, query = address.partition("?")
-    with urlopen(f"{path}/events?{query}", timeout=600) as stream:
-        for line in stream:
-            if line.strip() in (b"event: report", b"event: ended"):
-                with urlopen(address, timeout=600) as page:
-                    pages.append(len(page.read()))
+@dataclass
+class Follower:
+    """As the page does: the page, then events, and the page again whenever the report has changed."""
+
+    server: int  # its process
+    pages: list[int] = field(default_factory=list)  # their bytes
+    at_end: float = 0.0  # seconds that the server had taken when it told of the end
+
+    def follow(self, address: str) -> None:
+        path, _, query = address.partition("?")
+        self._load(address)
+        with urlopen(f"{path}/events?{query}", timeout=600) as stream:
+            for line in stream:
+                if line.strip() == b"event: ended":
+                    self.at_end = processor_seconds(self.server)
+                if line.strip() in (b"event: report", b"event: ended"):
+                    self._load(address)
+
+    def follow_when_begun(self, run: Path, index: str) -> None:
+        while not (run / "journal.jsonl").exists() or not (run / "journal.jsonl").stat().st_size:
+            time.sleep(0.05)
+        place, _, query = index.partition("/?")
+        self.follow(f"{place}/runs/{run.name}?{query}")
+
+    def _load(self, address: str) -> None:
+        with urlopen(address, timeout=600) as page:
+            self.pages.append(len(page.read()))
 
 
 def processor_seconds(pid: int) -> float:
@@ -147,15 +129,15 @@ def one_run(place: Path, evals: int, watch: bool) -> TimedRun:
         assert server.stdout is not None
         index = server.stdout.readline().strip()
         urlopen(index, timeout=60).close()
-        before, pages = processor_seconds(server.pid), list[int]()
-        follower = threading.Thread(target=_follow_when_begun, args=(run, index, pages))
-        follower.start()
+        before, follower = processor_seconds(server.pid), Follower(server.pid)
+        following = threading.Thread(target=follower.follow_when_begun, args=(run, index))
+        following.start()
         found = _timed(place, run, words)
-        used = processor_seconds(server.pid) - before
-        follower.join()
+        following.join()
+        used, last = follower.at_end - before, processor_seconds(server.pid) - follower.at_end
         server.terminate()
-    print(f"  {len(pages)} pages of {max(pages, default=0) >> 10} KiB", file=sys.stderr)
-    return replace(found, server=used)
+    print(f"  {len(follower.pages)} pages of {max(follower.pages) >> 10} KiB", file=sys.stderr)
+    return replace(found, server=used, start=before, last=last, pages=len(follower.pages) - 1)
 
 
 def _timed(place: Path, run: Path, words: Sequence[str]) -> TimedRun:
@@ -168,18 +150,11 @@ def _timed(place: Path, run: Path, words: Sequence[str]) -> TimedRun:
     return TimedRun(float(json.loads(last)["at"]), used.ru_utime + used.ru_stime)
 
 
-def _follow_when_begun(run: Path, index: str, pages: list[int]) -> None:
-    while not (run / "journal.jsonl").exists() or not (run / "journal.jsonl").stat().st_size:
-        time.sleep(0.05)
-    place, _, query = index.partition("/?")
-    follow(f"{place}/runs/{run.name}?{query}", pages)
-
-
 def measure(pairs: int, evals: int) -> WatchCost:
     found: dict[bool, list[TimedRun]] = {False: [], True: []}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        write_problem(place / "problem")
+        tiny.fake_many(place / "problem")
         one_run(place, 8, False)  # what is slow only the first time
         for pair in range(pairs):
             for watch in (pair % 2 == 0, pair % 2 == 1):

@@ -18,18 +18,13 @@ from tests.running import Begun, journal, start, wait_for_events
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-EXTRA = "".join(f"// {name} = [{', '.join(map(str, range(24)))}]\n" for name in ("DEPTH", "WIDTH"))
-DEFAULTS = "// DEPTH = 0\n// WIDTH = 0\n"
 WAIT = 60.0  # seconds: somebody else may be at work here too
 
 
 def long_run(folder: Path) -> tuple[object, ...]:
     """The command of a run that has more to try than anybody waits for."""
-    problem = tiny.fake(folder / "tiny")
+    problem = tiny.fake_many(folder / "tiny")
     template = problem / "template.fake"
-    text = template.read_text().replace("// [default]\n", f"{EXTRA}// [default]\n{DEFAULTS}")
-    names = "#ifndef DEPTH\n#define DEPTH 0\n#endif\n#ifndef WIDTH\n#define WIDTH 0\n#endif\n"
-    template.write_text(f"{text.replace('int block', f'{names}int depth = DEPTH + 100 * WIDTH; int block')}")
     options = ("--no-cache", "--no-library", "--search", "random", "--time", 300)
     return ("tune", problem, "--template", template, *options, "--out", "tunesmith-runs/tiny-1")
 

@@ -13,9 +13,11 @@ import pytest
 from tests.end_to_end import tiny, written
 from tests.end_to_end.killing import kill_and_resume
 from tests.fuzz.journals import written_lines
-from tests.running import Ended, facts, journal, start, tunesmith
+from tests.running import Begun, Ended, facts, journal, start, tunesmith, wait_for_events
 from tests.talkers import file, plan
 from tests.wording import says
+from tunesmith.run.dialogue import InstructionKind
+from tunesmith.run.inbox import FolderInbox
 
 COMMAND = ("tune", "problem", "--no-cache", "--no-prior", "--seed", 2, "--out", "run", "--no-wait")
 MODEL = ("--model", "planner=mailbox:box,author=mailbox:box")
@@ -42,6 +44,31 @@ def answer(box: Path, name: str) -> None:
     target = box / f"{name}.reply.md"
     target.write_text(REPLIES[name])
     os.utime(target, (1e9, 1e9))  # nobody writes to it any more
+
+
+@pytest.mark.long
+def test_who_watches_stops_and_finishes_a_run_that_waits(tmp_path: Path) -> None:
+    """Also where it is resumed, and waits before it looks at the device."""
+    problem(tmp_path)
+    run = tmp_path / "run"
+
+    def told(what: InstructionKind, *command: object) -> Begun:
+        process, before = Begun(tmp_path, *command), journal(run) if run.exists() else []
+        wait_for_events(run, len(before) + 1 if before else 3, process)  # its own first, or the request
+        assert journal(run)[-1]["type"] in ("Requested", "Instructed")
+        FolderInbox(run).put(what)
+        return process
+
+    ended = told("stop", *COMMAND[:-1], *MODEL).end(timeout=60)
+    assert ended.code == 130, ended.err
+    assert "stopped by whoever watches; nothing is lost" in ended.err
+    assert told("stop", "resume", "run").end(timeout=60).code == 130
+    assert told("finish", "resume", "run").end(timeout=60).code == 0
+    said = [(line["type"], line["event"].get("what")) for line in journal(run)[2:]]
+    kinds = [("Instructed", what) for what in ("stop", "resume", "stop", "resume", "finish")]
+    assert said[:7] == [("Requested", None), *kinds, ("Unanswered", None)]
+    assert said[-1][0] == "Stopped"
+    assert tunesmith(tmp_path, "verify", "run").code == 0
 
 
 @pytest.mark.long

@@ -80,6 +80,17 @@ def fake(folder: Path) -> Path:
     return _write(folder, {"kernel.fake": FAKE_KERNEL, "template.fake": FAKE_TEMPLATE})
 
 
+def fake_many(folder: Path) -> Path:
+    """The same with 2304 configurations: more to try than anybody waits for."""
+    names, values = ("DEPTH", "WIDTH"), ", ".join(map(str, range(24)))
+    params = "".join(f"// {name} = [{values}]\n" for name in names)
+    defaults = "".join(f"// {name} = 0\n" for name in names)
+    defines = "".join(f"#ifndef {name}\n#define {name} 0\n#endif\n" for name in names)
+    text = FAKE_TEMPLATE.replace("// [default]\n", f"{params}// [default]\n{defaults}")
+    text = text.replace("int block", f"{defines}int depth = DEPTH + 100 * WIDTH; int block")
+    return _write(folder, {"kernel.fake": FAKE_KERNEL, "template.fake": text})
+
+
 def opencl(folder: Path) -> Path:
     return _write(folder, {"kernel.cl": KERNEL, "template.cl": TEMPLATE})
 

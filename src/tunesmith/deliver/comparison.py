@@ -136,7 +136,8 @@ def _problems(found: ComparisonResult) -> list[str]:
         every = [original for f in facts for original in f.originals]
         for original in facts[0].originals if facts else ():
             took = [o.seconds * 1e6 for o in every if o.workload == original.workload]
-            reach = f"{min(took):.1f} to {max(took):.1f} µs" if len(took) > 1 else f"{took[0]:.1f} µs"
+            least, most = f"{min(took):.1f}", f"{max(took):.1f}"
+            reach = f"{least} µs" if least == most else f"{least} to {most} µs"
             rows.append((problem.folder, facts[0].judged_by, original.workload, original.sizes, reach))
     return table("problem | judged | workload | sizes | the original takes:", rows)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from tunesmith.errors import BadInput
 from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share
 from tunesmith.run.candidates import parse_config
@@ -26,8 +28,21 @@ def hints(state: State) -> list[Config]:
     return [c for c in named if c.candidate == own and c not in on_the_way and not state.searched.count(c)]
 
 
+def going_on(waiting: Sequence[RunInstruction], state: State) -> Iterator[Instructed]:
+    """Who resumes a run does not want what was asked of it before to stop it again. `waiting`: what lies in
+    its inbox then."""
+    for given in waiting:
+        if given.what == "stop" and all(given.id != known.id for known in state.instructed):
+            yield Instructed(given.id, "stop", refused="the run had ended before it was taken up")
+    if is_stopping(state):
+        yield Instructed("", "resume")
+
+
 def taken_up(given: RunInstruction, state: State, search: OneSearch | None) -> Instructed | None:
     """None: it is too early. `search`: what is under way, where that is a search."""
+    if given.what == "finish" and state.device.absent:
+        why = "nothing can be raced or verified without the device; stop the run, and go on where it is"
+        return Instructed(given.id, "finish", refused=why)
     if given.what == "stop" or (given.what == "finish" and not _is_finishing(state)):
         return Instructed(given.id, given.what)
     if given.what == "finish":

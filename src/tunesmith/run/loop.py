@@ -52,6 +52,7 @@ class Loop:
     listener: Listener
     heeds_words: bool = True  # whether the author can make use of what is said of its draft
     inbox: Inbox | None = None
+    resumes: bool = True  # whether nobody has looked yet what was asked before the run went on
 
     def run(self) -> State:
         """Go on from whatever the journal holds until the run has stopped, or whoever watches stops it."""
@@ -76,13 +77,12 @@ class Loop:
     # -- whoever watches ----------------------------------------------------------------------------
 
     def _go_on(self) -> None:
-        """Who resumes a run does not want what was asked of it before to stop it again."""
-        for given in self.inbox.waiting() if self.inbox is not None and self._state.stopped is None else ():
-            if given.what == "stop" and not self._is_taken(given.id):
-                refused = "the run had ended before it was taken up"
-                self._append(events.Instructed(given.id, "stop", refused=refused))
-        if self._state.instructed and self._is_stopping():
-            self._append(events.Instructed("", "resume"))
+        waiting = self.inbox.waiting() if self.inbox is not None else ()
+        if self.resumes and self._state.stopped is None and (waiting or self._state.instructed):
+            from tunesmith.run.instructions import going_on  # which few runs need
+
+            for event in going_on(waiting, self._state):
+                self._append(event)
 
     def _take_instructions(self) -> None:
         """Each becomes an event; what follows from it is decided by the state."""

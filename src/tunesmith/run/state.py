@@ -243,34 +243,33 @@ class State:
         return Counter({status: count for status, count in counts.items() if count})
 
 
-def _with(state: State, **changes: Any) -> State:
-    """As `dataclasses.replace`, but it touches only what changes: a fold does little else."""
-    assert changes.keys() <= state.__dict__.keys(), changes.keys()
-    new = object.__new__(State)
-    new.__dict__.update(state.__dict__, **changes)
-    return new
+def _with(own: State, **changes: Any) -> State:
+    """In place: `own` is the copy that `apply` has made, and nobody else has it yet."""
+    assert changes.keys() <= own.__dict__.keys(), changes.keys()
+    own.__dict__.update(changes)
+    return own
 
 
 def apply(state: State, record: ev.Recorded) -> State:
-    pruning = isinstance(record.event, ev.Pruned) or (
-        state.pruning and isinstance(record.event, ev.Protected | ev.Instructed | ev.OfDevices)
-    )
-    unproven = state.unproven or record.fault
-    state = _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning, unproven=unproven)
+    pruning = isinstance(record.event, ev.Pruned)
+    others = ev.Protected | ev.Instructed | ev.OfDevices
+    pruning = pruning or (state.pruning and isinstance(record.event, others))
+    before, state = state, object.__new__(State)  # as `dataclasses.replace`, in less time
+    state.__dict__.update(before.__dict__, unproven=before.unproven or record.fault)
+    _with(state, events=record.number + 1, elapsed=record.at, pruning=pruning)
     match record.event:
+        case ev.Measured(outcome):  # the first three are nearly all of a journal
+            return _measured(state, outcome)
+        case ev.Asked(trials, gain):
+            return _asked(state, trials, gain)
+        case ev.Surveyed() as event:
+            return _surveyed(state, event)
         case ev.Started() | ev.Extended() | ev.Stopped() as event:
             return _with(state, **{type(event).__name__.lower(): event})
         case (ev.Primed() | ev.Profiled() | ev.Verified() | ev.Served() | ev.Protected()
               | ev.Rehearsed() | ev.Instructed()) as event:  # fmt: skip
             name = type(event).__name__.lower()
             return _with(state, **{name: (*getattr(state, name), event)})
-        case ev.Surveyed() as event:
-            state = _with(state, surveyed=state.surveyed.plus(event))
-            if event.config is None:
-                return state
-            building = tuple(t for t in state.building if t.config != event.config)
-            known = _with_known(state.known, (event.config,))
-            return _with(state, building=building, pool=state.pool.plus(event), known=known)
         case ev.Attached() as event:
             # What was said for another device holds only where it has been looked at again for this one.
             again = set(event.unable)
@@ -310,12 +309,11 @@ def apply(state: State, record: ev.Recorded) -> State:
         case ev.Rejected() as event:
             wrong = event.candidate
             searched = state.searched.where(lambda o: not o.trial.config or o.trial.config.candidate != wrong)
-            state = _changed(state, wrong, status="rejected", rejected=event)
-            return _settled(_with(state, searched=searched))
+            _with(_changed(state, wrong, status="rejected", rejected=event), searched=searched)
+            return _settled(state)
         case ev.Searched() as event:
             # Nobody waits for what is still being built, or was built and not measured.
-            state = _searched(state, event)
-            return _with(state, under_way=None, building=(), pool=Grown())
+            return _with(_searched(state, event), under_way=None, building=(), pool=Grown())
         case ev.Requested(request):
             wave = state.dialogue[-1].wave if state.dialogue else 0
             wave += not state.open_requests
@@ -332,16 +330,22 @@ def apply(state: State, record: ev.Recorded) -> State:
             # What a searcher expected was of the part it was shown.
             change = PriorChange(event, len(state.searched), len(state.asked), event.focus != state.focus)
             return _with(state, prior_changes=(*state.prior_changes, change), gains=Grown())
-        case ev.Asked(trials, gain):
-            return _asked(state, trials, gain)
         case ev.Pruned() as event:
             config, unable = event.config, state.unable
             pool = state.pool.where(lambda s: s.config != config)
             if event.rule == "cannot_run" and not unable.count(config):
                 unable = unable.plus(*state.surveyed.of(config))
             return _with(state, pruned=state.pruned.plus(event), pool=pool, unable=unable)
-        case ev.Measured(outcome):
-            return _measured(state, outcome)
+
+
+def _surveyed(state: State, event: ev.Surveyed) -> State:
+    _with(state, surveyed=state.surveyed.plus(event))
+    if (own := event.config) is None:
+        return state
+    building = tuple(t for t in state.building if t.config != own)
+    return _with(
+        state, building=building, pool=state.pool.plus(event), known=_with_known(state.known, (own,))
+    )
 
 
 def _answered(state: State, number: int, **known: Any) -> State:
@@ -372,17 +376,16 @@ def _searched(state: State, event: ev.Searched) -> State:
 
 def _measured(state: State, outcome: Outcome) -> State:
     trial = outcome.trial
-    if trial.purpose != "finalist":
-        state = _with(state, device_seconds=state.device_seconds + outcome.seconds)
+    used = state.device_seconds + (outcome.seconds if trial.purpose != "finalist" else 0.0)
     in_flight = tuple(t for t in state.in_flight if t.id != trial.id)
     bound = tuple(pair for pair in state.bound if pair[0] != trial.id)
-    state = _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound)
+    _with(state, outcomes=state.outcomes.plus(outcome), in_flight=in_flight, bound=bound, device_seconds=used)
     if trial.purpose == "sentinel":
         return _with(state, sentinels=state.sentinels.plus(outcome))
     rejected = [c.id for c in state.candidates if c.status == "rejected"]
-    is_rejected = trial.config is not None and trial.config.candidate in rejected
-    is_of_search = trial.purpose != "finalist" and not is_rejected
-    return _with(state, searched=state.searched.plus(outcome)) if is_of_search else state
+    is_sound = trial.config is None or trial.config.candidate not in rejected
+    is_new = is_sound and trial.purpose != "finalist"
+    return _with(state, searched=state.searched.plus(outcome)) if is_new else state
 
 
 def _with_devices(state: State, devices: tuple[str, ...]) -> State:

@@ -53,6 +53,8 @@ class Survey:
         self._candidate = self._given() if self.templates.given is not None else self._drafted()
         waiting: list[Config | None] = []
         while True:
+            while (told := self.talk.told(self._state)) is not None:
+                self._append(told)
             while len(waiting) < self.settings.ahead and (chosen := self._next(waiting)):
                 waiting += chosen
                 template = None if self._candidate is None else self.templates.of(self._candidate)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel, bug_text
@@ -27,6 +27,7 @@ from tunesmith.run.dialogue import (
     Reply,
     Request,
     Role,
+    RunInstruction,
 )
 from tunesmith.run.events import (
     Decided,
@@ -35,6 +36,7 @@ from tunesmith.run.events import (
     Drafted,
     Event,
     Extended,
+    Instructed,
     Replied,
     Requested,
     Settings,
@@ -50,6 +52,8 @@ ATTEMPTS = 5
 FEW = 2  # attempts with a model that was given up last time
 FIRST_PAUSE = 2.0  # seconds before the second attempt; doubled with each
 LONGEST_PAUSE = 120.0  # whatever the other side asks for
+LOOK = 0.5  # seconds between two looks at what whoever watches asks, while a reply is waited for
+STOPPED = "stopped by whoever watches"
 REPAIRS = 2  # times a program may write a draft again
 
 
@@ -63,6 +67,7 @@ class Conversation:
     note: Callable[[str], None] = lambda _text: None
     authors: Sequence[LanguageModel] = ()  # where several write: the first writes the first branch
     start: Callable[[Callable[[], None]], None] = lambda ask: ask()  # one attempt beside others
+    inbox: Callable[[], Sequence[RunInstruction]] | None = None  # what whoever watches asks meanwhile
     _waits: dict[int, float] = field(default_factory=dict, init=False)  # seconds before the next attempt
     _asked: set[int] = field(default_factory=set, init=False)  # beside others, and not arrived
     _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
@@ -72,10 +77,18 @@ class Conversation:
             return self.authors[request.branch % len(self.authors)]
         return self.models.get(request.role)
 
-    def answer(self, open_: Sequence[Exchange], dialogue: Sequence[Exchange] = ()) -> Replied | Unanswered:
+    def answer(
+        self,
+        open_: Sequence[Exchange],
+        dialogue: Sequence[Exchange] = (),
+        told: Callable[[], Instructed | None] = lambda: None,
+    ) -> Replied | Unanswered | Instructed:
         """What comes of one attempt, of those that are open the first to end; WaitingForModel where replies
-        are missing and not to be waited for. `dialogue` is all that was asked in the run."""
+        are missing and not to be waited for. `dialogue` is all that was asked in the run. `told`: what cannot
+        wait until then; the attempts go on beside it."""
         missing: list[tuple[Request, Pending | BadInput]] = []
+        by_number = {exchange.request.number: exchange for exchange in open_}
+        self._asked &= by_number.keys()  # the others were given up
         for exchange in open_:
             if exchange.request.number in self._asked:
                 continue
@@ -83,16 +96,22 @@ class Conversation:
             if model is None:
                 why = f"no model plays the {exchange.request.role} here"
                 return Unanswered(exchange.request.number, why, True, exchange.attempts + 1, final=True)
-            if len(open_) > 1 and not is_at_once(model):
+            if (len(open_) > 1 or self.inbox is not None) and not is_at_once(model):
                 self._begin(exchange.request, model)
                 continue
             found = self._attempt(exchange.request, model)
             if not isinstance(found, Pending | BadInput):
                 return self._event(exchange, found, dialogue)
             missing.append((exchange.request, found))
-        by_number = {exchange.request.number: exchange for exchange in open_}
         while self._asked:
-            number, came = self._arrived.get()
+            try:
+                number, came = self._arrived.get(timeout=None if self.inbox is None else LOOK)
+            except Empty:
+                if (said := told()) is not None:
+                    return said
+                continue
+            if number not in self._asked:
+                continue
             self._asked.discard(number)
             if isinstance(came, Pending | BadInput):
                 missing.append((by_number[number].request, came))
@@ -202,7 +221,7 @@ class Talking:
         wave = state.last_wave
         is_answered = any(not e.is_open for e in wave)
         if (open_ := state.open_requests) and (is_answered or not self._unasked(state)):
-            return self.conversation.answer(open_, state.dialogue)
+            return self._answered(state, open_)
         if self.asked_of_lab(state) is not None:
             return None
         if state.under_way is None and (state.this_turn("planner") or state.this_turn("analyst")):
@@ -211,6 +230,29 @@ class Talking:
             return None
         waiting = self._unasked(state)
         return self._drafted(state, state.under_way, waiting[0]) if waiting else None
+
+    def _answered(self, state: State, open_: Sequence[Exchange]) -> Event:
+        """Who asks the run to finish does not wait for what is open: it is given up."""
+        if (told := self.told(state)) is not None:
+            return told
+        if (asked := asked_to_finish(state)) is not None:
+            return Unanswered(open_[0].request.number, asked, True, open_[0].attempts + 1, final=True)
+        return self.conversation.answer(open_, state.dialogue, partial(self.told, state))
+
+    def told(self, state: State) -> Instructed | None:
+        """What whoever watches asks that cannot wait; a hint can. KeyboardInterrupt where that was to stop,
+        and it is in the journal."""
+        if state.instructed:
+            from tunesmith.run.instructions import is_stopping  # which few runs need
+
+            if is_stopping(state):
+                raise KeyboardInterrupt(STOPPED)
+        for given in self.conversation.inbox() if self.conversation.inbox is not None else ():
+            if given.what != "hint" and all(given.id != known.id for known in state.instructed):
+                from tunesmith.run.instructions import taken_up
+
+                return taken_up(given, state, None)
+        return None
 
     def asked_of_lab(self, state: State) -> tuple[int, ToolCall] | None:
         """What a model wants to know before it goes on, with the number of the request that it answers so."""

@@ -174,6 +174,16 @@ def as_it_stands(folder: RunFolder, missing: DeviceMissing | WaitingForModel | N
     """A run, finished or not, from its journal. `missing` is why it goes no further here, and may stay so:
     then the best template becomes a file of its own; else nothing is written."""
     state, templates = problems.state_and_templates(folder)
+    return run_of(folder, templates, state, missing)
+
+
+def run_of(
+    folder: RunFolder,
+    templates: Templates,
+    state: State,
+    missing: DeviceMissing | WaitingForModel | None = None,
+) -> Run:
+    """The same, of a journal that has been read."""
     _, report, texts = _results(folder, templates, state)
     if (found := report.so_far) is not None:  # its template is in its file, or still among the objects alone
         # The name that a finished run delivers; of a draft, which no gate has seen, its own.

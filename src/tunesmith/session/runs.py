@@ -29,7 +29,7 @@ from tunesmith.run.loop import Loop
 from tunesmith.run.ports import Inbox, Listener, write_down
 from tunesmith.run.state import State, apply, protections
 from tunesmith.run.store import CeilingsCache, FileJournal, FolderTexts, RunFolder, SqliteCache
-from tunesmith.run.talking import Talking
+from tunesmith.run.talking import STOPPED, Talking
 from tunesmith.search import check_name, searcher
 from tunesmith.session import certificates, library, machine, problems, signing
 from tunesmith.session.problems import LoadedProblem
@@ -282,7 +282,13 @@ def _continue(
         folder.remove_scratch()  # which a process leaves that is killed after its last event
         return deliver(folder, templates, state, config)
     certificates.take_back(folder)
-    cast = _cast(folder, started, config, listener)
+    inbox = FolderInbox(folder.path)
+    if (waiting := inbox.waiting()) or state.instructed:
+        from tunesmith.run.instructions import going_on  # which few runs need
+
+        for told in going_on(waiting, state):
+            state = write_down(told, state, journal, listener)
+    cast = replace(_cast(folder, started, config, listener), inbox=inbox.waiting)
     if state.open_requests:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
         while (said := talk.next_event(state)) is not None:
@@ -319,13 +325,13 @@ def _continue(
         templates = templates.on(place.device)
         talk = casting.talking(problem, templates, state, cast)
         own_parts = (problem, templates, place.device, at, config, journal, listener, talk)
-        active = ActiveRun(*own_parts, folder, FolderInbox(folder.path), posts, sources)
+        active = ActiveRun(*own_parts, folder, inbox, posts, sources)
         if place.missing:
             gone = DeviceMissing(place.missing, hint=f"go on where there is one: {folder.go_on}")
             return as_it_stands(folder, active.survey(state, gone))
         state = active.search(state)
         if state.stopped is None:
-            raise KeyboardInterrupt("stopped by whoever watches")
+            raise KeyboardInterrupt(STOPPED)
     finally:
         journal.close()
         folder.remove_scratch()
@@ -413,7 +419,8 @@ class ActiveRun:
             opened.callback(lab.close)
             # The built-in authors leave values out, and heed no words beyond that.
             own, found = (self.problem, self.templates, settings), searcher(settings.search)
-            loop = Loop(*own, lab, found, self.talk, self.journal, self.listener, False, self.inbox)
+            talks = (self.talk, self.journal, self.listener)
+            loop = Loop(*own, lab, found, *talks, False, self.inbox, False)
             if settings.steer:
                 lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
             return loop.run()

@@ -14,7 +14,7 @@ from tunesmith.run.events import Recorded, Settings
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.state import fold
-from tunesmith.session.watching.following import FollowedRun
+from tunesmith.session.watching.following import FollowedRun, Pace
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +95,22 @@ def test_what_was_asked_and_is_not_taken_up(held: Path, records: list[Recorded])
 def test_nobody_at_work(tmp_path: Path, records: list[Recorded]) -> None:
     (tmp_path / "journal.jsonl").write_bytes(lines(records[:5]))
     assert not FollowedRun(tmp_path).look().live
+
+
+def test_pages_are_paced_by_what_the_processor_gave() -> None:
+    clock, processor = [0.0], [0.0]
+    pace = Pace(lambda: clock[0], lambda: processor[0])
+    assert pace.is_due
+    for took, beside, pause in ((0.001, 0.0, 3.0), (0.1, 0.0, 20.0), (0.1, 0.02, 24.0), (0.1, 9.0, 100.0)):
+        pace.begin()
+        processor[0] += took
+        pace.end(costs_a_run=True)
+        processor[0] += beside
+        clock[0] += pause - 0.01
+        assert not pace.is_due
+        clock[0] += 0.02
+        assert pace.is_due
+    pace.begin()
+    processor[0] += 1.0
+    pace.end(costs_a_run=False)
+    assert pace.is_due

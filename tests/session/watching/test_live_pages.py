@@ -17,6 +17,7 @@ from tunesmith.run.state import State
 from tunesmith.session.watching.following import RunSeen
 from tunesmith.session.watching.found_runs import FoundComparison, FoundRun, RunFilter
 from tunesmith.session.watching.pages import (
+    comparison_page,
     index_page,
     live_fields,
     live_part,
@@ -28,7 +29,7 @@ from tunesmith.session.watching.pages import (
 from tunesmith.space.params import Config
 
 TOKEN = "s3cret"
-OURS = {"script", "link", "form", "input", "button", "label", "select", "option", "progress"}
+OURS = {"script", "link", "form", "input", "button", "label", "select", "option", "progress", "code"}
 ATTRIBUTES_OF_OURS = {
     "type",
     "value",
@@ -65,7 +66,7 @@ def harmless(page: str) -> ServedReader:
     return read
 
 
-def seen(said: str, live: bool = True) -> RunSeen:
+def seen(said: str, live: bool = True, fault: bool = True) -> RunSeen:
     now = Standing(
         said, doing=said, done=3, of=7, best=2.0, best_config=said, queue=(said, said), queued=5,
         floors=(FloorDistance(said, 3.0, 2.0),), left=30.0,
@@ -75,7 +76,9 @@ def seen(said: str, live: bool = True) -> RunSeen:
         Instructed("b", "hint", said, Config(((said, 1),))),
         Instructed("c", "stop"),
     )
-    return RunSeen(now, State(instructed=told), live, (said,), said)
+    found = RunSeen(State(instructed=told), live, waiting=(said,), fault=said if fault else "")
+    vars(found)["now"] = now  # instead of what a state would say
+    return found
 
 
 def test_hostile_text_in_every_field_of_a_live_run_does_nothing() -> None:
@@ -133,8 +136,36 @@ def test_the_policy_allows_our_script_and_style_and_the_own_server() -> None:
     assert "script-src" not in report_page(FULL), "the file that a run writes has none"
 
 
+def test_hostile_text_in_a_comparison_does_nothing() -> None:
+    cell = HOSTILE.replace("\n", " ")
+    lines = (f"# {cell}", cell, f"| {cell} | n |", "|---|---:|", f"| {cell} | 1.5× |", "", f"- {cell}")
+    text = "\n".join([*lines, f"## {cell}", f"![{cell}](plots/a.svg)", f"[{cell}](javascript:alert(1))"])
+    page = comparison_page("cmp", text, {"a.svg": HOSTILE.encode()}, TOKEN)
+    harmless(page)
+    assert "<script>alert" not in page
+    assert "javascript:" not in re.sub(r">[^<]*<", "><", page), "it leads nowhere"
+
+
+def test_what_a_comparison_says_becomes_a_page() -> None:
+    text = (
+        "# Comparison: a\\_b\n\nAt 1 problem: `tiny`.\n\n| arm | gain |\n|---|---:|\n| a \\| b | 1.50× |\n\n"
+        "## Result\n\n- **one** of [two](runs/x)\n\n![All](plots/s.svg)\n![None](plots/other.svg)\n"
+    )
+    page = comparison_page("cmp-1", text, {"s.svg": b"<svg/>"}, TOKEN)
+    for part in (
+        "<h1>Comparison: a_b</h1>",
+        "<p>At 1 problem: <code>tiny</code>.</p>",
+        '<th scope="row">a | b</th><td class="n">1.50×</td>',
+        "<h2>Result</h2><ul><li><strong>one</strong> of two</li></ul>",
+        'alt="All"',
+        "within=cmp-1",
+    ):
+        assert part in page, part
+    assert 'alt="None"' not in page
+
+
 def test_a_run_that_stopped_has_nothing_at_the_device() -> None:
-    over = live_fields(replace(seen("searching", live=False), fault=""))
+    over = live_fields(seen("searching", live=False, fault=False))
     assert (over.status, over.phase, over.doing) == ("stopped", "stopped while searching", "nothing")
     assert (over.queue, over.left) == (("nothing",), "not known")
 

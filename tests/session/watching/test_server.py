@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import shutil
 import signal
 import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -23,6 +26,7 @@ from tests.running import Begun, journal, start, tunesmith, wait_for_events
 from tunesmith.errors import BadInput
 from tunesmith.run.store import RunFolder
 from tunesmith.session import loopback
+from tunesmith.session.run_result import as_it_stands
 from tunesmith.session.watching.found_runs import RunsBelow
 from tunesmith.session.watching.guard import Door
 from tunesmith.session.watching.starting import open_browser, served
@@ -213,6 +217,27 @@ def test_a_live_run_is_followed_told_things_stopped_resumed_and_read(tmp_path: P
         assert resumed.code == 0, resumed.err
         assert "What was verified" in client.get("/runs/run", params=TOKEN).text
         assert tunesmith(tmp_path, "verify", path).code == 0
+
+
+def test_a_report_of_a_live_run_is_the_same_read_bit_by_bit(root: Path, tmp_path: Path) -> None:
+    lines = (root / "tiny-1" / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    shutil.copytree(root / "tiny-1", tmp_path / "run")
+    (tmp_path / "run" / "certificate.json").unlink()
+    run, clock = RunFolder(tmp_path / "run"), itertools.count(0, 1000)
+    run.lock()
+    bit_by_bit = server.FollowedRun(run.path, clock=lambda: float(next(clock)))
+    for count in (1, 3, 5, len(lines) // 2, len(lines) - 1, len(lines)):
+        (run.path / "journal.jsonl").write_bytes(b"".join(lines[:count]))
+        found, whole = bit_by_bit.report(), as_it_stands(run)
+        assert replace(found.result, seconds=0.0) == replace(whole.result, seconds=0.0)
+        assert found.texts == whole.texts
+    run.unlock()
+    changed = lines[3].replace(b'"at":', b'"at": ', 1)
+    (run.path / "journal.jsonl").write_bytes(b"".join([*lines[:3], changed, *lines[4:6]]))
+    run.lock()
+    broken = server.FollowedRun(run.path).report().result.unproven
+    run.unlock()
+    assert "the journal was changed at line 4" in broken
 
 
 # -- the command ------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ names them. Makes models and prompts."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from tunesmith.errors import BadInput, bug_text
 from tunesmith.problem import languages
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
-from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
+from tunesmith.run.dialogue import SINGLE, LanguageModel, Role, RunInstruction
 from tunesmith.run.events import Decided
 from tunesmith.run.files import explained
 from tunesmith.run.ports import Catalogue, Declined, Offer
@@ -225,6 +225,7 @@ class Casting:
     strategy: str = "template"
     library: LibraryTemplate | None = None  # a template of the library that the run begins from
     lessons: str = ""  # of earlier runs, for whoever plans
+    inbox: Callable[[], Sequence[RunInstruction]] | None = None  # what whoever watches asks of the run
 
 
 def checked_prompts(
@@ -328,7 +329,7 @@ def _talking(problem: Problem, templates: Templates, state: State, cast: Casting
     planner, author = roles(problem, templates)
     who = played(cast.spec, cast.strategy)
     if not who or templates.given is not None:
-        return Talking(problem, templates, planner, author)
+        return Talking(problem, templates, planner, author, conversation=Conversation(inbox=cast.inbox))
     conversation = _conversation(who, cast, state)
 
     @cache
@@ -363,7 +364,7 @@ def _conversation(who: Mapping[Role, Spec], cast: Casting, state: State) -> Conv
     made = {spec: _model(spec, cast) for spec in dict.fromkeys((*who.values(), *writers))}
     models = {role: made[spec] for role, spec in who.items()}
     several = [made[spec] for spec in writers] if len(writers) > 1 else []
-    found = Conversation(models, cast.pause, cast.note, several, in_a_thread)
+    found = Conversation(models, cast.pause, cast.note, several, in_a_thread, cast.inbox)
     for model in made.values():
         if isinstance(model, Player):
             model.prepare()  # also of a run that goes on, maybe elsewhere

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from tunesmith.run.store import JOURNAL, LOCK, PLAN
 RunStatus = Literal["live", "finished", "stopped", "unreadable"]
 STATUSES: tuple[RunStatus, ...] = ("live", "finished", "stopped", "unreadable")
 LONGEST_LINE = 1 << 24  # bytes of a journal's first line
+LONGEST_TEXT = 1_000_000  # bytes that are read of what a comparison says, and of a picture
+MOST_PICTURES = 8
 MOST_NAME = 400
 
 
@@ -99,9 +102,19 @@ class RunsBelow:
         if not any(name == known.name for known in self.comparisons()):
             return None
         try:
-            return read_plain(self.root / name / "compare.md").decode("utf-8", "replace")
+            text = read_plain(self.root / name / "compare.md", LONGEST_TEXT)
+            return text.decode("utf-8", "replace")
         except OSError:
             return None
+
+    def comparison_pictures(self, name: str) -> dict[str, bytes]:
+        """By the names of their files, of a comparison that is served."""
+        found, folder = dict[str, bytes](), self.root / name / "plots"
+        if not folder.is_symlink():
+            for file in sorted(folder.glob("*.svg"))[:MOST_PICTURES]:
+                with contextlib.suppress(OSError):
+                    found[file.name] = read_plain(file, LONGEST_TEXT)
+        return found
 
     def _is_served(self, name: str) -> bool:
         return not self._only or name == self._only.split("/")[0]

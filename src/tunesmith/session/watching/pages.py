@@ -5,7 +5,7 @@ Whatever is foreign goes through `element`, which escapes it, or to the script a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from tunesmith.deliver.comparison_page import comparison_parts
 from tunesmith.deliver.page import LivePart, page_head, page_style
 from tunesmith.run.events import Instructed
 from tunesmith.run.inbox import LONGEST_HINT
@@ -235,6 +236,14 @@ def index_page(
     elif comparisons:
         body += [element("h2", "Comparisons"), _comparisons_table(comparisons, runs, token)]
     return whole_page(title, body)
+
+
+def comparison_page(name: str, text: str, pictures: Mapping[str, bytes], token: str) -> str:
+    """What its runs say together."""
+    title, parts = comparison_parts(text, pictures)
+    above = element("a", "All runs", href=index_url(token))
+    own = element("a", f"The runs of {cut(name, LONGEST)}", href=index_url(token, within=name))
+    return whole_page(title, [element("p", above, " / ", own), *parts])
 
 
 def whole_page(title: str, body: Sequence[Markup]) -> str:

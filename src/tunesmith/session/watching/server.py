@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import gc
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request as WebRequest
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
@@ -32,6 +33,7 @@ from tunesmith.session.watching.following import FollowedRun, RunSeen
 from tunesmith.session.watching.found_runs import RunFilter, RunsBelow
 from tunesmith.session.watching.guard import TOKEN, Door
 from tunesmith.session.watching.pages import (
+    comparison_page,
     index_page,
     live_fields,
     live_part,
@@ -126,10 +128,18 @@ class WatchServer:
         return HTMLResponse(await self._read(made))
 
     async def comparison(self, request: WebRequest) -> Response:
-        text = await self._read(partial(self.runs.comparison_text, request.path_params["name"]))
-        if text is None:
+        name = request.path_params["name"]
+
+        def made() -> str | None:
+            text = self.runs.comparison_text(name)
+            if text is None:
+                return None
+            return comparison_page(name, text, self.runs.comparison_pictures(name), self.door.token)
+
+        page = await self._read(made)
+        if page is None:
             return PlainTextResponse("there is no such comparison, or it says nothing yet\n", 404)
-        return PlainTextResponse(text)
+        return HTMLResponse(page)
 
     async def run(self, request: WebRequest) -> Response:
         name = request.path_params["name"]
@@ -140,12 +150,12 @@ class WatchServer:
         followed = self._follow(name)
         if followed is None:
             return PlainTextResponse("there is no such run here\n", 404)
-        began = time.monotonic()
+        followed.pace.begin()
         try:
             run, seen = followed.report(), followed.look()
             live = live_part(name, live_fields(seen), self.door.token, said)
             page = report_page(run.result, run.texts, live)
-            followed.took(time.monotonic() - began if seen.live else 0.0)
+            followed.pace.end(costs_a_run=seen.live)
             return HTMLResponse(page)
         except TunesmithError as error:
             hint = [element("p", error.hint)] if error.hint else []
@@ -172,20 +182,19 @@ class WatchServer:
     async def _stream(self, followed: FollowedRun) -> AsyncIterator[bytes]:
         self._streams += 1
         try:
-            before, quiet = b"", 0.0
+            before, quiet = _NOTHING, 0.0
             while not self.ending():
                 seen = await self._read(followed.look)
-                data = encode(live_fields(seen))
                 if not seen.live or seen.fault:  # with its last event a run still writes its results
-                    yield _event("ended", data)
+                    yield _event("ended", encode(live_fields(seen)))
                     return
                 if (told := _lasting(seen)) != before:
                     before, quiet = told, 0.0
-                    yield _event("standing", data)
+                    yield _event("standing", encode(live_fields(seen)))
                 elif quiet >= BEAT:
                     quiet = 0.0
                     yield b": still there\n\n"
-                if followed.report_is_due and not seen.now.ended:
+                if followed.report_is_due and not seen.ended:
                     yield _event("report", b"{}")
                     await asyncio.sleep(POLL)
                 await asyncio.sleep(POLL)
@@ -209,9 +218,13 @@ class WatchServer:
         return PlainTextResponse(said)
 
 
-def _lasting(seen: RunSeen) -> bytes:
+_Lasting = tuple[int, bool, tuple[str, ...]]
+_NOTHING: _Lasting = (-1, False, ())
+
+
+def _lasting(seen: RunSeen) -> _Lasting:
     """What is worth telling: not that time goes by."""
-    return encode((seen.state.events, seen.live, seen.waiting))
+    return seen.state.events, seen.live, seen.waiting
 
 
 def _event(name: str, data: bytes) -> bytes:
@@ -249,6 +262,16 @@ def _put(path: Path, what: InstructionKind, text: str) -> str:
 # -- serving ------------------------------------------------------------------------------------------------
 
 
+async def _wait_for_end(server: uvicorn.Server) -> None:
+    """Instead of uvicorn's own ten looks a second, which cost more than all that is told."""
+    await run_in_threadpool(gc.collect)  # loads what streams need, which takes as long as many pages
+    gc.freeze()  # what is loaded stays: it is not looked through again whenever a state has grown
+    tick = 0
+    while not await server.on_tick(tick):  # at every tenth tick it writes the date anew
+        tick = (tick + 5) % 10
+        await asyncio.sleep(0.5)
+
+
 def serve(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -> None:
     """Until it is interrupted. `first`: the run to begin with, empty: the index. `told` gets the address."""
     own = listen(port)
@@ -264,6 +287,7 @@ def serve(runs: RunsBelow, first: str, port: int, told: Callable[[str], None]) -
         ws="none",
     )
     server = uvicorn.Server(settings)
+    server.main_loop = partial(_wait_for_end, server)
     watching.ending = lambda: server.should_exit
     told(f"{door.address}{run_url(first, door.token) if first else f'/?{TOKEN}={door.token}'}")
     try:
