@@ -127,7 +127,7 @@ def place_to_time(
 
         return standing_in.place_to_time(language, config, scratch)
     place = Workplace(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
-    return place, look(place), first_device(config.device or source.device)
+    return place, look(place), first_device(config.device or source.device, place.spec)
 
 
 _LISTED = re.compile(r"(?:([a-z]+):)?(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
@@ -147,8 +147,12 @@ def device_ids(wanted: str | None) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def first_device(wanted: str | None) -> str | None:
-    """Of several the first."""
+def first_device(wanted: str | None, spec: str) -> str | None:
+    """Of several the first; BadInput where they are of another backend."""
+    found, name = _LISTED.fullmatch(wanted or ""), spec.partition(":")[0]
+    if found and found[1] not in (None, name):
+        fault = f"--device {wanted} names devices of {found[1]}, and the kernel is timed by {name}"
+        raise BadInput(fault, hint=f"leave out {found[1]}:, or take --backend {found[1]}")
     return next(iter(device_ids(wanted)), wanted)
 
 
