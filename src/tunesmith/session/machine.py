@@ -130,7 +130,8 @@ def place_to_time(
     return place, look(place), first_device(config.device or source.device, place.spec)
 
 
-_LISTED = re.compile(r"(?:([a-z]+):)?(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
+_RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_LISTED = re.compile(rf"(?:([a-z]+):)?({_RANGE}(?:,{_RANGE})*)")
 MOST_DEVICES = 1024
 
 
