@@ -128,8 +128,10 @@ class _RecordedDevices(_Recorded):
 
     def submit(self, trial: Trial, device: str = "") -> None: ...
 
-    def lost(self) -> LeftOut | None:
+    def changed(self) -> LeftOut | Enlisted | None:
         event = self._next()
+        if isinstance(event, Enlisted):  # the first of them is written before there is a loop
+            return event
         return event if isinstance(event, LeftOut) and event.lost else None
 
     def leave_out(self, device: str) -> None: ...

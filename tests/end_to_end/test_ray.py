@@ -46,7 +46,8 @@ def test_a_node_that_is_lost_costs_its_trials_and_one_that_comes_measures(tmp_pa
     assert ended.returncode == 0, ended.stderr
     run = tmp_path / "run"
     (lost,) = of_kind(run, "LeftOut")
-    assert lost["lost"] and "left the cluster" in lost["reason"]
+    assert lost["lost"]
+    assert "left the cluster" in lost["reason"]
     assert len({e["outcome"]["device"] for e in of_kind(run, "Measured")}) > 1
     assert winner(run) == winner(tmp_path / "one")
     assert course(replayed(run)) == course(events_of(run))

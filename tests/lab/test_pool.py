@@ -16,7 +16,7 @@ from tunesmith.lab.memory import Verdict
 from tunesmith.lab.pool import BuildHost, DeviceLab, LabPool, SpreadBuilders
 from tunesmith.lab.runner import Builders
 from tunesmith.problem.plan import Status
-from tunesmith.run.events import LeftOut
+from tunesmith.run.events import Enlisted, LeftOut
 from tunesmith.run.outcome import Outcome, Purpose, Result, Trial
 
 SECONDS = 20.0
@@ -40,6 +40,7 @@ class StubLab:
 
     def start_builds(self, trial: Trial) -> None: ...
     def share_gate(self, first: object) -> None: ...
+    def add_cases(self, cases: object) -> None: ...
     def close(self) -> None: ...
 
 
@@ -107,14 +108,28 @@ def test_what_a_lost_device_was_asked_others_are_asked(pool: Make) -> None:
     own.submit(trial(0, "sentinel"), "a")
     own.submit(trial(1))
     found: list[Outcome] = []
-    told: list[LeftOut] = []
+    told: list[LeftOut | Enlisted] = []
     while len(found) < 1 or not told:
         one = own.collect()
         found += [one] if one is not None else []
-        told += [gone] if (gone := own.lost()) is not None else []
+        told += [gone] if (gone := own.changed()) is not None else []
     assert told == [LeftOut("a", "worker 'a' cannot be reached", lost=True)]
     assert [(one.trial.id, one.device) for one in found] == [(1, "b")], "the original is not asked of another"
-    assert own.lost() is None
+    assert own.changed() is None
+
+
+def test_a_device_that_joins_is_told_before_anything_it_measures(pool: Make) -> None:
+    own = pool(StubLab("a"))
+    own.submit(trial(0))
+    assert [one.device for one in collected(own, 1)] == ["a"]
+    new = StubLab("b")
+    assert own.join(new)  # type: ignore[arg-type]
+    assert not own.join(StubLab("b")), "it is there already"  # type: ignore[arg-type]
+    own.submit(trial(1, "sentinel"), "b")
+    assert own.collect() is None
+    assert own.changed() == Enlisted(("a", "b"))
+    assert own.changed() is None
+    assert [one.device for one in collected(own, 1)] == ["b"]
 
 
 def test_the_last_device_is_missed_and_not_left_out(pool: Make) -> None:
@@ -122,15 +137,15 @@ def test_the_last_device_is_missed_and_not_left_out(pool: Make) -> None:
     own.submit(trial(0))
     with pytest.raises(DeviceMissing, match="cannot be reached"):
         own.collect()
-    assert own.lost() is None
+    assert own.changed() is None
 
 
 def test_what_one_device_does_the_next_does_where_it_is_lost(pool: Make) -> None:
     own = pool(StubLab("a", lost), StubLab("b"))
     found: Any = own.verify(trial(3, "finalist"))
     assert found.device == "b"
-    gone = own.lost()
-    assert gone is not None
+    gone = own.changed()
+    assert isinstance(gone, LeftOut)
     assert (gone.device, gone.lost) == ("a", True)
 
 

@@ -31,6 +31,7 @@ class There:
     cores: int = 16
     host = "box"
     gone = no_tools = ""
+    measures, arrivals = True, None
     known: tuple[tuple[str, str], ...] = (("nvrtc", "13.0"),)
 
     def identity(self, device: str) -> str:

@@ -1,6 +1,7 @@
 """The process beside a run with `--ray`: the driver of the cluster, so that Ray's threads and prints are not
 the run's. It has one actor for each place that is used, which runs `tunesmith worker` on its node; whoever
-connects to the socket and names a place speaks with that. It ends when its input does, and its actors with it.
+connects to the socket and names a place speaks with that. It ends when its input does, and its actors with
+it.
 
 On standard output it says, a line of JSON each: {"place": ...}, {"ready": true} after the first of them,
 {"left": ID}, or {"fault": TEXT} before it ends. It is started as a program: Ray then sends the actor's class

@@ -1,5 +1,5 @@
-"""The command that leads to a place of a Ray cluster, as `ssh HOST tunesmith worker` leads to a host. It carries
-its standard streams to the driver's socket and back, and says last what became of the place."""
+"""The command that leads to a place of a Ray cluster, as `ssh HOST tunesmith worker` leads to a host. It
+carries its standard streams to the driver's socket and back, and says last what became of the place."""
 
 from __future__ import annotations
 
