@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,11 @@ def test_a_node_that_is_lost_costs_its_trials_and_one_that_comes_measures(tmp_pa
     assert tunesmith_afresh(tmp_path, *tune(tmp_path, "one")).code == 0
     (tmp_path / "cluster.py").write_text(CLUSTER)
     command = [sys.executable, "cluster.py", "run", *map(str, tune(tmp_path, "run"))]
-    own = {"cwd": tmp_path, "env": environment(tmp_path), "capture_output": True, "text": True}
-    ended = subprocess.run(command, check=False, timeout=380, **own)  # type: ignore[call-overload]
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # names of sockets have an end
+        own = {**environment(tmp_path), "RAY_TMPDIR": short, "TMPDIR": short}
+        ended = subprocess.run(
+            command, check=False, timeout=380, cwd=tmp_path, env=own, capture_output=True, text=True
+        )
     assert ended.returncode == 0, ended.stderr
     run = tmp_path / "run"
     (lost,) = of_kind(run, "LeftOut")

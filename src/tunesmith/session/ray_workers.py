@@ -25,6 +25,7 @@ from tunesmith.text import cut, redacted
 START_SECONDS = 90.0  # for a cluster to answer, and to tell of its nodes
 WAIT = 60.0  # for an actor to be placed, and to come back
 END_SECONDS = 10.0
+LONGEST_FOLDER = 70  # the name of a socket has 107 bytes at most
 DRIVER = ("-m", "tunesmith.session.ray_driver")
 HINT = "start one with: ray start --head; or use one of this machine alone with: --ray local"
 
@@ -143,7 +144,8 @@ def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[
     if importlib.util.find_spec("ray") is None:
         raise DeviceMissing("--ray needs Ray, which is not installed", hint="pip install 'tunesmith[ray]'")
     note(f"connecting to Ray at {config.ray}" if config.ray != LOCAL else "starting Ray on this machine")
-    with tempfile.TemporaryDirectory(prefix="tunesmith-ray-") as folder:
+    short = None if len(tempfile.gettempdir()) <= LONGEST_FOLDER else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="tunesmith-ray-", dir=short) as folder:
         cluster = RayCluster(config.ray, Path(folder), note)
         try:
             with reached(cluster.first(), note) as hosts:
