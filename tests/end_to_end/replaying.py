@@ -20,8 +20,10 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import UNCHAINED
 from tunesmith.run.events import (
     Baseline,
+    Enlisted,
     Event,
     Extended,
+    LeftOut,
     Measured,
     Primed,
     Profiled,
@@ -114,6 +116,31 @@ class _Recorded:
     def close(self) -> None: ...
 
 
+class _RecordedDevices(_Recorded):
+    """Of several devices: what came when."""
+
+    def __init__(self, events: list[Event], written: _Memory) -> None:
+        super().__init__(events)
+        self._events, self._written = events, written
+
+    def _next(self) -> Event | None:
+        return next(iter(self._events[len(self._written.events) :]), None)
+
+    def submit(self, trial: Trial, device: str = "") -> None: ...
+
+    def changed(self) -> LeftOut | Enlisted | None:
+        event = self._next()
+        if isinstance(event, Enlisted):  # the first of them is written before there is a loop
+            return event
+        return event if isinstance(event, LeftOut) and event.lost else None
+
+    def leave_out(self, device: str) -> None: ...
+
+    def collect(self) -> Outcome | None:  # type: ignore[override]
+        event = self._next()
+        return event.outcome if isinstance(event, Measured) else None
+
+
 class _Memory:
     def __init__(self, events: list[Event]) -> None:
         self.events = events
@@ -148,13 +175,14 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     """The events of an uninterrupted run that sees the measurements and the replies of this one; with
     `until_unmeasured`, up to where it asks for what nobody measured."""
     events, folder = events_of(run), RunFolder.open(run)
-    memory = _Memory([e for e in events if isinstance(e, Started | Primed)])
+    memory = _Memory([e for e in events if isinstance(e, Started | Primed | Enlisted)])
     state = apply(State(), next(memory.read()))
     templates = templates_of(folder, state)
     talk = talking(folder, templates, state)
     said = Scripted({e.number: [e.reply] for e in events if isinstance(e, Replied)}, "mailbox")
     talk.conversation.models = dict.fromkeys(talk.conversation.models, said)
-    lab = _Recorded(events)
+    several = any(isinstance(event, Enlisted) for event in events)
+    lab = _RecordedDevices(events, memory) if several else _Recorded(events)
     own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk, memory)
     with contextlib.suppress(Unmeasured) if until_unmeasured else contextlib.nullcontext():
         Loop(*own, _Silent(), heeds_words=False).run()  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ def test_hosts_that_are_none_are_refused(tmp_path: Path) -> None:
         ('[[worker]]\nname = "a"\ncommand = "x \'y"\n', "command cannot be read"),
         ('[[worker]]\nname = "a"\ncommand = "x"\nhost = "b"\n', "known are name, command, device, wait"),
         ('[[worker]]\nname = "a"\ncommand = "x"\nwait = -1\n', "wait must be"),
-        ('[[worker]]\nname = "a"\ncommand = "x"\n' * 2, "of one host so far; there are 2"),
+        ('[[worker]]\nname = "a"\ncommand = "x"\n' * 2, "2 workers are called 'a'"),
     ]:
         hosts.write_text(text)
         ended = tunesmith(tmp_path, *tune(tmp_path, "run", "--workers", hosts))

@@ -34,6 +34,7 @@ from tunesmith.errors import BadInput
 from tunesmith.expert.author import ExpertAuthor, reading_lines
 from tunesmith.expert.author import read as read_kernel
 from tunesmith.expert.reading.draft import draft_problem
+from tunesmith.lab import wire
 from tunesmith.problem.cases import full_cases, smoke_cases
 from tunesmith.problem.codec import (
     Frame,
@@ -53,6 +54,7 @@ from tunesmith.run.config import resolve
 from tunesmith.run.dialogue import Reply
 from tunesmith.run.inbox import INBOX, FolderInbox
 from tunesmith.run.ports import Refactoring, Written
+from tunesmith.session import hosts, machine
 from tunesmith.session.library import Library
 from tunesmith.session.problems import load_problem
 from tunesmith.space import expr, vector
@@ -340,6 +342,48 @@ def read_entry(data: bytes) -> None:
         del entry
 
 
+def packet_seeds() -> list[bytes]:
+    """What goes over a connection to another host, either way."""
+    hello = wire.said(wire.PacketKind.HELLO, wire.Hello("host", "0.1.0", "gpu1", "0" * 64, cores=8))
+    opened = wire.said(wire.PacketKind.OPEN, wire.OpenWorker("cuda", "device", "auto", "0" * 64, 9), 3)
+    ended = wire.said(wire.PacketKind.ENDED, wire.EndedWorker(-9, "last words"), 3)
+    data = wire.Packet(wire.PacketKind.DATA, 3, bytes(range(256)))
+    parts = [hello, opened, data, wire.credit(3, 256), ended, wire.Packet(wire.PacketKind.BEAT)]
+    return [b"".join(map(wire.packed, parts)), *(wire.packed(part) for part in parts)]
+
+
+def read_packets(data: bytes) -> None:
+    """As both ends do, in pieces: a packet is read whole, with room for what it brings, or refused."""
+    reader, inflow, outflow = wire.PacketReader(), wire.Inflow(), wire.Outflow()
+    for start in range(0, len(data), 7):
+        for packet in reader.feed(data[start : start + 7]):
+            match packet.kind:
+                case wire.PacketKind.HELLO:
+                    wire.disagreement(wire.Hello("lab", "0.1.0"), wire.greeting(packet))
+                case wire.PacketKind.OPEN:
+                    wire.heard(packet, wire.OpenWorker)
+                case wire.PacketKind.ENDED:
+                    wire.heard(packet, wire.EndedWorker)
+                case wire.PacketKind.CREDIT:
+                    outflow.sent(min(outflow.room, wire.credited(packet)))
+                    outflow.credited(wire.credited(packet))
+                case wire.PacketKind.DATA:
+                    inflow.came(packet.body)
+    assert inflow.held <= wire.WINDOW
+
+
+def hosts_seeds() -> list[bytes]:
+    one = '[[worker]]\nname = "a"\ncommand = "ssh a tunesmith worker"\ndevice = "0-7"\nwait = 9\n'
+    return [one.encode(), (one + one.replace('"a"', '"b"')).encode()]
+
+
+def read_hosts(data: bytes) -> None:
+    with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
+        (Path(place) / "hosts.toml").write_bytes(data)
+        for entry in hosts.read_hosts(Path(place) / "hosts.toml"):
+            machine.device_ids(entry.device)
+
+
 def config_seeds() -> list[bytes]:
     return [b'evals = 10\ntime = 1.5\nseed = 3\ncache = false\nmodel = "mailbox"\nruns = "runs"\nmoney = 1\n']
 
@@ -372,6 +416,8 @@ READERS = (
     Reader("knobs", expert_seeds, read_knobs, text_mutation, (BadInput,)),
     Reader("reply", replies, read_reply, text_mutation, ()),
     Reader("frame", frame_seeds, read_frames, frame_mutation, (Malformed,)),
+    Reader("packet", packet_seeds, read_packets, text_mutation, (Malformed,)),
+    Reader("hosts", hosts_seeds, read_hosts, text_mutation, (BadInput,)),
     Reader("report", reports, read_report, json_mutation, (BadInput,)),
     Reader("entry", entry_seeds, read_entry, json_mutation, (BadInput,)),
     Reader("config", config_seeds, read_config, text_mutation, (BadInput,)),

@@ -35,6 +35,7 @@ def test_many_changed_inputs_of_every_reader(name: str) -> None:
 DEEP = 4_000
 # Once a fault, by reader: what was wrong with it is said beside it.
 FOUND = (
+    ("hosts", b'[[worker]]\nname = "a"\ncommand = "c"\ndevice = "0-' + b"7" * 5000 + b'"\n'),
     ("config", b"evals = " + b"9" * 5000),  # Python reads no number of so many digits
     ("config", b"evals = " + b"[" * 5000),
     ("kernel", b"cuda\n__global__ void k(float* x) { x[0] = " + b"(" * DEEP + b"1" + b")" * DEEP + b"; }\n"),

@@ -62,7 +62,7 @@ class ManyLab(FakeLab):
             assert device in self.there
             self.bound[trial.id] = device
 
-    def lost(self) -> LeftOut | None:
+    def changed(self) -> LeftOut | None:
         return self.gone.pop(0) if self.gone else None
 
     def leave_out(self, device: str) -> None:
@@ -105,7 +105,7 @@ class ReplayingLab(FakeLab):
     def submit(self, trial: Trial, device: str = "") -> None:
         super().submit(trial)
 
-    def lost(self) -> LeftOut | None:
+    def changed(self) -> LeftOut | None:
         event = self._next()
         return event if isinstance(event, LeftOut) and event.lost else None
 

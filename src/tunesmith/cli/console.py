@@ -307,7 +307,7 @@ Backend = Annotated[
         autocompletion=lambda: list(BACKENDS),
     ),
 ]
-DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; see `devices`.")]
+DeviceName = Annotated[str | None, typer.Option("--device", help="Id or part of the name; several: 0-7.")]
 OneTemplate = Annotated[Path | None, typer.Option("--template", help="A template of the kernel.")]
 ProblemFile = Annotated[
     Path, typer.Argument(metavar="PROBLEM", help="problem.toml, or the folder it lies in.")

@@ -314,8 +314,8 @@ class RemoteWorkers:
                 self._check_same(made)
                 return made
             fault = f"{self._title} cannot be used" if made.fault else f"{self._title} cannot be reached"
-            if made.fault or is_first or time.monotonic() + pause > until:
-                raise DeviceMissing(f"{fault}: {made.lost}", hint=self._hint(made))
+            if made.fault or is_first or self.gone or time.monotonic() + pause > until:
+                raise DeviceMissing(f"{fault}: {self.gone or made.lost}", hint=self._hint(made))
             self._note(f"waiting for {self._title}: {made.lost}")
             if self._closing.wait(pause):
                 raise WorkerDied("the lab is closing")

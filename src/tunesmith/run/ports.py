@@ -94,8 +94,8 @@ class Lab(Protocol):
         ...
 
     def changed(self) -> LeftOut | Enlisted | None:
-        """One of several devices that no longer answers, or all of them where one has joined. Each is told once;
-        of the last that is left it is never told that it is lost."""
+        """One of several devices that no longer answers, or all of them where one has joined. Each is told
+        once; of the last that is left it is never told that it is lost."""
         ...
 
     def leave_out(self, device: str) -> None:

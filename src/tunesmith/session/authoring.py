@@ -122,7 +122,7 @@ def check(
     with machine.workers_of(config, listener.say) as (source, *_), machine.temporary_scratch() as scratch:
         place = Workplace(spec, scratch, config.sandbox, source)
         here = machine.look(place)
-        wanted = machine.first_device(config.device or source.device)
+        wanted = machine.first_device(config.device or source.device, spec)
         device = standing_in.choose_device(language, here, wanted)
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         notes = casting.launch_notes(problem, device)

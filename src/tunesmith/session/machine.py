@@ -108,8 +108,8 @@ def choose_device(local: LocalDevices, wanted: str | None) -> Device:
 def workers_of(
     config: RunConfig, note: Callable[[str], None]
 ) -> AbstractContextManager[tuple[WorkerSource, ...]]:
-    """Of the hosts that `--workers` names or of the cluster of `--ray`, as long as they are needed, those that
-    measure first; without either, of this machine."""
+    """Of the hosts that `--workers` names or of the cluster of `--ray`, as long as they are needed, those
+    that measure first; without either, of this machine."""
     if config.ray:
         from tunesmith.session import ray_workers  # which few runs need
 
@@ -132,10 +132,11 @@ def place_to_time(
 
         return standing_in.place_to_time(language, config, scratch)
     place = Workplace(backends.backend_for(language, config.backend), scratch, config.sandbox, source)
-    return place, look(place), first_device(config.device or source.device)
+    return place, look(place), first_device(config.device or source.device, place.spec)
 
 
-_LISTED = re.compile(r"(?:([a-z]+):)?(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
+_RANGE = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_LISTED = re.compile(rf"(?:([a-z]+):)?({_RANGE}(?:,{_RANGE})*)")
 MOST_DEVICES = 1024
 
 
@@ -152,8 +153,12 @@ def device_ids(wanted: str | None) -> tuple[str, ...]:
     return tuple(ids)
 
 
-def first_device(wanted: str | None) -> str | None:
-    """Of several the first."""
+def first_device(wanted: str | None, spec: str) -> str | None:
+    """Of several the first; BadInput where they are of another backend."""
+    found, name = _LISTED.fullmatch(wanted or ""), spec.partition(":")[0]
+    if found and found[1] not in (None, name):
+        fault = f"--device {wanted} names devices of {found[1]}, and the kernel is timed by {name}"
+        raise BadInput(fault, hint=f"leave out {found[1]}:, or take --backend {found[1]}")
     return next(iter(device_ids(wanted)), wanted)
 
 

@@ -1,10 +1,11 @@
 """The process beside a run with `--ray`: the driver of the cluster, so that Ray's threads and prints are not
 the run's. It has one actor for each place that is used, which runs `tunesmith worker` on its node; whoever
-connects to the socket and names a place speaks with that. It ends when its input does, and the actors with it.
+connects to the socket and names a place speaks with that. It ends when its input does, and its actors with
+it.
 
 On standard output it says, a line of JSON each: {"place": ...}, {"ready": true} after the first of them,
-{"left": ID}, or {"fault": TEXT} before it ends. It is started as a program: Ray then sends the actor's class to
-nodes by value.
+{"left": ID}, or {"fault": TEXT} before it ends. It is started as a program: Ray then sends the actor's class
+to nodes by value.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ def _count(node: Mapping[str, Any], resource: str) -> int:
 
 
 class HostActor:
-    """On its node: runs the host of workers, and carries its bytes. The host ends when its input does, which is
-    when this goes."""
+    """On its node: runs the host of workers, and carries its bytes. The host ends when its input does, which
+    is when this goes."""
 
     def __init__(self) -> None:
         pipe = subprocess.PIPE

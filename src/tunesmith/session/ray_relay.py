@@ -1,5 +1,5 @@
-"""The command that leads to a place of a Ray cluster, as `ssh HOST tunesmith worker` leads to a host: it carries its
-standard streams to the driver's socket and back, and says last what became of the place."""
+"""The command that leads to a place of a Ray cluster, as `ssh HOST tunesmith worker` leads to a host. It
+carries its standard streams to the driver's socket and back, and says last what became of the place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main(path: str, place: str) -> int:
     try:
         _carry(path, place)
     except OSError as error:
-        print(f"the driver of the Ray cluster does not answer: {error.strerror}", file=sys.stderr)
+        sys.stderr.write(f"the driver of the Ray cluster does not answer: {error.strerror}\n")
     return 1
 
 
@@ -31,7 +31,7 @@ def _carry(path: str, place: str) -> None:
     with socket.socket(socket.AF_UNIX) as driver:
         driver.connect(path)
         driver.sendall(f"why {place}\n".encode())
-        print(driver.recv(1 << 16).decode(errors="replace"), file=sys.stderr)
+        sys.stderr.write(driver.recv(1 << 16).decode(errors="replace") + "\n")
 
 
 def _carry_up(driver: socket.socket) -> None:

@@ -1,6 +1,6 @@
-"""`--ray ADDRESS`: the workers of a Ray cluster. Each GPU is a place with an actor, which is spoken with as with
-a host of `--workers`; nodes without GPUs build. Nodes that come later are made use of, and one that goes is left
-out."""
+"""`--ray ADDRESS`: the workers of a Ray cluster. Each GPU is a place with an actor, which is spoken with as
+with a host of `--workers`; nodes without GPUs build. Nodes that come later are made use of, and one that goes
+is left out."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from tunesmith.text import cut, redacted
 START_SECONDS = 90.0  # for a cluster to answer, and to tell of its nodes
 WAIT = 60.0  # for an actor to be placed, and to come back
 END_SECONDS = 10.0
+LONGEST_FOLDER = 70  # the name of a socket has 107 bytes at most
+DRIVER = ("-m", "tunesmith.session.ray_driver")
 HINT = "start one with: ray start --head; or use one of this machine alone with: --ray local"
 
 
@@ -57,7 +59,7 @@ class RayCluster:
         self._fault = ""
         self._ready = threading.Event()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        command = [sys.executable, "-m", "tunesmith.session.ray_driver", address, str(self.socket)]
+        command = [sys.executable, *DRIVER, address, str(self.socket)]
         pipe = subprocess.PIPE
         self._driver = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors)
         self._thread = threading.Thread(target=self._listen, name="ray", daemon=True)
@@ -122,7 +124,7 @@ class RayCluster:
         elif "left" in fact:
             for one in self._made:
                 if one.place.id == fact["left"]:
-                    self._note(f"worker {one.name!r}: its node has left the cluster")
+                    one.gone = "its node has left the cluster"  # nobody need wait for it
         if "ready" in fact:
             self._ready.set()
 
@@ -142,7 +144,8 @@ def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[
     if importlib.util.find_spec("ray") is None:
         raise DeviceMissing("--ray needs Ray, which is not installed", hint="pip install 'tunesmith[ray]'")
     note(f"connecting to Ray at {config.ray}" if config.ray != LOCAL else "starting Ray on this machine")
-    with tempfile.TemporaryDirectory(prefix="tunesmith-ray-") as folder:
+    short = None if len(tempfile.gettempdir()) <= LONGEST_FOLDER else "/tmp"
+    with tempfile.TemporaryDirectory(prefix="tunesmith-ray-", dir=short) as folder:
         cluster = RayCluster(config.ray, Path(folder), note)
         try:
             with reached(cluster.first(), note) as hosts:

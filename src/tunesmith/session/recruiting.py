@@ -1,4 +1,5 @@
-"""Devices that come while a run goes on: each that is of the run's kind measures with the others from then on."""
+"""Devices that come while a run goes on: each that is of the run's kind measures with the others from then
+on."""
 
 from __future__ import annotations
 

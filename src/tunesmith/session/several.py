@@ -141,8 +141,8 @@ def enlisted(
 
 @dataclass
 class PoolParts:
-    """What the labs of a pool have in common. Each knows what its own device has measured: times of another, or
-    of an earlier run, are a few per cent off."""
+    """What the labs of a pool have in common. Each knows what its own device has measured: times of another,
+    or of an earlier run, are a few per cent off."""
 
     problem: Problem
     settings: LabSettings

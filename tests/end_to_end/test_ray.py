@@ -1,0 +1,57 @@
+"""A run on two nodes of a Ray cluster, of which one is lost while another comes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.replaying import course, events_of, replayed
+from tests.end_to_end.test_devices import of_kind, tune, winner
+from tests.running import environment, tunesmith_afresh
+
+CLUSTER = """
+import subprocess, sys, time
+from pathlib import Path
+from ray.cluster_utils import Cluster
+
+run, *command = sys.argv[1:]
+own = {"object_store_memory": 80 << 20}
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **own})
+first = cluster.add_node(num_cpus=2, **own)
+cluster.add_node(num_cpus=2, **own)
+process = subprocess.Popen([sys.executable, "-m", "tunesmith", *command, "--ray", cluster.address])
+journal = Path(run) / "journal.jsonl"
+while process.poll() is None and not (journal.is_file() and journal.read_text().count('"Measured"') > 8):
+    time.sleep(0.05)
+cluster.remove_node(first)
+cluster.add_node(num_cpus=2, **own)
+code = process.wait()
+cluster.shutdown()
+sys.exit(code)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_a_node_that_is_lost_costs_its_trials_and_one_that_comes_measures(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="needs Ray: pip install -e '.[ray]'")
+    assert tunesmith_afresh(tmp_path, *tune(tmp_path, "one")).code == 0
+    (tmp_path / "cluster.py").write_text(CLUSTER)
+    command = [sys.executable, "cluster.py", "run", *map(str, tune(tmp_path, "run"))]
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # names of sockets have an end
+        own = {**environment(tmp_path), "RAY_TMPDIR": short, "TMPDIR": short}
+        ended = subprocess.run(
+            command, check=False, timeout=380, cwd=tmp_path, env=own, capture_output=True, text=True
+        )
+    assert ended.returncode == 0, ended.stderr
+    run = tmp_path / "run"
+    (lost,) = of_kind(run, "LeftOut")
+    assert lost["lost"]
+    assert "left the cluster" in lost["reason"]
+    assert len({e["outcome"]["device"] for e in of_kind(run, "Measured")}) > 1
+    assert winner(run) == winner(tmp_path / "one")
+    assert course(replayed(run)) == course(events_of(run))

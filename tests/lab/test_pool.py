@@ -1,0 +1,250 @@
+"""Several labs as one: who gets which trial, what a lost device leaves behind, and turns at a card."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from tests.samples import DEVICE, config
+from tunesmith.errors import DeviceMissing
+from tunesmith.lab.memory import Verdict
+from tunesmith.lab.pool import BuildHost, DeviceLab, LabPool, SpreadBuilders
+from tunesmith.lab.runner import Builders
+from tunesmith.problem.plan import Status
+from tunesmith.run.events import Enlisted, LeftOut
+from tunesmith.run.outcome import Outcome, Purpose, Result, Trial
+
+SECONDS = 20.0
+
+
+class StubLab:
+    """A device that does what it is told; `gate` holds it up."""
+
+    def __init__(self, name: str, do: Callable[[Trial], None] = lambda _trial: None) -> None:
+        self.name, self.do, self.turn = name, do, nullcontext()
+        self.seen: list[int] = []
+        self.no_calls = self.no_profiles = ""
+
+    def evaluate(self, trial: Trial) -> Outcome:
+        self.seen.append(trial.id)
+        self.do(trial)
+        return Outcome(trial, (Result("small", Status.OK),), device=self.name)
+
+    def verify(self, trial: Trial, _later: object = ()) -> Outcome:
+        return self.evaluate(trial)
+
+    def start_builds(self, trial: Trial) -> None: ...
+    def share_gate(self, first: object) -> None: ...
+    def add_cases(self, cases: object) -> None: ...
+    def close(self) -> None: ...
+
+
+def trial(number: int, purpose: Purpose = "search") -> Trial:
+    chosen = None if purpose == "sentinel" else config(64)
+    return Trial(number, chosen, ("small",), "short", purpose)
+
+
+@pytest.fixture
+def pool() -> Iterator[Callable[..., LabPool]]:
+    made: list[LabPool] = []
+
+    def make(*labs: StubLab) -> LabPool:
+        builders: Any = StubLab("builders")
+        made.append(LabPool(labs, builders))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def collected(pool: LabPool, count: int) -> list[Outcome]:
+    found = []
+    while len(found) < count:
+        one = pool.collect()
+        assert one is not None
+        found.append(one)
+    return found
+
+
+Make = Callable[..., LabPool]
+
+
+def test_who_is_free_gets_the_next_and_outcomes_come_as_they_are_ready(pool: Make) -> None:
+    held = threading.Event()
+    slow, quick = StubLab("slow", lambda _t: bool(held.wait(SECONDS))), StubLab("quick")  # type: ignore[arg-type, return-value]
+    own = pool(slow, quick)
+    own.submit(trial(0, "sentinel"), "slow")
+    for number in range(1, 5):
+        own.submit(trial(number))
+    first = collected(own, 4)
+    assert {one.device for one in first} == {"quick"}
+    held.set()
+    assert [one.trial.id for one in collected(own, 1)] == [0]
+
+
+def test_finalists_are_timed_by_the_first_alone_and_by_the_next_where_it_is_left_out(pool: Make) -> None:
+    own = pool(StubLab("a"), StubLab("b"))
+    for number in range(6):
+        own.submit(trial(number, "finalist"))
+    assert {one.device for one in collected(own, 6)} == {"a"}
+    own.leave_out("a")
+    own.submit(trial(6, "finalist"))
+    own.submit(trial(7))
+    assert {one.device for one in collected(own, 2)} == {"b"}
+
+
+def lost(_trial: Trial) -> None:
+    raise DeviceMissing("worker 'a' cannot be reached\nno route")
+
+
+def test_what_a_lost_device_was_asked_others_are_asked(pool: Make) -> None:
+    own = pool(StubLab("a", lost), StubLab("b"))
+    own.submit(trial(0, "sentinel"), "a")
+    own.submit(trial(1))
+    found: list[Outcome] = []
+    told: list[LeftOut | Enlisted] = []
+    while len(found) < 1 or not told:
+        one = own.collect()
+        found += [one] if one is not None else []
+        told += [gone] if (gone := own.changed()) is not None else []
+    assert told == [LeftOut("a", "worker 'a' cannot be reached", lost=True)]
+    assert [(one.trial.id, one.device) for one in found] == [(1, "b")], "the original is not asked of another"
+    assert own.changed() is None
+
+
+def test_a_device_that_joins_is_told_before_anything_it_measures(pool: Make) -> None:
+    own = pool(StubLab("a"))
+    own.submit(trial(0))
+    assert [one.device for one in collected(own, 1)] == ["a"]
+    new = StubLab("b")
+    assert own.join(new)  # type: ignore[arg-type]
+    assert not own.join(StubLab("b")), "it is there already"  # type: ignore[arg-type]
+    own.submit(trial(1, "sentinel"), "b")
+    assert own.collect() is None
+    assert own.changed() == Enlisted(("a", "b"))
+    assert own.changed() is None
+    assert [one.device for one in collected(own, 1)] == ["b"]
+
+
+def test_the_last_device_is_missed_and_not_left_out(pool: Make) -> None:
+    own = pool(StubLab("a", lost))
+    own.submit(trial(0))
+    with pytest.raises(DeviceMissing, match="cannot be reached"):
+        own.collect()
+    assert own.changed() is None
+
+
+def test_what_one_device_does_the_next_does_where_it_is_lost(pool: Make) -> None:
+    own = pool(StubLab("a", lost), StubLab("b"))
+    found: Any = own.verify(trial(3, "finalist"))
+    assert found.device == "b"
+    gone = own.changed()
+    assert isinstance(gone, LeftOut)
+    assert (gone.device, gone.lost) == ("a", True)
+
+
+def test_a_fault_of_ours_is_not_a_lost_device(pool: Make) -> None:
+    def broken(_trial: Trial) -> None:
+        raise ZeroDivisionError
+
+    own = pool(StubLab("a", broken), StubLab("b", broken))
+    own.submit(trial(0))
+    with pytest.raises(ZeroDivisionError):
+        own.collect()
+
+
+def test_two_workers_of_one_card_take_turns() -> None:
+    """`turn` is held for all that a trial has to do with the device, and for no build."""
+    inside: list[int] = []
+
+    class Lab(DeviceLab):
+        def __init__(self, turn: threading.Lock) -> None:
+            self.turn = turn
+
+        def _start_builds(self, trial: Trial) -> list[Any]:
+            return []
+
+        def _evaluate(self, trial: Trial) -> Outcome:
+            inside.append(1)
+            assert len(inside) == 1, "another is at the card"
+            time.sleep(0.005)
+            inside.pop()
+            return Outcome(trial, (Result("small", Status.OK),))
+
+    turn = threading.Lock()
+    faults: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for number in range(5):
+                Lab(turn).evaluate(trial(number))
+        except BaseException as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+
+
+class TestBuildsAnywhere:
+    @pytest.fixture
+    def built(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Which hosts built, one entry for each build; a gone one is missing."""
+        by: list[str] = []
+
+        def build(self: Builders, _unit: object, _made: object, _overlapping: object = ()) -> Verdict:
+            worker: Any = self._take()
+            try:
+                if worker.host in gone:
+                    raise DeviceMissing("gone")
+                by.append(worker.host)
+                return Verdict(Status.OK, "")
+            finally:
+                self._idle.put(worker)
+
+        gone = self.gone = set[str]()
+        monkeypatch.setattr(Builders, "_build", build)
+        return by
+
+    def builders(self, **counts: int) -> SpreadBuilders:
+        class Worker:
+            def __init__(self, host: str) -> None:
+                self.host = host
+
+            def kill(self) -> None: ...
+
+        def host(name: str, count: int) -> BuildHost:
+            spawn: Any = lambda: Worker(name)  # noqa: E731
+            return BuildHost(spawn, lambda: "gone" if name in self.gone else "", count)
+
+        return SpreadBuilders([host(name, count) for name, count in counts.items()], DEVICE)
+
+    def test_each_host_has_as_many_workers_as_it_may(self, built: list[str]) -> None:
+        own = self.builders(here=1, there=2)
+        workers: list[Any] = [own._spawn() for _ in range(3)]
+        assert sorted(worker.host for worker in workers) == ["here", "there", "there"]
+        own.close()
+
+    def test_what_a_lost_host_was_building_another_builds(self, built: list[str]) -> None:
+        own = self.builders(here=1, there=1)
+        unit: Any = None
+        for _ in range(3):
+            own._build(unit, ())
+        self.gone.add("there")
+        built.clear()
+        for _ in range(4):
+            assert own._build(unit, ()).ok  # type: ignore[union-attr]
+        assert set(built) == {"here"}
+        self.gone.add("here")
+        with pytest.raises(DeviceMissing):
+            own._build(unit, ())
+        own.close()

@@ -1,0 +1,159 @@
+"""Which devices are meant by what the user says, that they are of one kind, and which are one card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.samples import DEVICE, state_of
+from tunesmith.backends.messages import Devices
+from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.problem.device import Device
+from tunesmith.run.config import RunConfig
+from tunesmith.run.events import Enlisted
+from tunesmith.session import machine, several
+from tunesmith.session.several import posts_of
+from tunesmith.session.workplace import HERE, WorkerSource, Workplace
+
+FOUR = tuple(replace(DEVICE, id=str(number)) for number in range(4))
+
+
+@dataclass(frozen=True)
+class There:
+    """A host that is told of, and has no process."""
+
+    name: str
+    device: str | None = None
+    machine: str = "m"
+    cores: int = 16
+    host = "box"
+    gone = no_tools = ""
+    measures, arrivals = True, None
+    known: tuple[tuple[str, str], ...] = (("nvrtc", "13.0"),)
+
+    def identity(self, device: str) -> str:
+        return f"{self.name} ({self.host}) {device}"
+
+    def compilers(self, _spec: str) -> tuple[tuple[str, str], ...]:
+        return self.known
+
+
+def posts(
+    monkeypatch: pytest.MonkeyPatch,
+    sources: Sequence[object] = (HERE,),
+    wanted: str | None = None,
+    devices: Sequence[Device] = FOUR,
+    cards: tuple[str, ...] = (),
+) -> tuple[several.Post, ...]:
+    monkeypatch.setattr(machine, "ask_devices", lambda _place: Devices(tuple(devices), cards))
+    own: Sequence[WorkerSource] = sources  # type: ignore[assignment]
+    return posts_of(RunConfig(device=wanted), own, Workplace("fake", Path()))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        ("0-3", "0123"),
+        ("fake:0-2", "012"),
+        ("0,2,3", "023"),
+        ("1,0-1", "101"),
+        ("cuda:0", "0"),
+        ("0", "0"),
+        (None, ""),
+        ("H200", ""),
+        ("0:1", ""),  # an id of OpenCL's
+        ("sm_90", ""),
+        ("0-", ""),
+    ],
+)
+def test_lists_of_devices(wanted: str | None, ids: str) -> None:
+    assert machine.device_ids(wanted) == tuple(ids)
+
+
+@pytest.mark.parametrize("wanted", ["7-0", "0-99999999"])
+def test_ranges_that_are_none_are_refused(wanted: str) -> None:
+    with pytest.raises(BadInput, match="no range"):
+        machine.device_ids(wanted)
+
+
+def test_devices_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = posts(monkeypatch, wanted="fake:0,2")
+    assert [post.name for post in found] == ["fake 0", "fake 2"]
+    assert len({post.card for post in found}) == 2
+    with pytest.raises(DeviceMissing, match="device '7' matches no device"):
+        posts(monkeypatch, wanted="0,7")
+
+
+def test_a_device_that_is_named_twice_has_two_workers_and_one_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = posts(monkeypatch, wanted="1,1")
+    assert (first.name, second.name) == ("fake 1", "fake 1 (2)")
+    assert first.card == second.card
+
+
+def test_two_ways_to_one_card_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the machine that both lead to, or by what a card says of itself."""
+    same = posts(monkeypatch, [There("a", "0"), There("b", "0")])
+    assert [post.name for post in same] == ["a (box) 0", "b (box) 0"]
+    assert same[0].card == same[1].card
+    apart = posts(monkeypatch, [There("a", "0"), There("b", "0", machine="n")])
+    assert apart[0].card != apart[1].card
+    known = posts(
+        monkeypatch, [There("a", "0"), There("b", "0", machine="n")], cards=("u0", "u1", "u2", "u3")
+    )
+    assert known[0].card == known[1].card == "u0"
+
+
+def test_several_devices_of_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [post.name for post in posts(monkeypatch, [There("a", "0-1"), There("b", "2", machine="n")])]
+    assert names == ["a (box) 0", "a (box) 1", "b (box) 2"]
+    assert [p.name for p in posts(monkeypatch, [There("a", "0-1")], wanted="3")] == ["a (box) 3"], (
+        "--device wins"
+    )
+    with pytest.raises(DeviceMissing, match="worker 'a': device '9'"):
+        posts(monkeypatch, [There("a", "0,9")])
+
+
+def test_devices_of_two_kinds_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = replace(FOUR[1], name="another", driver="2.0")
+    with pytest.raises(BadInput, match=r"fake 0 is a device \(1\.0\), and fake 1 is another \(2\.0\)"):
+        posts(monkeypatch, wanted="0-1", devices=(FOUR[0], other))
+    smaller = replace(FOUR[1], limits=replace(FOUR[1].limits, memory=1 << 33))
+    assert len(posts(monkeypatch, wanted="0-1", devices=(FOUR[0], smaller))) == 2, "some memory is reserved"
+
+
+def test_a_processor_is_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = tuple(replace(device, kind="cpu") for device in FOUR)
+    with pytest.raises(BadInput, match="is a processor"):
+        posts(monkeypatch, wanted="0-1", devices=host)
+
+
+def test_one_compiler_builds_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = posts(monkeypatch, [There("a", "0"), There("b", "1", known=(("nvrtc", "12.4"),))])
+    several.refuse_other_compilers(found, "")
+    with pytest.raises(
+        DeviceMissing, match=r"builds with nvrtc 13\.0; where b \(box\) 1 is there is: nvrtc 12\.4"
+    ):
+        several.refuse_other_compilers(found, "nvrtc 13.0")
+
+
+def test_each_machine_builds_with_the_cores_that_its_devices_leave(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources = [There("a", "0-3"), There("b", "0", machine="n", cores=4)]
+    found = posts(monkeypatch, sources)
+    assert list(several.builders_at(found, 0).values()) == [12, 3]
+    assert list(several.builders_at(found, 2).values()) == [2, 2]
+
+
+def test_a_run_is_resumed_on_the_devices_that_it_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    posts(monkeypatch)
+    state = state_of(Enlisted(("fake 1", "fake 3", "fake 3 (2)")))
+    place = Workplace("fake", Path())
+    assert several.is_wanted(RunConfig(), (HERE,), state)
+    assert [p.name for p in posts_of(RunConfig(), (HERE,), place, state)] == [
+        "fake 1",
+        "fake 3",
+        "fake 3 (2)",
+    ]
+    assert not several.is_wanted(RunConfig(device="0"), (HERE,))
