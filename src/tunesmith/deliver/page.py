@@ -198,8 +198,9 @@ def _figures(report: Report, mean: float) -> list[tuple[str, str, bool]]:
     if report.finished and report.workloads:
         kept = sum(w.config is not None for w in report.workloads)
         found.append((f"{kept} of {len(report.workloads)}", "workloads with a faster kernel", False))
-        there = report.winners - len(report.left_out)
-        found.append((f"{there} of {report.winners}", "tuned kernels that won are delivered", False))
+        if report.winners:
+            there = report.winners - len(report.left_out)
+            found.append((f"{there} of {report.winners}", "tuned kernels that won are delivered", False))
     return found
 
 

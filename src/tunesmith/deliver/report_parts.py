@@ -109,7 +109,7 @@ def _first_terms(condition: str, most: int) -> str:
 def unfinished_text(found: UnfinishedBest) -> str:
     what = f"{found.noun} {found.template} by {found.by}"
     if found.status == "drafted":
-        return f"{what} is written; it is checked where the device is"
+        return f"{what} is written, and not checked yet"
     if found.speedup is None:
         return f"{what}, nothing measured"
     values = named_values(found.config or {})

@@ -9,10 +9,11 @@ import pytest
 from tests.cli.mcp.agents import Agent, mcp, serve
 from tests.end_to_end import tiny
 from tests.wording import says
+from tunesmith.cli.mcp.answers import address
 
 TOOLS = {
     *("inspect", "draft", "check", "explain", "template", "tune", "status", "wait", "cancel", "resume"),
-    *("profile", "compare", "export", "next_request", "reply"),
+    *("profile", "compare", "diff", "export", "next_request", "reply"),
 }
 BOTH = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
@@ -61,7 +62,7 @@ def test_only_the_clients_folders_are_touched(tmp_path: Path, mode: str) -> None
         says(await agent.refused("template", target="tiny", out="../x"), "only the folders")
         says(await agent.refused("draft", kernel="tiny/kernel.fake", folder="link/new"), "only the folders")
         says(await agent.refused("reply", run="link", request="0001-author", text="x"), "only the folders")
-        says(await agent.refused("compare", runs=["tiny", "link"]), "only the folders")
+        says(await agent.refused("diff", runs=["tiny", "link"]), "only the folders")
         with pytest.raises(mcp.MCPError, match="only the folders"):
             await agent.read(f"tunesmith://runs/{str(outside).replace('/', '%2F')}/report.md")
         found = await agent.call("inspect", path=".")
@@ -153,5 +154,46 @@ def test_foreign_text_is_data(tmp_path: Path) -> None:
         says(await agent.refused("draft", kernel="k.cl", folder="problem"), "would be overwritten")
         says(await agent.refused("explain", problem="k.cl"), "this is a source")
         assert not {"\x1b", "\u202e", "\x07"} & set(text + str(drafted))
+
+    serve(tmp_path, [tmp_path], script)
+
+
+def run_in(folder: Path, name: str) -> Path:
+    """What is listed of a run is there without its being read."""
+    run = folder / "tunesmith-runs" / name
+    (run / "tuned").mkdir(parents=True)
+    (run / "journal.jsonl").write_text("")
+    (run / "tuned" / "kernel.cl").write_text("")
+    (run / "tuned" / "leads out.cl").symlink_to("/etc/hostname")
+    return run
+
+
+@BOTH
+def test_reports_and_kernels_of_runs_are_listed(tmp_path: Path, mode: str) -> None:
+    run, other = run_in(tmp_path / "root", "tiny-1"), run_in(tmp_path / "outside", "tiny-2")
+
+    async def script(agent: Agent) -> None:
+        async def addresses() -> list[str]:
+            return [str(one.uri) for one in (await agent.client.list_resources()).resources]
+
+        assert await addresses() == ["tunesmith://method"], "nobody has named a folder"
+        await agent.call("inspect", path=".")
+        names = ("report.md", "report.json", "report.html", "kernels/kernel.cl")
+        assert await addresses() == ["tunesmith://method", *(f"{address(run)}/{name}" for name in names)]
+        assert address(other) not in "".join(await addresses())
+
+    serve(tmp_path, [tmp_path / "root"], script, mode=mode)
+
+
+def test_what_is_compared_is_named_once(tmp_path: Path) -> None:
+    tiny.fake(tmp_path / "tiny")
+
+    async def script(agent: Agent) -> None:
+        says(await agent.refused("compare"), "either problems or resume")
+        says(await agent.refused("compare", problems=["tiny"], resume="x"), "either problems or resume")
+        says(await agent.refused("compare", problems=["tiny", "/etc"]), "only the folders")
+        says(
+            await agent.refused("compare", problems=["tiny"], model="openai:x"), "models through this server"
+        )
 
     serve(tmp_path, [tmp_path], script)

@@ -121,6 +121,34 @@ def test_a_run_is_followed_ended_and_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_strategies_are_compared_cancelled_and_gone_on_with(tmp_path: Path) -> None:
+    written.problem(tmp_path / "tiny", tiny.FAKE_KERNEL + written.scripted("draft", "keep", written.SLOW))
+    folder = tmp_path / "tunesmith-runs" / "compare-1"
+
+    async def script(agent: Agent) -> None:
+        job = await agent.call("compare", problems=["tiny"], repeats=2, evals=6, rounds=1)
+        assert (job["state"], job["handle"]) == ("running", "compare-1")
+        while not agent.progress:
+            await agent.call("wait", handle="compare-1", seconds=0.2)
+        job = await agent.call("cancel", handle="compare-1")
+        assert job["state"] == "cancelled", job
+        says(job["hint"], f"resume={folder}")
+        done = await agent.called("compare", resume=str(folder), wait_seconds=120)
+        found = done.structured_content
+        assert found["state"] == "finished", found
+        (arm,) = found["compared"]["arms"]
+        assert (arm["strategy"], arm["runs"], arm["planned"]) == ("expert", 2, 2)
+        assert len(found["compared"]["runs"]) == 2
+        says(done.content[0].text, "expert at tiny: 2 of 2 runs count")
+        first, second = found["compared"]["runs"]
+        says(await agent.refused("compare", resume=first, wait_seconds=60), "there is no comparison")
+        (one,) = (await agent.call("diff", runs=[first, second]))["differences"]
+        assert one["ratio"] > 0
+
+    serve(tmp_path, [tmp_path], script)
+
+
+@pytest.mark.long
 def test_a_run_ends_cleanly_when_the_client_is_gone(tmp_path: Path) -> None:
     """The server is a process of its own here, as clients start it: with it ends what it began."""
     tiny.fake(tmp_path / "tiny")

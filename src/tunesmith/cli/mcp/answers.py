@@ -160,6 +160,30 @@ class ProfileAnswer:
 
 
 @dataclass(frozen=True)
+class ArmAnswer:
+    """A strategy at a problem: verified speed-ups of its runs; None: none counts."""
+
+    problem: str
+    strategy: str
+    runs: int  # that count
+    planned: int
+    successes: int
+    mean: float | None
+    worst: float | None
+    interval: tuple[float, float] | None  # of the mean, 95 %
+
+
+@dataclass(frozen=True)
+class ComparedAnswer:
+    folder: str
+    arms: tuple[ArmAnswer, ...]
+    limits: tuple[str, ...]  # what this does and does not show
+    troubles: tuple[str, ...]  # what keeps runs from going on, or made them fail
+    runs: tuple[str, ...]  # folders
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class JobAnswer:
     """Long work, or a run that somebody else began. `state`: running, failed, cancelled, or that of its run.
     `best` is by the search, not verified."""
@@ -176,6 +200,7 @@ class JobAnswer:
     profile: ProfileAnswer | None = None
     error: str = ""
     hint: str = ""
+    compared: ComparedAnswer | None = None
 
 
 @dataclass(frozen=True)
@@ -192,7 +217,7 @@ class DifferenceAnswer:
 
 
 @dataclass(frozen=True)
-class CompareAnswer:
+class DiffAnswer:
     problem: str
     differences: tuple[DifferenceAnswer, ...]  # each run held against the first
 
@@ -337,7 +362,7 @@ def _next(state: str, missing: TunesmithError | None, has_won: bool) -> str:
     return words or "go on with it with the tool resume"
 
 
-def compare_answer(found: Sequence[RunDifference]) -> CompareAnswer:
+def diff_answer(found: Sequence[RunDifference]) -> DiffAnswer:
     rows = tuple(
         DifferenceAnswer(
             one.before,
@@ -350,7 +375,7 @@ def compare_answer(found: Sequence[RunDifference]) -> CompareAnswer:
         )
         for one in found
     )
-    return CompareAnswer(foreign(found[0].problem), rows)
+    return DiffAnswer(foreign(found[0].problem), rows)
 
 
 def export_answer(found: Exported) -> ExportAnswer:
@@ -403,6 +428,7 @@ def job_lines(answer: JobAnswer) -> list[str]:
         lines += [f"error: {answer.error}", *([f"hint: {answer.hint}"] if answer.hint else [])]
     lines += run_lines(answer.run) if answer.run else []
     lines += check_lines(answer.checked) if answer.checked else []
+    lines += answer.compared.lines if answer.compared else ()
     return [*lines, *(answer.profile.lines if answer.profile else ())]
 
 

@@ -41,7 +41,7 @@ class Job:
     @property
     def run(self) -> str:
         """The folder of its run, where it has one."""
-        return self.order.out or "" if self.order.kind == "tune" else self.order.target
+        return self.order.out or "" if self.order.kind in ("tune", "compare") else self.order.target
 
     def listen(self) -> None:
         """To the end of its process; in a thread of its own."""
@@ -94,6 +94,7 @@ class Job:
             ended.profile,
             ended.error,
             ended.hint,
+            ended.compared,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,14 +13,15 @@ import anyio.to_thread
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, ResourceSecurity
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError, UnexpectedToolError
-from mcp_types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult
+from mcp_types import CallToolResult, InputRequiredResult, ListRootsRequest, ListRootsResult, Resource
 from mcp_types.version import is_version_at_least
 from pydantic import Field, ValidationError
 
 import tunesmith
-from tunesmith.cli.mcp import mailbox
-from tunesmith.cli.mcp.answers import LONGEST_TEXT, foreign
-from tunesmith.cli.mcp.tools import Desk, add_tools, refusal
+from tunesmith.cli.mcp import mailbox, surveying
+from tunesmith.cli.mcp.answers import LONGEST_TEXT, address, foreign
+from tunesmith.cli.mcp.calls import refusal
+from tunesmith.cli.mcp.tools import Desk, add_tools
 from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.run.files import read_plain
 
@@ -35,7 +36,15 @@ _FORMS = {"md": "text/markdown", "json": "application/json", "html": "text/html"
 
 
 class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here when types are checked
-    """Arguments that do not fit are refused in a sentence."""
+    """Arguments that do not fit are refused in a sentence; what runs have to read is listed."""
+
+    desk: Desk | None = None
+
+    async def list_resources(self) -> list[Resource]:
+        own: list[Resource] = await super().list_resources()
+        folders = self.desk.listed() if self.desk is not None else ()
+        found = await anyio.to_thread.run_sync(surveying.run_files, folders)
+        return [*own, *(one for run, files in found for one in _of_run(run, files))]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context | None = None
@@ -68,6 +77,7 @@ def make_server(desk: Desk) -> AgentServer:
         instructions=INSTRUCTIONS,
         log_level="WARNING",
     )
+    server.desk = desk
     add_tools(server, desk)
     _add_resources(server, desk)
     server.prompt(title="Tune a kernel in two stages")(tune_kernel)
@@ -119,6 +129,15 @@ def _add_resources(server: AgentServer, desk: Desk) -> None:
 
     add("kernels/{file}", "text/plain", "A file that a run delivered")(kernel)
     add("requests/{name}", "text/markdown", "A request that waits for a reply")(request)
+
+
+def _of_run(run: Path, files: Sequence[str]) -> Iterator[Resource]:
+    for form, mime in _FORMS.items():
+        title = f"The report of {foreign(run.name)}, as {form}"
+        yield Resource(uri=address(run, f"report.{form}"), name=f"report.{form}", title=title, mime_type=mime)
+    for file in files:
+        title, name = f"What {foreign(run.name)} delivered", foreign(file)
+        yield Resource(uri=address(run, "kernels", file), name=name, title=title, mime_type="text/plain")
 
 
 async def _read(
@@ -179,7 +198,7 @@ def _request(folder: Path, name: str) -> str:
 def serve(roots: Sequence[Path], models: Sequence[str], http: Callable[[Any], None] | None = None) -> None:
     """Until the client closes stdin, or for ever where `http` serves. What is at work then is ended cleanly,
     and can be resumed."""
-    desk = Desk(tuple(root.resolve() for root in roots), tuple(models))
+    desk = Desk(tuple(root.resolve() for root in roots), tuple(models), has_one_client=http is None)
     try:
         with contextlib.suppress(KeyboardInterrupt):  # a client that is in a hurry asks by a signal
             _serve(desk, http)

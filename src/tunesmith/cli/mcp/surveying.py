@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -28,6 +29,7 @@ from tunesmith.session.problems import PROBLEM_FILE, read_text
 from tunesmith.text import counted, named_values
 
 MOST_FOUND = 100  # of each kind
+MOST_LISTED = 20  # runs whose reports and kernels are listed
 DEEPEST = 4
 MOST_FOLDERS = 5000  # that are looked into
 _PASSED_OVER = ("node_modules", "__pycache__", "build", "dist")
@@ -93,6 +95,24 @@ def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
             if is_deep or JOURNAL in files:
                 inner.clear()
             yield folder, sorted(files)
+
+
+def run_files(folders: Sequence[Path]) -> list[tuple[Path, tuple[str, ...]]]:
+    """The newest runs below the folders, each with the names of the files that it has delivered."""
+    found: list[tuple[float, Path]] = []
+    for folder, files in _walk(folders):
+        if JOURNAL in files:
+            with contextlib.suppress(OSError):  # it is gone again
+                found.append(((folder / JOURNAL).lstat().st_mtime, folder))
+    newest = sorted(dict.fromkeys(found), reverse=True)[:MOST_LISTED]
+    return [(folder, _delivered(folder / "tuned")) for _, folder in newest]
+
+
+def _delivered(tuned: Path) -> tuple[str, ...]:
+    if tuned.is_symlink() or not tuned.is_dir():
+        return ()
+    with os.scandir(tuned) as entries:
+        return tuple(sorted(e.name for e in entries if e.is_file(follow_symlinks=False)))[:MOST_FOUND]
 
 
 def draft(kernel: Path, folder: Path, entry: str | None, defines: Sequence[str]) -> DraftAnswer:

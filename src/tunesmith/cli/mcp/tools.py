@@ -8,21 +8,20 @@ from __future__ import annotations
 import functools
 import re
 import time
-from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, ParamSpec
+from typing import Annotated, Any
 
 import anyio
 import anyio.to_thread
-from mcp.server.mcpserver import Context, ListRoots, Resolve
-from mcp_types import CallToolResult, ListRootsResult, TextContent, ToolAnnotations
+from mcp.server.mcpserver import Context
+from mcp_types import CallToolResult, ListRootsResult, ToolAnnotations
 from pydantic import Field
 
 import tunesmith
 from tunesmith.cli.mcp import answers, mailbox, surveying
 from tunesmith.cli.mcp.answers import (
-    CompareAnswer,
+    DiffAnswer,
     DraftAnswer,
     ExplainAnswer,
     ExportAnswer,
@@ -32,73 +31,26 @@ from tunesmith.cli.mcp.answers import (
     RunAnswer,
     TemplateAnswer,
 )
+from tunesmith.cli.mcp.calls import (
+    DeviceWish,
+    Handle,
+    ProblemPath,
+    Roots,
+    RunPath,
+    TemplatePath,
+    Wait,
+    answer,
+    in_thread,
+    told,
+)
 from tunesmith.cli.mcp.folders import ClientFolders, allowed
 from tunesmith.cli.mcp.jobs import Job, Jobs
 from tunesmith.cli.mcp.worker import WorkOrder
-from tunesmith.errors import TunesmithError, bug_text
-from tunesmith.problem.codec import encode
+from tunesmith.errors import BadInput
 from tunesmith.run.store import JOURNAL
-from tunesmith.session.problems import only_within
 
-MOST_WAIT = 3600.0
 RUNS = "tunesmith-runs"
 _POLL = 0.1
-_P = ParamSpec("_P")
-
-
-def ask_roots(context: Context) -> ListRoots | None:
-    """The client's folders, asked for again with every call: they may change."""
-    can_say = context.client_capabilities
-    return ListRoots() if can_say is not None and can_say.roots is not None else None
-
-
-Roots = Annotated[ListRootsResult | None, Resolve(ask_roots)]
-ProblemPath = Annotated[str, Field(description="problem.toml or its folder; relative: from the first root")]
-RunPath = Annotated[str, Field(description="the folder of a run")]
-TemplatePath = Annotated[str | None, Field(description="a template file of the kernel")]
-DeviceWish = Annotated[str | None, Field(description="id or part of the name; by default the first")]
-Wait = Annotated[float, Field(ge=0, le=MOST_WAIT, description="seconds; then a handle is returned")]
-Handle = Annotated[str, Field(description="as tune, check, profile, resume or reply returned it")]
-
-
-def refusal(message: str, hint: str | None = None) -> CallToolResult:
-    """An error of the tool: the rule and the value, then the next step."""
-    words = f"{message}\nnext: {hint}" if hint else message
-    return CallToolResult(content=[TextContent(type="text", text=answers.foreign(words))], is_error=True)
-
-
-def answer(value: object, lines: Sequence[str], failed: bool = False) -> CallToolResult:
-    import msgspec
-
-    text = "\n".join(lines)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=msgspec.json.decode(encode(value)),
-        is_error=failed,
-    )
-
-
-def told(function: Callable[_P, Awaitable[CallToolResult]]) -> Callable[_P, Awaitable[CallToolResult]]:
-    """Errors as sentences; a traceback is for nobody."""
-
-    @functools.wraps(function)
-    async def call(*given: _P.args, **named: _P.kwargs) -> CallToolResult:
-        try:
-            return await function(*given, **named)
-        except TunesmithError as error:
-            return refusal(str(error), error.hint)
-        except OSError as error:
-            name = f"{error.filename}: " if error.filename else ""
-            return refusal(f"{name}{error.strerror or error}", "name another path")
-        except Exception as error:
-            return refusal(f"a bug in Tunesmith: {bug_text(error)}", "please report it")
-
-    return call
-
-
-async def in_thread(folders: ClientFolders, call: Callable[[], Any]) -> Any:
-    with only_within(folders.folders):
-        return await anyio.to_thread.run_sync(call)
 
 
 @dataclass
@@ -109,9 +61,17 @@ class Desk:
     bounds: tuple[Path, ...] = ()
     models: tuple[str, ...] = ()
     jobs: Jobs = field(default_factory=Jobs)
+    has_one_client: bool = True
+    _named: ClientFolders | None = None  # as the one client named them last
 
     def folders(self, roots: ListRootsResult | None) -> ClientFolders:
-        return allowed(None if roots is None else [str(root.uri) for root in roots.roots], self.bounds)
+        self._named = allowed(None if roots is None else [str(root.uri) for root in roots.roots], self.bounds)
+        return self._named
+
+    def listed(self) -> tuple[Path, ...]:
+        """The folders whose runs are listed: who asks for a list cannot be asked for its folders first."""
+        known = self._named if self.has_one_client else None
+        return (known or allowed(None, self.bounds)).folders
 
     # -- before anything is run ------------------------------------------------------------------------
 
@@ -269,6 +229,43 @@ class Desk:
         return await self._work(order, wait_seconds, context)
 
     @told
+    async def compare(
+        self,
+        roots: Roots,
+        context: Context,
+        problems: Annotated[list[str] | None, Field(description="problem files, or their folders")] = None,
+        strategies: Annotated[
+            str, Field(description="separated by commas: expert; with a model also template, rewrite, single")
+        ] = "expert",
+        repeats: Annotated[int, Field(ge=1, description="runs of each strategy at each problem")] = 3,
+        device: DeviceWish = None,
+        evals: Annotated[int | None, Field(ge=1, description="configurations to try, of each run")] = None,
+        seconds: Annotated[float | None, Field(gt=0, description="of search, of each run")] = None,
+        rounds: Annotated[int | None, Field(ge=1, description="refactorings, of each run")] = None,
+        seed: Annotated[int | None, Field(ge=0)] = None,
+        model: Annotated[str, Field(description="who writes, as for tune")] = "",
+        out: Annotated[str | None, Field(description="a new folder for the comparison")] = None,
+        resume: Annotated[str | None, Field(description="the folder of one to go on with, alone")] = None,
+        wait_seconds: Wait = 0.0,
+    ) -> Annotated[CallToolResult, JobAnswer]:
+        """Strategies side by side on the same problems with the same budget, repeatedly: many runs, one after
+        the other. Returns a handle. For runs that are finished already there is diff."""
+        folders = self.folders(roots)
+        if (resume is None) == (not problems):
+            fault = "a comparison is of problems, or it is resumed: name either problems or resume"
+            raise BadInput(fault, hint="pass problems=[...], or resume=FOLDER")
+        if resume is not None:
+            order = self._order("compare", folders, resume)
+            return await self._work(order, wait_seconds, context)
+        mailbox.check_models(model, self.models)
+        paths = tuple(str(folders.inside(one)) for one in problems or ())
+        order = self._order("compare", folders, paths[0], device=device)
+        where = folders.inside(out) if out else _next_run(folders, Path(paths[0]), "compare")
+        order = replace(order, evals=evals, seconds=seconds, rounds=rounds, seed=seed, model=model)
+        order = replace(order, problems=paths, strategies=strategies, repeats=repeats, out=str(where))
+        return await self._work(order, wait_seconds, context)
+
+    @told
     async def wait(
         self, context: Context, handle: Handle, seconds: Wait = 30.0
     ) -> Annotated[CallToolResult, JobAnswer]:
@@ -306,16 +303,16 @@ class Desk:
     # -- results ---------------------------------------------------------------------------------------
 
     @told
-    async def compare(
+    async def diff(
         self,
         roots: Roots,
         runs: Annotated[list[str], Field(min_length=2, description="folders of runs of one problem")],
-    ) -> Annotated[CallToolResult, CompareAnswer]:
+    ) -> Annotated[CallToolResult, DiffAnswer]:
         """Finished runs of one problem, each held against the first, workload by workload."""
         folders = self.folders(roots)
         first, *others = [folders.inside(run) for run in runs]
         found = await in_thread(folders, lambda: [tunesmith.diff(first, other) for other in others])
-        value = answers.compare_answer(found)
+        value = answers.diff_answer(found)
         lines = []
         for one in value.differences:
             each = ", ".join(f"{name} {ratio:.3f}×" for name, ratio in one.workloads.items())
@@ -436,8 +433,9 @@ def _is_numbered(name: str) -> bool:
 
 def add_tools(server: Any, desk: Desk) -> None:
     """All of them, with what clients may know of each before they call it."""
-    reading: list[Any] = [desk.inspect, desk.explain, desk.status, desk.compare, desk.next_request, desk.wait]
+    reading: list[Any] = [desk.inspect, desk.explain, desk.status, desk.diff, desk.next_request, desk.wait]
     writing: list[Any] = [desk.draft, desk.check, desk.template, desk.tune, desk.resume, desk.profile]
+    writing.append(desk.compare)
     for tool in [*reading, *writing, desk.cancel, desk.export, desk.reply]:
         is_reading = tool in reading
         hints = ToolAnnotations(read_only_hint=is_reading, destructive_hint=False, open_world_hint=False)

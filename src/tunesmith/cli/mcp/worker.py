@@ -15,6 +15,7 @@ from typing import BinaryIO
 import tunesmith
 from tunesmith.cli.mcp.answers import (
     CheckAnswer,
+    ComparedAnswer,
     ProfileAnswer,
     RunAnswer,
     check_answer,
@@ -22,6 +23,7 @@ from tunesmith.cli.mcp.answers import (
     profile_answer,
     run_answer,
 )
+from tunesmith.cli.mcp.comparing import check_comparison, compared_answer
 from tunesmith.cli.mcp.mailbox import check_run, open_requests
 from tunesmith.errors import Interrupted, TunesmithError, bug_text
 from tunesmith.problem.codec import decode, encode
@@ -50,6 +52,9 @@ class WorkOrder:
     sanitize: bool = False
     config: str | None = None
     workloads: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # of a new comparison; none: `target` is one that goes on
+    strategies: str = ""
+    repeats: int = 3
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ class WorkLine:
     profile: ProfileAnswer | None = None
     error: str = ""
     hint: str = ""
+    compared: ComparedAnswer | None = None
 
 
 @dataclass
@@ -134,11 +140,32 @@ def profile(order: WorkOrder, listener: Listener) -> WorkLine:
     return WorkLine(profile=profile_answer(page))
 
 
+def compare(order: WorkOrder, listener: Listener) -> WorkLine:
+    if not order.problems:
+        check_comparison(Path(order.target), order.permitted)
+        found = tunesmith.resume_comparison(order.target, wait=False, listener=listener)
+    else:
+        assert order.out is not None, "the server chooses the folder, so that it can name it"
+        found = tunesmith.compare(
+            list(order.problems),
+            strategies=order.strategies,
+            repeats=order.repeats,
+            device=order.device,
+            model=order.model or "",
+            budget=tunesmith.Budget(evals=order.evals, seconds=order.seconds, rounds=order.rounds),
+            seed=order.seed,
+            out=order.out,
+            wait=False,
+            listener=listener,
+        )
+    return WorkLine(compared=compared_answer(found))
+
+
 def _answer(run: tunesmith.Run) -> RunAnswer:
     return run_answer(run, [request.name for request in open_requests(run.folder)])
 
 
-KINDS = {"check": check, "tune": tune, "resume": resume, "profile": profile}
+KINDS = {"check": check, "tune": tune, "resume": resume, "profile": profile, "compare": compare}
 
 
 def work(order: WorkOrder, reporter: Reporter) -> WorkLine:
@@ -146,9 +173,11 @@ def work(order: WorkOrder, reporter: Reporter) -> WorkLine:
     try:
         with only_within([Path(folder) for folder in order.folders]):
             done = KINDS[order.kind](order, reporter.update)
-        state = done.run.state if done.run is not None else "finished"
-        return replace(done, ended=state)
+        return replace(done, ended=_state(done))
     except Interrupted as error:
+        if order.kind == "compare":
+            hint = f"go on with it with the tool compare: resume={error.where}"
+            return WorkLine(ended="cancelled", error=foreign(str(error)), hint=foreign(hint))
         run = _answer(tunesmith.load_run(error.where)) if error.where else None
         hint = "go on with it with the tool resume"
         return WorkLine(ended="cancelled", run=run, error=foreign(str(error)), hint=hint)
@@ -164,6 +193,12 @@ def work(order: WorkOrder, reporter: Reporter) -> WorkLine:
         return WorkLine(ended="failed", error=foreign(f"{name}{error.strerror or error}"))
     except Exception as error:
         return WorkLine(ended="failed", error=foreign(f"a bug in Tunesmith: {bug_text(error)}"))
+
+
+def _state(done: WorkLine) -> str:
+    if done.compared is not None and done.compared.troubles:
+        return "stopped"
+    return done.run.state if done.run is not None else "finished"
 
 
 def _stop_when_closed(source: BinaryIO) -> None:
