@@ -80,7 +80,7 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
             assembly = folder / "kernel.s"
             # Bytes of the kernel's data need be no text.
             assembly.write_text(apart(assembly.read_text("latin-1")), "latin-1")
-            compiler.run(["-c", "kernel.s", "-o", "kernel.o"], folder)
+            compiler.run(["-c", "-gdwarf-4", "kernel.s", "-o", "kernel.o"], folder)
         check_object((folder / "kernel.o").read_bytes(), watched, frozenset() if unit.vetted else PRINTS)
         for file, data in runtime(compiler, device.limits.warp, watched).items():
             (folder / file).write_bytes(data)
