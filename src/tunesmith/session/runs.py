@@ -341,10 +341,11 @@ class ActiveRun:
             ceilings = use_cache or settings.ceilings
             host = None
             if self.over is None and sanitizing.is_watched_twice(self.device):
-                from tunesmith.session.host_watch import HostWatch  # which only GPUs need
+                from tunesmith.session.host_watch import watch_for  # which only GPUs need
 
-                host = HostWatch(self.problem, self.device, self.scratch, self.config.sandbox)
-                opened.callback(host.close)
+                host = watch_for(self.problem, self.device, self.scratch, self.config.sandbox)
+                if host is not None:
+                    opened.callback(host.close)
             lab = machine.make_lab(
                 self.problem,
                 self.device,
