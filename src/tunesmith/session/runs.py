@@ -390,10 +390,11 @@ class ActiveRun:
             ceilings = use_cache or settings.ceilings
             host = None
             if self.place.is_here and sanitizing.is_watched_twice(self.device):
-                from tunesmith.session.host_watch import HostWatch  # which only GPUs need
+                from tunesmith.session.host_watch import watch_for  # which only GPUs need
 
-                host = HostWatch(self.problem, self.device, self.place.scratch, self.place.sandbox)
-                opened.callback(host.close)
+                host = watch_for(self.problem, self.device, self.place.scratch, self.place.sandbox)
+                if host is not None:
+                    opened.callback(host.close)
             compiler, salt = state.compiler.partition(" ")[0], state.started.salt if state.started else 0
             own_lab = LabSettings(settings.seed, self._builder_count(), compiler, salt)
             known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]

@@ -7,9 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from tests.backends.cpu.test_kernels import outputs
+from tests.backends.cpu.test_kernels import device, outputs
 from tests.cpu_here import needs_cpu
+from tunesmith.backends.cpu import building
 from tunesmith.backends.cpu.implied import conversions, mended, unmarked
+from tunesmith.backends.messages import Unit
+from tunesmith.text import digest_of
 
 _CALL = "__tunesmith_implied"
 _LIKE = "__tunesmith::Like"
@@ -92,6 +95,18 @@ def test_what_clang_tells() -> None:
 )
 def test_what_cannot_be_read_changes_nothing(log: str) -> None:
     assert mended("int a = x;", conversions("int a = x;", log)) == "int a = x;"
+
+
+@needs_cpu
+def test_what_a_model_wrote_is_mended_too() -> None:
+    """Its text is read with the word for assembly forbidden."""
+    text = "__global__ void k(float *o) { unsigned char c = o[0] * 1e9f - 2e9f; o[0] = c; }"
+    unit = Unit("k.cu", text, "cuda", (), ("k",), vetted=digest_of(text))
+    log = list[str]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building.implied, "mended", lambda *given: log.append(mended(*given)) or log[-1])
+        building.build(unit, device())
+    assert [_CALL in one for one in log] == [True], "once, and it compiled"
 
 
 @needs_cpu

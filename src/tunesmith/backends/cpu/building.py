@@ -80,7 +80,7 @@ def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
             assembly = folder / "kernel.s"
             # Bytes of the kernel's data need be no text.
             assembly.write_text(apart(assembly.read_text("latin-1")), "latin-1")
-            compiler.run(["-c", "kernel.s", "-o", "kernel.o"], folder)
+            compiler.run(["-c", "-gdwarf-4", "kernel.s", "-o", "kernel.o"], folder)
         check_object((folder / "kernel.o").read_bytes(), watched, frozenset() if unit.vetted else PRINTS)
         for file, data in runtime(compiler, device.limits.warp, watched).items():
             (folder / file).write_bytes(data)
@@ -98,29 +98,33 @@ def compile_clamped(
 ) -> None:
     """Floats become integers as on a GPU, also where the text does not spell it. What has none of that
     is compiled once."""
+    plainly = [*flags, "-w", *source, *made]
     try:
         log = compiler.run([*flags, implied.WARNING, *source, *made], folder)
     except BuildFailed:
-        compiler.run([*flags, "-w", *source, *made], folder)  # its words without warnings
+        compiler.run(plainly, folder)  # its words without warnings
         return
     if implied.TOLD not in log:
         return
-    compiler.run([*flags, "-w", "-E", *source, "-o", "kernel.ii"], folder)
     file, kind = folder / "kernel.ii", ("-x", "c++", "kernel.ii")
-    text = file.read_text("latin-1")
-    file.write_text(implied.unmarked(text), "latin-1")
     ranges = implied.GNU_RANGES if compiler.name == GNU else implied.CLANG_RANGES
-    asked = (*flags, implied.WARNING, *ranges, *kind, *compiler.looks)
-    told = implied.conversions(text, compiler.run(asked, folder))
+    try:
+        compiler.run([*flags, "-w", "-E", *source, "-o", file.name], folder)
+        text = file.read_text("latin-1")
+        file.write_text(implied.unmarked(text), "latin-1")
+        log = compiler.run([*flags, implied.WARNING, *ranges, *kind, *compiler.looks], folder)
+    except BuildFailed:  # it does not tell ranges: what is compiled already stays
+        return
+    told = implied.conversions(text, log)
     # In a template the type that is wanted need not be the only one that fits.
-    for some in (told, [one for one in told if not one.is_generic], []):
+    for some in (told, [one for one in told if not one.is_generic]):
         file.write_text(implied.mended(text, some), "latin-1")
         try:
             compiler.run([*flags, "-w", *kind, *made], folder)
             return
         except BuildFailed:
-            if not some:
-                raise
+            continue
+    compiler.run(plainly, folder)
 
 
 def _language(unit: Unit, device: Device, watched: bool) -> list[str]:

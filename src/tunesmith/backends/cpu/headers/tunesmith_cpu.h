@@ -107,10 +107,16 @@ void __tunesmith_bulk_copy(unsigned to, const void *from, int bytes, unsigned at
 unsigned __tunesmith_arrived(unsigned at, unsigned phase);
 }
 
-static inline void __syncthreads() { __tunesmith_barrier(0, 0); }
-static inline int __syncthreads_count(int holds) { return __tunesmith_count(holds); }
-static inline int __syncthreads_or(int holds) { return __tunesmith_count(holds) > 0; }
-static inline int __syncthreads_and(int holds) { return __tunesmith_count(!holds) == 0; }
+// Two barriers in two branches stay two.
+#if defined(__clang__)
+#define TUNESMITH_APART __attribute__((nomerge))
+#else
+#define TUNESMITH_APART
+#endif
+TUNESMITH_APART static inline void __syncthreads() { __tunesmith_barrier(0, 0); }
+TUNESMITH_APART static inline int __syncthreads_count(int holds) { return __tunesmith_count(holds); }
+TUNESMITH_APART static inline int __syncthreads_or(int holds) { return __tunesmith_count(holds) > 0; }
+TUNESMITH_APART static inline int __syncthreads_and(int holds) { return __tunesmith_count(!holds) == 0; }
 namespace __tunesmith {
 enum Operation { SYNC = 1, SHUFFLE, SHUFFLE_XOR, SHUFFLE_UP, SHUFFLE_DOWN, VOTE, MATCH, REDUCE };  // which must agree
 }

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+extern "C" void *__tls_get_addr(unsigned long *);  // of a module, and from where on in it
 struct __tunesmith_three { unsigned x, y, z; };
 __tunesmith_three threadIdx, blockIdx, blockDim, gridDim;
 
@@ -394,9 +395,11 @@ static int find_statics(dl_phdr_info *info, size_t, void *)
         own = own || (info->dlpi_phdr[i].p_type == PT_LOAD && start <= (char *)&enter &&
                       (char *)&enter < start + info->dlpi_phdr[i].p_memsz);
     }
-    for (int i = 0; own && info->dlpi_tls_data && i < info->dlpi_phnum; i++)
+    for (int i = 0; own && info->dlpi_tls_modid && i < info->dlpi_phnum; i++)
         if (info->dlpi_phdr[i].p_type == PT_TLS) {
-            statics = (unsigned char *)info->dlpi_tls_data;
+            // Not dlpi_tls_data: where little is thread local, some systems know its place before that does.
+            unsigned long first[] = {info->dlpi_tls_modid, 0};
+            statics = (unsigned char *)__tls_get_addr(first);
             statics_bytes = info->dlpi_phdr[i].p_memsz;
         }
     return own;
