@@ -45,7 +45,8 @@ SPELT = "write it as postgresql://USER@HOST/DATABASE, with %40 for an @ in a pas
 class PostgresDatabase:
     is_shared = True
     byte_type = "BYTEA"
-    has_table = "SELECT to_regclass(?) IS NOT NULL"
+    # Not by to_regclass: it may say what was so before we waited for who made the table.
+    has_table = "SELECT count(*) FROM pg_catalog.pg_class WHERE relname = ? AND pg_table_is_visible(oid)"
     is_there = True
 
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
@@ -90,10 +91,10 @@ class PostgresDatabase:
             self._connection = psycopg.connect(**self._said, prepare_threshold=None)
             self._was_reached = True
         with self._connection.transaction():
+            # Whoever has waited for the lock sees what was written meanwhile.
+            kind = "READ ONLY" if mode == "read" else "READ WRITE"
             limits = f"SET LOCAL statement_timeout = {STATEMENT_MS}; SET LOCAL lock_timeout = {LOCK_MS}"
-            if mode == "read":
-                limits = f"SET TRANSACTION READ ONLY; {limits}"
-            self._connection.execute(limits)
+            self._connection.execute(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {kind}; {limits}")
             if mode in ("alone", "migrate"):
                 self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS_LOCK,))
             return work(_PostgresStatements(self._connection))
