@@ -70,13 +70,19 @@ class Server:
             connection.execute(f"CREATE ROLE {STRANGER} LOGIN")
             connection.execute(f"CREATE ROLE {GUARDED} LOGIN PASSWORD '{PASSWORD}'")
 
-    def start(self) -> None:
+    def start(self, tied: bool = True) -> None:
+        """`tied`: it ends with the thread that starts it, at the latest."""
         data = str(self.folder / "data")
         given = [word for setting in SETTINGS for word in ("-c", setting)]
         command = [str(self._bin / "postgres"), "-D", data, "-k", str(self.folder), *given]
         with (self.folder / "log").open("a") as log:
             self._process = subprocess.Popen(
-                command, user=_user(), cwd="/", stdout=log, stderr=log, preexec_fn=_end_with_the_tests
+                command,
+                user=_user(),
+                cwd="/",
+                stdout=log,
+                stderr=log,
+                preexec_fn=_end_with_the_tests if tied else None,
             )
         self.wait()
 
@@ -117,12 +123,21 @@ class Server:
         said = f":{quote(password, safe='')}" if password else ""
         return f"postgresql://{user}{said}@{quote(str(self.folder), safe='')}/{database}"
 
-    def database(self) -> str:
+    def database(self, owner: str = OWNER) -> str:
         """A new one."""
         name = f"library_{os.getpid()}_{next(_DATABASES)}"
         with self.connect() as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} OWNER {owner}")
         return name
+
+    def hang(self, database: str) -> list[int]:
+        """Whoever serves a connection to it, by its process: stopped, not ended."""
+        with self.connect() as connection:
+            sql = "SELECT pid FROM pg_stat_activity WHERE datname = %s"
+            found = [pid for (pid,) in connection.execute(sql, (database,)).fetchall()]
+        for pid in found:
+            os.kill(pid, signal.SIGSTOP)
+        return found
 
     def _run(self, program: str, *words: str) -> None:
         command = [str(self._bin / program), *words]

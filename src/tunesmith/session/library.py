@@ -92,6 +92,18 @@ def consult(config: RunConfig, say: Note, ask: Callable[[Library], T], otherwise
         return otherwise
 
 
+def finding(config: RunConfig) -> tuple[bool, str, str]:
+    """For the doctor: whether it can be used, in words, and what would mend it."""
+    if not config.library:
+        return True, "switched off", ""
+    try:
+        with opened(config, patience=0.0) as library:
+            found = library.entries(query=LibraryQuery())
+            return True, f"{library.where}, {counted(len(found), 'template')}", ""
+    except TunesmithError as error:
+        return False, str(error), error.hint or ""
+
+
 # -- what it has for a kernel --------------------------------------------------------------------------------
 
 

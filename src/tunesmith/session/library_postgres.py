@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
-from threading import RLock
+import os
+import re
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import RLock, Timer
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -33,13 +36,13 @@ DEADLINES = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-STATEMENT_MS, LOCK_MS = 60_000, 20_000
+DEADLINE = 20.0  # seconds of a transaction of somebody who has no patience; of others twice their patience
 WRITERS_LOCK = 0x74756E65736D6974  # any number, for all who write
 TOO_BUSY = (
     *("40001", "40P01", "55P03", "57P03", "53300", "53400"),  # conflict, deadlock, lock, starting, too many
     *("57P01", "57P02", "08000", "08003", "08006", "57014"),  # shut down, crashed, gone, took too long
 )
-SPELT = "write it as postgresql://USER@HOST/DATABASE, with %40 for an @ in a password"
+SPELT = "write it as postgresql://USER@HOST/DATABASE, with %40 for @, %2F for / and %3A for : in a password"
 
 
 class PostgresDatabase:
@@ -56,12 +59,15 @@ class PostgresDatabase:
             # What libpq says of a URL may repeat any part of it.
             why = "" if "@" in url or "password" in url else f": {one_line(str(error))}"
             raise BadInput(f"library is no URL that PostgreSQL's client can read{why}", hint=SPELT) from None
-        if "@" in str(said.get("host") or ""):
-            raise BadInput("library is no URL: an @ stands in a password, or in a host's name", hint=SPELT)
+        # A password with such a character in it ends too early, and its rest would be shown as a name.
+        parts = [str(said.get(name) or "") for name in ("host", "hostaddr", "dbname", "user")]
+        if any("@" in part for part in parts) or not re.fullmatch(r"[0-9,]*", str(said.get("port") or "")):
+            fault = "library is no URL: a port that is no number, or an @ where a password should have ended"
+            raise BadInput(fault, hint=SPELT)
         self._known = [str(said[name]) for name in SECRET if said.get(name)]
         self.where = shown(said)
         self._said = {**DEADLINES, "application_name": "tunesmith", **said}
-        self._patience = patience
+        self._patience, self._deadline = patience, max(DEADLINE, 2 * patience)
         self._connection: psycopg.Connection[Row] | None = None
         self._lock = RLock()
 
@@ -90,10 +96,11 @@ class PostgresDatabase:
             # Nothing is prepared, so that a pool between us may hand out any of its connections.
             self._connection = psycopg.connect(**self._said, prepare_threshold=None)
             self._was_reached = True
-        with self._connection.transaction():
+        with _ended_after(self._connection, self._deadline + 5), self._connection.transaction():
             # Whoever has waited for the lock sees what was written meanwhile.
             kind = "READ ONLY" if mode == "read" else "READ WRITE"
-            limits = f"SET LOCAL statement_timeout = {STATEMENT_MS}; SET LOCAL lock_timeout = {LOCK_MS}"
+            most = round(1000 * self._deadline)
+            limits = f"SET LOCAL statement_timeout = {most}; SET LOCAL lock_timeout = {most // 2}"
             self._connection.execute(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {kind}; {limits}")
             if mode in ("alone", "migrate"):
                 self._connection.execute("SELECT pg_advisory_xact_lock(%s)", (WRITERS_LOCK,))
@@ -121,6 +128,26 @@ class PostgresDatabase:
             if connection is not None:
                 with contextlib.suppress(psycopg.Error):
                     connection.close()
+
+
+@contextlib.contextmanager
+def _ended_after(connection: psycopg.Connection[Row], seconds: float) -> Iterator[None]:
+    """A server that hangs answers no question for its deadlines: the connection is cut from this side."""
+
+    def cut() -> None:
+        with (
+            contextlib.suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as own,
+        ):
+            own.shutdown(socket.SHUT_RDWR)
+
+    timer = Timer(seconds, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _PostgresStatements:
