@@ -157,8 +157,9 @@ def to_begin_from(
 def stored_priors(
     problem: Problem, template: Template | None, device: Device, config: RunConfig, say: Note
 ) -> Callable[[Collection[str]], list[tuple[bool, Primed]]]:
-    """What runs of the library found, but for those that are here: of the same code first, then of the same
-    operator; each with whether its device was another."""
+    """What the team's runs found, but for those that are here: of the same code first, then of the same
+    operator; each with whether its device was another. The user's own are found in the folder of runs: what
+    was tuned elsewhere on this machine, for whatever purpose, is no prior unless it is named."""
 
     def ask(library: Library, here: Collection[str]) -> list[tuple[bool, Primed]]:
         kernel, signature = kernel_digest(problem), signature_of(problem)
@@ -173,7 +174,10 @@ def stored_priors(
                 found.append((run.device != device.name, primed))
         return found
 
-    return lambda here: consult(config, say, lambda library: ask(library, here), [])
+    nothing: list[tuple[bool, Primed]] = []
+    if not config.library_url:
+        return lambda _here: nothing
+    return lambda here: consult(config, say, lambda library: ask(library, here), nothing)
 
 
 # -- what a run leaves there ---------------------------------------------------------------------------------
