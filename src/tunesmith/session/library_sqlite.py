@@ -38,7 +38,13 @@ class SqliteDatabase:
 
     @property
     def is_there(self) -> bool:
-        return self._connection is not None or self._path.exists() or any(self._folder.glob("*.json"))
+        """Also where something else is in its way: whoever asks is to know."""
+        in_the_way = self._folder.exists() and not self._folder.is_dir()
+        return self._connection is not None or in_the_way or self._can_be_read
+
+    @property
+    def _can_be_read(self) -> bool:
+        return self._path.exists() or any(self._folder.glob("*.json"))
 
     def inherited(self) -> tuple[Iterable[LibraryEntry], Iterable[KernelLessons]]:
         if not any(self._folder.glob("*.json")) and not (self._folder / "lessons").is_dir():
@@ -83,7 +89,7 @@ class SqliteDatabase:
                     os.close(open_plain(self._path, os.O_RDWR | os.O_CREAT))
                 connection = sqlite3.connect(self._path, **own)  # type: ignore[call-overload]
             except BadInput as error:
-                if not self.is_there:
+                if not self._can_be_read:
                     raise
                 self._not_written = error
                 # Of an older folder that cannot be written, a copy in memory is read.
