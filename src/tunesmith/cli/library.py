@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ import typer
 
 from tunesmith.cli import console
 from tunesmith.cli.console import AsJson
-from tunesmith.errors import BadInput
+from tunesmith.errors import BadInput, TunesmithError
 from tunesmith.text import counted, named_values
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ library_app = typer.Typer(
 
 
 def _names(incomplete: str) -> list[str]:
-    with console.handled(False), _opened() as library:
-        return [
-            entry.name for entry in library.entries(_silent, _query()) if entry.name.startswith(incomplete)
-        ]
+    """For the shell: where the library cannot be read there are none."""
+    with suppress(TunesmithError), _opened() as library:
+        return [e.name for e in library.entries(_silent, _query()) if e.name.startswith(incomplete)]
+    return []
 
 
 Name = Annotated[
@@ -136,10 +136,9 @@ def runs(
 ) -> None:
     """List the runs whose timings are stored, the newest first: of what, where, by whom."""
     with _opened() as own:
-        found = [
-            (run, len(own.timings(run.id)))
-            for run in own.runs(console.print_note, _query(operator, code, device))
-        ]
+        counts = own.timing_counts()
+        listed = own.runs(console.print_note, _query(operator, code, device))
+    found = [(run, counts.get(run.id, 0)) for run in listed]
     if as_json:
         console.print_encoded([{"run": run, "timings": count} for run, count in found])
     elif found:

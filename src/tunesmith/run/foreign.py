@@ -66,8 +66,9 @@ def _served(one: ServedWorkload) -> ServedWorkload:
 def foreign_record(run: RunRecord) -> RunRecord:
     said = run.provenance
     own = Provenance(*map(_word, (said.date, said.who, said.host, said.origin, said.certificate)))
-    names = ("id", "problem", "entry", "language", "device", "driver", "compiler", "architecture", "models")
-    word: dict[str, Any] = {name: _word(getattr(run, name)) for name in names}
+    names = ("id", "problem", "entry", "kernel", "language", "device", "driver", "compiler", "architecture")
+    more = ("backend", "device_key", "strategy", "models")
+    word: dict[str, Any] = {name: _word(getattr(run, name)) for name in (*names, *more)}
     return replace(run, provenance=own, **word)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import getpass
 import os
 import platform
+import shlex
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -89,7 +90,10 @@ def consult(config: RunConfig, say: Note, ask: Callable[[Library], T], otherwise
         _unusable[place] = time.monotonic() + ASKED_AGAIN
         then = f" ({error.hint})" if error.hint else ""
         say(f"going on without the library: {error}{then}")
-        return otherwise
+    except Exception as error:  # whatever others have written into it, the run goes on
+        _unusable[place] = time.monotonic() + ASKED_AGAIN
+        say(f"going on without the library, by a bug in Tunesmith: {bug_text(error)}")
+    return otherwise
 
 
 def finding(config: RunConfig) -> tuple[bool, str, str]:
@@ -98,8 +102,7 @@ def finding(config: RunConfig) -> tuple[bool, str, str]:
         return True, "switched off", ""
     try:
         with opened(config, patience=0.0) as library:
-            found = library.entries(query=LibraryQuery())
-            return True, f"{library.where}, {counted(len(found), 'template')}", ""
+            return True, f"{library.where}, {counted(library.count(), 'template')}", ""
     except TunesmithError as error:
         return False, str(error), error.hint or ""
 
@@ -170,8 +173,10 @@ def stored_priors(
         found: list[tuple[bool, Primed]] = []
         for run in nearest[:LOOKED_AT]:
             primed = primed_from(run, library.timings(run.id), problem, template, device.name)
-            if primed is not None and len(found) < USED:
+            if primed is not None:
                 found.append((run.device != device.name, primed))
+            if len(found) == USED:
+                break
         return found
 
     nothing: list[tuple[bool, Primed]] = []
@@ -201,7 +206,7 @@ def keep_run(
     """What is said of the library when a run is delivered. It may fail, the run may not."""
     if state.started is None or not (state.settings.library and is_on(config)):
         return []
-    later = f"; put it in later: tunesmith library add {folder.path}"
+    later = f"; put it in later: tunesmith library add {shlex.quote(str(folder.path))}"
     try:
         with opened(config) as library:
             stored = store_run(library, folder, problem, templates, state)

@@ -33,7 +33,8 @@ Row = tuple[Any, ...]
 # The last two: no other writer of templates or of the schema meanwhile.
 Mode = Literal["read", "write", "alone", "migrate"]
 LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
-MOST = 1000  # entries or runs that are read at once
+MOST, MOST_BYTES = 1000, 256 << 20  # of entries or runs that are read at once
+MOST_TIMINGS, LARGEST_TIMING = 20_000, 64 << 10  # of a run; bytes of one
 BATCH = 500  # timings of one transaction
 PATIENCE = 30.0  # seconds in which a transaction that others hold up is tried again
 LONGEST_KEY = 200  # characters that something is found by; what is found is then compared in full
@@ -121,13 +122,13 @@ class SqlLibrary:
     def _version(self, statements: Statements) -> int:
         if not statements.rows(self._database.has_table, ("tunesmith_schema",))[0][0]:
             return 0
-        return int(statements.rows("SELECT max(version) FROM tunesmith_schema")[0][0])
+        return int(statements.rows("SELECT max(version) FROM tunesmith_schema")[0][0] or 0)
 
     def _migrated(self, statements: Statements) -> int:
         before = self._version(statements)
         if before == 0:
-            sql = "CREATE TABLE tunesmith_schema (version INTEGER PRIMARY KEY, applied TEXT NOT NULL)"
-            statements.change(sql)
+            columns = "version INTEGER PRIMARY KEY, applied TEXT NOT NULL"
+            statements.change(f"CREATE TABLE IF NOT EXISTS tunesmith_schema ({columns})")
         self._refuse_newer(before)
         for number, changes in enumerate(MIGRATIONS, 1):
             if number <= before:
@@ -179,8 +180,7 @@ class SqlLibrary:
     # -- templates that won -------------------------------------------------------------------------------
 
     def entries(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[LibraryEntry]:
-        sql, values = _found("SELECT name, document FROM tunesmith_entries", query)
-        rows = self._read(f"{sql} ORDER BY name LIMIT {MOST}", (LARGEST, *values))
+        rows = self._read(*_found("tunesmith_entries", "name", "name", query))
         found: list[LibraryEntry] = []
         for name, document in rows:
             try:
@@ -188,7 +188,7 @@ class SqlLibrary:
             except BadInput as error:
                 note(f"passed over in the library: {error}")
         if len(rows) == MOST:
-            note(f"the library has more than {MOST} such templates: the first {MOST} are looked at")
+            note(f"of the library's templates the first {MOST} are looked at: say which are meant")
         wanted = (("problem", query.operator), ("kernel", query.kernel), ("device", query.device))
         return [e for e in found if all(not value or getattr(e, key) == value for key, value in wanted)]
 
@@ -293,9 +293,8 @@ class SqlLibrary:
     # -- what runs measured -------------------------------------------------------------------------------
 
     def runs(self, note: Note = lambda _text: None, query: LibraryQuery = ANYTHING) -> list[RunRecord]:
-        sql, values = _found("SELECT id, document FROM tunesmith_runs", query)
         found: list[RunRecord] = []
-        for id, document in self._read(f"{sql} ORDER BY date DESC, id LIMIT {MOST}", (LARGEST, *values)):
+        for id, document in self._read(*_found("tunesmith_runs", "id", "date DESC, id", query)):
             try:
                 run = decode(bytes(document), RunRecord, "run of the library")
             except Malformed as error:
@@ -311,8 +310,8 @@ class SqlLibrary:
     def timings(self, run: str) -> list[TimedConfig]:
         """Those that can be read."""
         found: list[TimedConfig] = []
-        sql = "SELECT document FROM tunesmith_timings WHERE run = ? ORDER BY key LIMIT 100000"
-        for (document,) in self._read(sql, (run,)):
+        sql = "SELECT document FROM tunesmith_timings WHERE run = ? AND length(document) <= ?"
+        for (document,) in self._read(f"{sql} ORDER BY key LIMIT ?", (run, LARGEST_TIMING, MOST_TIMINGS)):
             with contextlib.suppress(Malformed):
                 found.append(decode(bytes(document), TimedConfig))
         if not self.is_shared:
@@ -321,27 +320,38 @@ class SqlLibrary:
 
         return foreign_timings(found)
 
+    def timing_counts(self) -> dict[str, int]:
+        """Of each run."""
+        return dict(self._read("SELECT run, count(*) FROM tunesmith_timings GROUP BY run"))
+
+    def count(self) -> int:
+        """Templates that won."""
+        return sum(number for (number,) in self._read("SELECT count(*) FROM tunesmith_entries"))
+
     def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
-        """The run itself last said wins: a run that was stored unfinished may have ended since."""
-        sql = "INSERT INTO tunesmith_runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET document"
+        """What is said last of the run itself counts: one that was stored unfinished may have ended. Each
+        batch stands alone, whatever is taken out meanwhile, and all write in one order."""
         keys = (_key(run.problem), _key(run.kernel), _key(run.device), _key(run.provenance.date))
-        own = (run.id, *keys, encode(run))
-        about = [(digest, text.encode(errors="surrogatepass")) for digest, text in texts.items()]
-
-        def begin(statements: Statements) -> None:
-            statements.change(f"{sql} = excluded.document", own)
-            statements.change_each("INSERT INTO tunesmith_texts VALUES (?, ?) ON CONFLICT DO NOTHING", about)
-
-        self._write(begin)
+        about = "INSERT INTO tunesmith_runs VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET document"
+        named = sorted((digest, text.encode(errors="surrogatepass")) for digest, text in texts.items())
         each = "INSERT INTO tunesmith_timings VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-        rows = [
-            (run.id, t.key, t.template, "ok" if t.score is not None else "failed", encode(t)) for t in timings
-        ]
-        new = 0
-        for start in range(0, len(rows), BATCH):
-            batch = rows[start : start + BATCH]
-            new += self._write(lambda statements, batch=batch: statements.change_each(each, batch))  # type: ignore[misc]
-        return new
+        ordered = sorted(timings, key=lambda one: one.key)
+
+        def store(batch: Sequence[TimedConfig]) -> int:
+            rows = [
+                (run.id, t.key, t.template, "failed" if t.score is None else "ok", encode(t)) for t in batch
+            ]
+
+            def work(statements: Statements) -> int:
+                statements.change(f"{about} = excluded.document", (run.id, *keys, encode(run)))
+                statements.change_each(
+                    "INSERT INTO tunesmith_texts VALUES (?, ?) ON CONFLICT DO NOTHING", named
+                )
+                return statements.change_each(each, rows)
+
+            return self._write(work)
+
+        return sum(store(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH))
 
     def prune(self, before: str) -> int:
         def work(statements: Statements) -> int:
@@ -353,12 +363,15 @@ class SqlLibrary:
         return self._write(work, "alone") if self._database.is_there else 0
 
 
-def _found(select: str, query: LibraryQuery) -> tuple[str, list[str]]:
+def _found(table: str, name: str, order: str, query: LibraryQuery) -> tuple[str, list[object]]:
+    """The statement that finds names and documents, as many as memory holds, and its values."""
     named = {"operator": query.operator, "kernel": query.kernel, "device": query.device}
     given = {column: _key(value) for column, value in named.items() if value}
-    return " AND ".join((f"{select} WHERE length(document) <= ?", *(f"{c} = ?" for c in given))), [
-        *given.values()
-    ]
+    wanted = " AND ".join(("length(document) <= ?", *(f"{column} = ?" for column in given)))
+    total = f"sum(length(document)) OVER (ORDER BY {order}) AS total"
+    inner = f"SELECT *, {total} FROM {table} WHERE {wanted}"
+    sql = f"SELECT {name}, document FROM ({inner}) AS found WHERE total <= ? ORDER BY {order} LIMIT ?"
+    return sql, [LARGEST, *given.values(), MOST_BYTES, MOST]
 
 
 def _key(text: str) -> str:
