@@ -85,18 +85,19 @@ def tune(
     loaded, listening, earlier = problem_of(problem), listener_of(listener), tuple(map(Path, prior_runs))
     definition, files = loaded
     if template is None and not from_library and isinstance(problem, str | os.PathLike):
-        for line in retuning.offers(definition, os.fspath(problem), config):
+        for line in retuning.offers(definition, os.fspath(problem), config, listening.say):
             listening.say(line)
     given = load_template(Path(template), definition, files) if template is not None else None
     wishes.check(config, given is not None, bool(earlier), from_library)
-    stored = library.to_begin_from(definition, given, config, listening.note) if from_library else ()
+    stored = library.to_begin_from(definition, given, config, listening.say) if from_library else ()
     measured = retuning.measured_files(earlier)
 
     def priors(chosen: Device) -> tuple[Primed, ...]:
         if not (config.prior and config.strategy == "template") and not earlier:
             return ()
-        root = Path(config.runs)
-        return retuning.priors_of(root, earlier, definition, given, chosen, listening.note, measured=measured)
+        own = (Path(config.runs), earlier, definition, given, chosen, listening.note)
+        stored = library.stored_priors(definition, given, chosen, config, listening.say)
+        return retuning.priors_of(*own, measured=measured, stored=stored)
 
     kept = retuning.names_of(measured)
     about = runs.RunInput(loaded, given, library=stored, measured=kept)

@@ -15,6 +15,7 @@ from tests.end_to_end.asking import quickly
 from tests.running import Ended, journal, tunesmith
 from tests.wording import says
 from tunesmith.run.config import RunConfig
+from tunesmith.session.library import opened
 from tunesmith.session.problems import load_problem
 from tunesmith.session.retuning import offers
 
@@ -90,9 +91,10 @@ def test_what_a_model_wrote_is_vetted_again_whoever_searches_it(
     folder, name = filled
     shutil.copytree(folder / "user-library", tmp_path / "user-library")
     shutil.copytree(folder / "problem", tmp_path / "problem")
-    file = tmp_path / "user-library" / f"{name}.json"
-    entry = json.loads(file.read_text())
-    file.write_text(json.dumps(entry | {"author": author, "template": entry["template"] + HOSTILE}))
+    with opened(RunConfig(library_dir=str(tmp_path / "user-library"))) as library:
+        entry = library.get(name)
+        library.remove(name)
+        library.add(replace(entry, author=author, template=entry.template + HOSTILE))
     words = ("--evals", 3, "--no-cache", "--no-library")
     assert tunesmith(tmp_path, "retune", name, *words, "--out", "again").code == 0
     assert tunesmith(tmp_path, "retune", "again", *words, "--out", "once-more").code == 0
@@ -162,10 +164,11 @@ class TestTheKernelComesAgain:
 
     def test_another_type_or_a_changed_kernel_is_not_recognised(self, again: Path) -> None:
         other = shutil.copytree(again / "problem", again / "other")
+        tiny.spoil(other / "problem.toml", 'name = "tiny"', 'name = "another"')
         tiny.spoil(other / "kernel.fake", "// op", "// # changed\n// op")
         refused(
             quickly(again, "tune", "other", "--from-library"),
-            "the library has no template of tiny's kernel",
+            "the library has no template of another's kernel",
         )
         given = ("--from-library", "--template", "own.fake")
         refused(quickly(again, "tune", "problem", *given), "the template is given (--template)")

@@ -50,12 +50,13 @@ from tunesmith.problem.problem_file import parse_problem
 from tunesmith.problem.template import configs_of, original
 from tunesmith.problem.template_file import parse_template
 from tunesmith.problem.vetting import vet
-from tunesmith.run.config import resolve
+from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.dialogue import Reply
+from tunesmith.run.foreign import foreign_entry
 from tunesmith.run.inbox import INBOX, FolderInbox
 from tunesmith.run.ports import Refactoring, Written
 from tunesmith.session import hosts, machine
-from tunesmith.session.library import Library
+from tunesmith.session.library import matching, opened
 from tunesmith.session.problems import load_problem
 from tunesmith.space import expr, vector
 
@@ -332,14 +333,24 @@ def read_entry(data: bytes) -> None:
     name = re.search(rb'"name": ?"([\w.-]{1,80})"', data)
     called = name[1].decode() if name else "entry"
     with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
-        (Path(place) / f"{called}.json").write_bytes(data)
         own = {"TUNESMITH_LIBRARY_DIR": place}
-        asked("library", **own)
-        asked("library", "show", called, **own)
-        entry = Library(Path(place)).get(called)
-        for problem in loaded()[:5]:
-            Library(Path(place)).matching(problem)
-        del entry
+        with opened(RunConfig(library_dir=place)) as library:
+            library.migrate()
+            sql = "INSERT INTO tunesmith_entries VALUES (?, '', '', '', ?)"
+            library._database.transaction(lambda s: s.change(sql, (called, data)), "write")
+            asked("library", **own)
+            asked("library", "show", called, **own)
+            entry = library.get(called)
+            for problem in loaded()[:5]:
+                matching(library, problem, lambda _text: None)
+        foreign_entry(entry)
+
+
+def read_old_entry(data: bytes) -> None:
+    """As a file of the folder that older versions kept."""
+    with tempfile.TemporaryDirectory(prefix="tunesmith-fuzz-") as place:
+        (Path(place) / "entry.json").write_bytes(data)
+        asked("library", TUNESMITH_LIBRARY_DIR=place)
 
 
 def packet_seeds() -> list[bytes]:
@@ -419,7 +430,8 @@ READERS = (
     Reader("packet", packet_seeds, read_packets, text_mutation, (Malformed,)),
     Reader("hosts", hosts_seeds, read_hosts, text_mutation, (BadInput,)),
     Reader("report", reports, read_report, json_mutation, (BadInput,)),
-    Reader("entry", entry_seeds, read_entry, json_mutation, (BadInput,)),
+    Reader("entry", entry_seeds, read_entry, json_mutation, (BadInput, Malformed)),
+    Reader("old entry", entry_seeds, read_old_entry, json_mutation, (BadInput,)),
     Reader("config", config_seeds, read_config, text_mutation, (BadInput,)),
     Reader("instruction", instruction_seeds, read_instruction, json_mutation, ()),
     EVENTS,

@@ -275,3 +275,42 @@ class TestNoHome:
         (tmp_path / "tunesmith.toml").write_text(f"evals = {'9' * 5000}\n")
         with pytest.raises(BadInput, match="cannot be read"):
             resolve({}, {}, tmp_path)
+
+
+URL = "postgresql://me:geheim7@host/db"
+
+
+def test_a_library_is_true_false_or_a_url(tmp_path: Path) -> None:
+    here = {"TUNESMITH_LIBRARY": URL}
+    for config in (
+        resolved(tmp_path, environment=here),
+        resolved(tmp_path, library=URL),
+        resolved(tmp_path, f'library = "{URL}"'),
+        resolved(tmp_path, environment={"TUNESMITH_LIBRARY": "on"}),  # in the one that the file names
+        resolved(tmp_path, library=True),
+    ):
+        assert (config.library, config.library_url) == (True, URL)
+        assert "geheim7" not in repr(config)
+    for config in (
+        resolved(tmp_path, environment={"TUNESMITH_LIBRARY": "off"}),
+        resolved(tmp_path, library=False),
+    ):
+        assert not config.library
+
+
+@pytest.mark.parametrize("how", ["file", "environment", "flag"])
+def test_a_library_that_is_no_such_url_is_told_without_a_password(tmp_path: Path, how: str) -> None:
+    wrong = "mysql://me:geheim7@host/db"
+    with pytest.raises(BadInput, match="or a URL that begins with postgresql://") as caught:
+        resolved(
+            tmp_path,
+            f'library = "{wrong}"' if how == "file" else "",
+            {"TUNESMITH_LIBRARY": wrong} if how == "environment" else {},
+            library=wrong if how == "flag" else None,
+        )
+    assert "geheim7" not in f"{caught.value} {caught.value.hint}"
+
+
+def test_where_the_library_is_is_no_setting_of_its_own(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="unknown key 'library_url'"):
+        resolved(tmp_path, f'library_url = "{URL}"')

@@ -32,16 +32,26 @@ from tunesmith.run.library import (
     NAME,
     LibraryEntry,
     LibraryTemplate,
+    Provenance,
+    RunRecord,
+    TimedConfig,
+    WorkloadTime,
     entries_of,
     kernel_digest,
     matches,
+    primed_from,
     ranked,
+    record_of,
+    run_id,
     signature_of,
+    timings_of,
     united,
     with_author,
     with_past,
 )
 from tunesmith.run.state import State
+from tunesmith.space.params import Config
+from tunesmith.text import digest_of
 
 OWN = a_problem()
 
@@ -81,6 +91,19 @@ def entries(state: State | None = None, problem: Problem = OWN) -> list[LibraryE
 
 def an_entry(**changes: object) -> LibraryEntry:
     return replace(entries()[0], **changes)  # type: ignore[arg-type]
+
+
+WHERE = Provenance("2026-11-15T10:00:00+00:00", "me", "a-host", "scale-1", "c" * 64)
+
+
+def a_record() -> RunRecord:
+    return record_of(OWN, won(), WHERE)
+
+
+def some_timings(count: int) -> list[TimedConfig]:
+    at = (WorkloadTime("small", "ok", 1e-3, 2e-3), WorkloadTime("wide", "wrong"))
+    scores = (None if i % 5 == 4 else i / 1000 for i in range(count))
+    return [TimedConfig("d", Config((("BLOCK", i), ("VEC", 4))), score, at) for i, score in enumerate(scores)]
 
 
 def test_a_winner_is_stored_with_what_it_gave_and_what_is_known_of_it() -> None:
@@ -202,3 +225,41 @@ def test_a_stored_template_can_do_without_values_that_are_wrong_here() -> None:
     rules = [c for c in template.space.constraints if "VEC == 4" in c.expr.text]
     assert len(rules) == 1
     assert started().settings.library is False  # journals from before say nothing
+
+
+# -- what runs measured -----------------------------------------------------------------------------------
+
+
+def test_timings_are_those_of_the_journal_with_the_last_word_on_each() -> None:
+    templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts())
+    timings, texts = timings_of(OWN, won(), templates)
+    assert texts == {digest_of(TEMPLATE): TEMPLATE}
+    assert [t.config for t in timings] == [config(32), config(64)]
+    assert {t.template for t in timings} == set(texts)
+    assert timings[1].score == pytest.approx(0.0)
+    assert {(one.workload, one.status) for one in timings[0].at} == {("small", "ok"), ("wide", "ok")}
+    assert all(one.seconds and one.original for one in timings[0].at)
+    record = a_record()
+    assert decode(encode(record), RunRecord) == record
+    assert (record.id, record.finished) == (run_id(won()), True)
+    assert record.about == "scale-1 of me@a-host"
+
+
+def test_the_same_code_on_the_same_device_says_what_to_try_first_and_other_code_does_not() -> None:
+    templates = Templates(OWN, DEVICE, a_template(OWN), NoTexts())
+    timings, _ = timings_of(OWN, won(), templates)
+    record, template = a_record(), a_template(OWN)
+    same = primed_from(record, timings, OWN, template, DEVICE.name)
+    assert same is not None
+    assert same.first[0] == config(32)
+    assert dict(same.rows)[config(64)] == pytest.approx(0.0)
+    assert same.name == f"scale-1 of me@a-host, in the library, on {DEVICE.name}"
+    for other in (replace(record, device="another"), replace(record, kernel="another")):
+        found = primed_from(other, timings, OWN, template, DEVICE.name)
+        assert found is not None
+        assert found.first == ()
+        assert found.rows == same.rows
+    strange = [replace(t, config=Config((("OTHER", 1),))) for t in timings]
+    assert primed_from(record, strange, OWN, template, DEVICE.name) is None
+    failed = [replace(t, score=None) for t in timings]
+    assert primed_from(record, failed, OWN, None, DEVICE.name) is None

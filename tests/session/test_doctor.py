@@ -277,3 +277,18 @@ class TestCounters:
         names = [finding.what for finding in doctor.examine()]
         assert self.NCU not in names
         assert self.RIGHTS not in names
+
+
+def test_the_library_is_named_and_whether_it_can_be_used(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def library() -> DoctorFinding:
+        return next(f for f in doctor.examine() if f.what == "library")
+
+    monkeypatch.setenv("TUNESMITH_LIBRARY_DIR", str(tmp_path / "mine"))
+    assert (library().usable, library().detail) == (True, f"{tmp_path / 'mine'}, 0 templates")
+    (tmp_path / "mine").write_text("in the way")
+    assert not library().usable
+    assert "mine" in library().detail
+    monkeypatch.setenv("TUNESMITH_LIBRARY", "off")
+    assert library().detail == "switched off"

@@ -8,28 +8,34 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Unpack
 
 import typer
 
 import tunesmith
-from tunesmith.cli import console, exports
+from tunesmith.cli import console, exports, library
 from tunesmith.cli.bench import bench, capture, mcp, skill
-from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
-from tunesmith.cli.explaining import Defines, Entry, explain, refusals
+from tunesmith.cli.console import (
+    AsJson,
+    Backend,
+    Defines,
+    Entry,
+    OneTemplate,
+    PlaceOptions,
+    ProblemFile,
+    SandboxMode,
+    Seed,
+)
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify, watch
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
-from tunesmith.text import counted, named_values, plain
+from tunesmith.text import counted, plain
 
 if TYPE_CHECKING:
     from tunesmith.backends.port import DoctorFinding
     from tunesmith.deliver.display import TableContent
     from tunesmith.problem.device import Device
-    from tunesmith.session.library import Library
-
-SHOWN = 4  # workloads, on a line
 
 app = typer.Typer(
     name="tunesmith",
@@ -64,6 +70,38 @@ def init(
             f"{places}: only you know what belongs there. Then: {then}",
         ],
     )
+
+
+def explain(
+    target: Annotated[
+        Path, typer.Argument(metavar="PROBLEM|KERNEL_FILE", help="A problem, or a source before that.")
+    ],
+    entry: Entry = None,
+    define: Defines = None,
+    as_json: AsJson = False,
+    **place: Unpack[PlaceOptions],
+) -> None:
+    """Show what the expert reads in a kernel, what stands in the way, and which moves apply to it."""
+    from tunesmith.cli.explaining import refusals, source_lines
+
+    if target.is_file() and target.suffix not in ("", ".toml"):
+        from tunesmith.session.sources import given_defines
+
+        found = tunesmith.explain_file(
+            target, entry=entry, defines=dict(given_defines(define or ())), **place
+        )
+        console.say(as_json, found, list(source_lines(found)))
+        return
+    if entry is not None or define:
+        fault = "a problem says itself which kernel it is about: --entry and --define go with a kernel file"
+        raise BadInput(fault, where=str(target), hint="leave them out, or name the kernel file")
+    reading = tunesmith.explain(target, **place)
+    notes = (f"note: {note}" for note in reading.notes)
+    moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
+    about = (f"  {name}: {words}" for name, words in reading.about)
+    skipped = (f"  {name} leaves out {why}" for name, why in reading.skipped)
+    refused = (f"  {line}" for line in refusals(reading.refused))
+    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *skipped, *refused])
 
 
 def check(
@@ -124,6 +162,7 @@ def template(
     **place: Unpack[PlaceOptions],
 ) -> None:
     """Write a template: the expert's of a kernel, or the one that won in a run; nothing is built or run."""
+    from tunesmith.cli.explaining import refusals
     from tunesmith.run.store import JOURNAL
 
     if (target / JOURNAL).is_file():
@@ -290,108 +329,6 @@ def _tried(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]
         return try_out(config.model, config, listener.note)
 
 
-# -- the library ----------------------------------------------------------------------------------------
-
-library_app = typer.Typer(
-    help="Templates that won, stored for the next device and the next size.",
-    rich_markup_mode=None,
-    invoke_without_command=True,
-)
-
-
-Name = Annotated[
-    str,
-    typer.Argument(
-        metavar="NAME",
-        help="As `tunesmith library` lists it.",
-        autocompletion=lambda incomplete: [p.stem for p in _library().folder.glob(f"{incomplete}*.json")],
-    ),
-]
-
-
-@library_app.callback()
-def library(context: typer.Context, as_json: AsJson = False) -> None:
-    """List the templates in your library."""
-    if context.invoked_subcommand is not None:
-        return
-    with console.handled(as_json):
-        from tunesmith.run.library import summary
-
-        own = _library()
-        entries = own.entries(console.print_note)
-        if as_json:
-            console.print_encoded([summary(entry) for entry in entries])
-        elif entries:
-            rows = []
-            for e in entries:
-                sizes = ", ".join(served.workload for served in e.served[:SHOWN])
-                sizes += f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
-                origin = PurePath(e.origin).name
-                rows.append((e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes, e.date[:10], origin))
-            console.print_table("name | language | device | speed-up: | workloads | date | from", rows)
-        else:
-            console.print_line(
-                f"{own.folder} has no template yet: runs that find something better put theirs there"
-            )
-
-
-def show(name: Name, as_json: AsJson = False) -> None:
-    """Show one of them: what it is of, what it gave and where, and how to use it again."""
-    entry = _library().get(name)
-    compiled = f", built with {entry.compiler}" if entry.compiler else ""
-    by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
-    lines = [
-        f"{entry.name}: {entry.problem}, {entry.speedup:.2f}× in the geometric mean, verified",
-        f"kernel           {entry.signature}",
-        f"                 text {entry.kernel[:12]}",
-        f"device           {entry.device} ({entry.driver}){compiled}",
-        f"template         {entry.path}, {counted(len(entry.template.splitlines()), 'line')}, {by}",
-    ]
-    for s in entry.served:
-        sizes = named_values(s.sizes)
-        span = f"{s.interval[0]:.2f} to {s.interval[1]:.2f}"
-        lines.append(f"{s.workload:<16} {s.speedup:.2f}× ({span}) at {sizes}: {s.config}")
-    lines.append(
-        f"known            {counted(len(entry.rows), 'configuration')}, {len(entry.best)} of them tried first"
-    )
-    lines.append(f"from             {entry.origin}, {entry.date}")
-    lines.append(f"again with       tunesmith retune {entry.name} [--device D] [--workloads FILE]")
-    console.say(as_json, entry, lines)
-
-
-def export(
-    name: Name,
-    out: Annotated[Path | None, typer.Option(help="The file to write; by default stdout.")] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Write its template to a file of its own."""
-    from tunesmith.session import library as stored
-
-    entry = _library().get(name)
-    if out is None:
-        text = entry.template
-        console.say(as_json, {"name": name, "template": text}, [text.rstrip()])
-        return
-    written = [str(path) for path in stored.export(entry, out)]
-    console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
-
-
-def remove(name: Name, as_json: AsJson = False) -> None:
-    """Take it out of the library; runs are left alone."""
-    _library().remove(name)
-    console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
-
-
-def _library() -> Library:
-    from tunesmith.run.config import resolve
-    from tunesmith.session.library import Library
-
-    config = resolve({})
-    for note in config.notes:
-        console.print_note(f"note: {note}")
-    return Library(Path(config.library_dir))
-
-
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
     *(report, watch, verify, exports.export, bench, diff, compare, profile),
@@ -400,9 +337,7 @@ _COMMANDS: tuple[Callable[..., None], ...] = (
 for _command in _COMMANDS:
     console.add_command(app, _command)
 app.command(hidden=True)(exports.worker)
-for _command in (show, export, remove):
-    console.add_command(library_app, _command)
-app.add_typer(library_app, name="library")
+app.add_typer(library.library_app, name="library")
 
 
 def _version(value: bool) -> None:

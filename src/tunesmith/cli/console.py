@@ -347,6 +347,13 @@ Ray = Annotated[
 ]
 
 
+Entry = Annotated[str | None, typer.Option(help="Which kernel, when the file has several.")]
+Defines = Annotated[
+    list[str] | None,
+    typer.Option("--define", "-D", metavar="NAME=VALUE", help="A macro that the build gives the source."),
+]
+
+
 class PlaceOptions(TypedDict):
     backend: Backend
     device: DeviceName

@@ -1,58 +1,15 @@
-"""`tunesmith explain`: what the expert reads in a problem's kernel, or in a file before any problem."""
+"""What `tunesmith explain` says of a file that has no problem yet, and of moves that do not apply."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING
 
-import typer
-
-import tunesmith
-from tunesmith.cli import console
-from tunesmith.cli.console import AsJson, PlaceOptions
-from tunesmith.errors import BadInput
 from tunesmith.text import counted
 
 if TYPE_CHECKING:
     from tunesmith.session.sources import ExplainedBareKernel, ExplainedSource
-
-Entry = Annotated[str | None, typer.Option(help="Which kernel, when the file has several.")]
-Defines = Annotated[
-    list[str] | None,
-    typer.Option("--define", "-D", metavar="NAME=VALUE", help="A macro that the build gives the source."),
-]
-
-
-def explain(
-    target: Annotated[
-        Path, typer.Argument(metavar="PROBLEM|KERNEL_FILE", help="A problem, or a source before that.")
-    ],
-    entry: Entry = None,
-    define: Defines = None,
-    as_json: AsJson = False,
-    **place: Unpack[PlaceOptions],
-) -> None:
-    """Show what the expert reads in a kernel, what stands in the way, and which moves apply to it."""
-    if target.is_file() and target.suffix not in ("", ".toml"):
-        from tunesmith.session.sources import given_defines
-
-        found = tunesmith.explain_file(
-            target, entry=entry, defines=dict(given_defines(define or ())), **place
-        )
-        console.say(as_json, found, list(_source_lines(found)))
-        return
-    if entry is not None or define:
-        fault = "a problem says itself which kernel it is about: --entry and --define go with a kernel file"
-        raise BadInput(fault, where=str(target), hint="leave them out, or name the kernel file")
-    reading = tunesmith.explain(target, **place)
-    notes = (f"note: {note}" for note in reading.notes)
-    moves = f"moves that apply on {reading.device}: {', '.join(reading.moves) or 'none'}"
-    about = (f"  {name}: {words}" for name, words in reading.about)
-    skipped = (f"  {name} leaves out {why}" for name, why in reading.skipped)
-    refused = (f"  {line}" for line in refusals(reading.refused))
-    console.say(as_json, reading, [*reading.lines, *notes, "", moves, *about, *skipped, *refused])
 
 
 def refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
@@ -69,7 +26,7 @@ def refusals(refused: Iterable[tuple[str, str]]) -> list[str]:
     return lines
 
 
-def _source_lines(source: ExplainedSource) -> Iterator[str]:
+def source_lines(source: ExplainedSource) -> Iterator[str]:
     if len(source.kernels) > 1:
         names = ", ".join(f"{kernel.entry} (line {kernel.line})" for kernel in source.kernels)
         yield f"{source.file} defines {counted(len(source.kernels), 'kernel')}: {names}"

@@ -11,8 +11,7 @@ import typer
 
 import tunesmith
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
-from tunesmith.cli.explaining import Defines
+from tunesmith.cli.console import AsJson, Defines
 from tunesmith.text import counted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tunesmith.errors import BadInput
-from tunesmith.problem import argument_tables, languages, order_tables, size_tables
+from tunesmith.problem import argument_tables, languages, size_tables
 from tunesmith.problem.device import DEVICE_NAMES
 from tunesmith.problem.problem import OPERATIONS, Argument, Kernel, Origin, Problem, is_inside
 from tunesmith.problem.template_source import FindHeader, no_headers, user_headers
@@ -245,7 +245,11 @@ def _read_arguments(
             table.fault("role", rule, "use shared in [launch]")
     if len(sound) == len(read):  # an argument that could not be read may be the one that is missed
         _check_aliases(sound)
-        arguments = order_tables.read_orders(sound, sizes or (), read_file)
+        arguments = tuple(argument for _, argument in sound)
+        if any(a.order or a.keys or a.compare == "function" for a in arguments):
+            from tunesmith.problem.order_tables import read_orders  # which few problems need
+
+            arguments = read_orders(sound, sizes or (), read_file)
         if tables and not any(argument.is_written for argument in arguments):
             rule = "no argument is written: none has role output or inout"
             root.faults.add(tables[0].keys, rule, "give the result's argument one of the two")

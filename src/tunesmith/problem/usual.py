@@ -17,7 +17,6 @@ from tunesmith.problem.template_source import WORD
 from tunesmith.problem.toml_table import Table, texts
 from tunesmith.space.expr import Expr, parse
 from tunesmith.space.params import Config, Param
-from tunesmith.space.settled import settled
 from tunesmith.space.space import Constraint
 
 # Parameters by their names, each with its value in a template that has no such choice.
@@ -251,6 +250,8 @@ def usual_rules(
     there.update(f"-{word}" for word in USUAL if word not in there)
     absent = {word: shape.fixed.get(word, value) for word, value in USUAL.items() if word not in usual}
 
+    from tunesmith.space.settled import settled  # which templates without a shape do not need
+
     def said(needs: str, text: str) -> Expr | None:
         if not there.issuperset(needs.split()):
             return None
@@ -330,6 +331,8 @@ def _widths(
 
 def settled_shape(shape: Shape, fixed: Mapping[str, int], number: str = "") -> Shape:
     """The shape where some parameters have one value now."""
+    from tunesmith.space.settled import settled
+
     own = {usual_name(name): value for name, value in fixed.items()}
     facts = {name: settled(parse(text), fixed).text for name, text in shape.facts.items()}
     closed = {word: own[word, number] for word in USUAL if (word, number) in own}

@@ -6,7 +6,7 @@ import os
 import site
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,9 @@ class RunConfig:
     # The expert's moves, as models are told of them: usual is to planners of templates, all is to those of
     # concrete kernels as well, as ideas; none is to nobody, and then the expert plans no round for a model.
     moves: str = "usual"
-    library: bool = True  # winning templates are stored, and offered when their kernel comes again
+    # Winning templates and timings are stored, and offered when their kernel comes again. Where `library` is
+    # given as a URL, in that database: it may hold a password, so nobody shows it.
+    library: bool = True
     library_dir: str = ""
     sandbox: str = AUTO  # of workers: auto, required or off
     workers: str = ""  # a file that says how to reach them; empty: they are of this machine
@@ -75,6 +77,7 @@ class RunConfig:
     ceilings: bool = False  # those stored of the device are used where the cache of timings is not
     sign: str = ""  # certificates, with this key: ssh:FILE or minisign:FILE
     notes: tuple[str, ...] = ()  # on how it was resolved, to be told before anything is done
+    library_url: str = field(default="", repr=False)
 
     @property
     def cache_file(self) -> Path:
@@ -98,7 +101,8 @@ _MOST = {"drafts": 16}  # a planner has one reply for the plans of all of them
 MOVES = ("usual", "all", "none")
 _BOOLS = {"1": True, "yes": True, "true": True, "on": True}
 _BOOLS |= {"0": False, "no": False, "false": False, "off": False}
-_TYPES = {f.name: f.type for f in fields(RunConfig) if f.name != "notes"}
+_TYPES = {f.name: f.type for f in fields(RunConfig) if f.name not in ("notes", "library_url")}
+_LIBRARY_URLS = ("postgresql://", "postgres://")
 _KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
@@ -112,10 +116,11 @@ def resolve(
     for name in _TYPES:
         text = environment.get(f"TUNESMITH_{name.upper()}")
         if text:
-            config = replace(config, **{name: _from_text(name, text)})
-    given = {name: value for name, value in flags.items() if value is not None}
+            config = replace(config, **_from_text(name, text))
+    given = _with_url({name: value for name, value in flags.items() if value is not None})
     for name, value in given.items():
-        _check_type(name, value, None)
+        if name != "library_url":
+            _check_type(name, value, None)
     config = replace(config, **given)
     for name, least in _LEAST.items():
         value = getattr(config, name)
@@ -233,8 +238,20 @@ def _from_file(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:  # what is no TOML, no text, or too deep
         raise BadInput(f"cannot be read: {error}", where=str(path)) from error
     for name, value in table.items():
-        _check_type(name, value, str(path))
-    return table
+        if name != "library" or not _is_url(value):
+            _check_type(name, value, str(path))
+    return _with_url(table)
+
+
+def _is_url(value: object) -> bool:
+    return isinstance(value, str) and value.startswith(_LIBRARY_URLS)
+
+
+def _with_url(given: dict[str, Any]) -> dict[str, Any]:
+    """`library` is true, false, or the URL of one that is shared."""
+    if not _is_url(given.get("library")):
+        return given
+    return {**given, "library": True, "library_url": given["library"]}
 
 
 def _check_type(name: str, value: object, where: str | None) -> None:
@@ -247,16 +264,25 @@ def _check_type(name: str, value: object, where: str | None) -> None:
     allowed = (int, float) if kind is float else kind
     if isinstance(value, bool) != (kind is bool) or not isinstance(value, allowed):
         hint = f"correct it, or leave out {name}"
-        raise BadInput(f"{name} must be {_KINDS[kind]}, got {value!r}", where=where, hint=hint)
+        raise BadInput(
+            f"{name} must be {_allowed(name)}, got {redacted(repr(value))}", where=where, hint=hint
+        )
 
 
-def _from_text(name: str, text: str) -> Any:
+def _from_text(name: str, text: str) -> dict[str, Any]:
     kind = _kind(name)
+    if name == "library" and _is_url(text):
+        return _with_url({name: text})
     try:
-        return _BOOLS[text.lower()] if kind is bool else kind(text)
-    except (KeyError, ValueError) as error:
-        fault = f"TUNESMITH_{name.upper()} must be {_KINDS[kind]}, got {text!r}"
-        raise BadInput(fault, hint="correct it in the environment, or unset it") from error
+        return {name: _BOOLS[text.lower()] if kind is bool else kind(text)}
+    except (KeyError, ValueError):
+        fault = f"TUNESMITH_{name.upper()} must be {_allowed(name)}, got {redacted(repr(text))}"
+        raise BadInput(fault, hint="correct it in the environment, or unset it") from None
+
+
+def _allowed(name: str) -> str:
+    url = f", or a URL that begins with {_LIBRARY_URLS[0]}" if name == "library" else ""
+    return f"{_KINDS[_kind(name)]}{url}"
 
 
 def _kind(name: str) -> type:

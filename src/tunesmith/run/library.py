@@ -13,19 +13,21 @@ from dataclasses import dataclass, replace
 
 from tunesmith.csource.lex import without_comments
 from tunesmith.problem import languages
+from tunesmith.problem.codec import encode
 from tunesmith.problem.problem import Argument, Problem
+from tunesmith.problem.template import Template
 from tunesmith.problem.template_file import guarded
 from tunesmith.run.authors import UNKNOWN_AUTHOR
-from tunesmith.run.candidates import Row, Templates
-from tunesmith.run.events import STORED
-from tunesmith.run.outcome import geometric_mean
+from tunesmith.run.candidates import Row, Templates, rows_for
+from tunesmith.run.events import STORED, Primed
+from tunesmith.run.outcome import geometric_mean, median
 from tunesmith.run.ports import Tried
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
 from tunesmith.run.rounds import score_at
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
-from tunesmith.text import digest_of
+from tunesmith.text import digest_of, redacted
 
 FIRST = 8  # configurations of a run that are tried first elsewhere
 RUNNERS_UP = 3  # of these, the best in general by short measurements
@@ -72,6 +74,8 @@ class LibraryEntry:
     files: tuple[tuple[str, str], ...]  # the problem's, so that it can be searched again without them
     date: str
     origin: str  # the run it comes from
+    run: str = ""  # its identity (`run_id`); what it was verified by is in that run's journal
+    certificate: str = ""  # SHA-256 of the run's certificate
 
     @property
     def about(self) -> str:
@@ -276,3 +280,161 @@ def _ranked(tried: Sequence[Tried], scores: Sequence[float | None]) -> list[Conf
 
 def _nameless(config: Config) -> Config:
     return replace(config, candidate="")
+
+
+# -- what runs measured --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WorkloadTime:
+    workload: str
+    status: str  # ok, or how it failed
+    seconds: float | None = None  # the median
+    original: float | None = None  # the original's, taken in alternation or before anything was tried
+
+
+@dataclass(frozen=True)
+class TimedConfig:
+    """What a run found of one configuration."""
+
+    template: str  # digest of its text
+    config: Config
+    score: float | None  # log speed-up over all workloads; None: it failed somewhere
+    at: tuple[WorkloadTime, ...]
+
+    @property
+    def key(self) -> str:
+        """Of a run there is one such."""
+        return digest_of(self.template, repr(self.config.items))[:32]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    date: str
+    who: str
+    host: str
+    origin: str  # the run's folder
+    certificate: str  # SHA-256; empty: there is none
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run, by what its timings are found: what it was of, where, and who says so."""
+
+    id: str
+    problem: str  # the operator
+    entry: str
+    kernel: str  # digest of its text
+    signature: str
+    language: str
+    workloads: tuple[tuple[str, tuple[tuple[str, int], ...], float], ...]  # name, sizes, weight
+    device: str
+    device_key: str
+    architecture: str
+    driver: str
+    backend: str
+    compiler: str
+    versions: tuple[tuple[str, str], ...]
+    settings: str  # JSON
+    strategy: str
+    models: str
+    finished: bool
+    provenance: Provenance
+
+    @property
+    def about(self) -> str:
+        return f"{self.provenance.origin} of {self.provenance.who}@{self.provenance.host}"
+
+
+@dataclass(frozen=True)
+class LibraryQuery:
+    """What is looked for; empty: anything."""
+
+    operator: str = ""
+    kernel: str = ""  # digest of the code
+    device: str = ""
+
+
+def run_id(state: State) -> str:
+    """The same wherever the run's folder is: no other run began with the same event, which has a number that
+    was drawn for it."""
+    assert state.started is not None
+    return digest_of(encode(state.started))[:32]
+
+
+def record_of(problem: Problem, state: State, provenance: Provenance) -> RunRecord:
+    device, settings, started = state.device, state.settings, state.started
+    assert started is not None
+    return RunRecord(
+        id=run_id(state),
+        problem=problem.name,
+        entry=problem.kernel.entry,
+        kernel=kernel_digest(problem),
+        signature=signature_of(problem),
+        language=problem.kernel.language,
+        workloads=tuple((w.name, w.sizes, w.weight) for w in problem.workloads),
+        device=device.name,
+        device_key=device.key,
+        architecture=device.architecture,
+        driver=device.driver,
+        backend=started.backend,
+        compiler=state.compiler,
+        versions=started.versions,
+        settings=redacted(encode(settings).decode()),
+        strategy=settings.strategy,
+        models=redacted(settings.models),
+        finished=state.stopped is not None,
+        provenance=provenance,
+    )
+
+
+def timings_of(
+    problem: Problem, state: State, templates: Templates
+) -> tuple[list[TimedConfig], dict[str, str]]:
+    """Of every configuration that was tried the last word on each workload; and the templates' texts by
+    digest. What has no parameters tells no search anything."""
+    baseline = {r.workload: r for r in (state.baseline.outcome.results if state.baseline else ())}
+    measured: dict[Config, dict[str, WorkloadTime]] = {}
+    for outcome in state.outcomes:
+        if outcome.trial.config is None:
+            continue
+        own = measured.setdefault(outcome.trial.config, {})
+        for r in outcome.results:
+            before = r.timing.paired if r.timing else ()
+            first = baseline[r.workload].timing if r.workload in baseline else None
+            original = median(before) if before else first.seconds if first else None
+            seconds = r.timing.seconds if r.timing else None
+            own[r.workload] = WorkloadTime(r.workload, str(r.status), seconds, original)
+    digests: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    found: list[TimedConfig] = []
+    for tried in sound_scores(problem, state):
+        candidate = tried.config.candidate
+        if not tried.config.items:
+            continue
+        if candidate not in digests:
+            text = templates.of(state.candidate(candidate)).source
+            digests[candidate] = digest_of(text)
+            texts[digests[candidate]] = text
+        at = tuple(measured.get(tried.config, {}).values())
+        found.append(TimedConfig(digests[candidate], _nameless(tried.config), tried.score, at))
+    return found, texts
+
+
+def primed_from(
+    run: RunRecord, timings: Sequence[TimedConfig], problem: Problem, template: Template | None, device: str
+) -> Primed | None:
+    """What a stored run tells the search of a template, or of those still to be written. Where it was of the
+    very code on such a device, its best are tried first. None: nothing."""
+    by_template: dict[str, list[Row]] = {}
+    for one in timings:
+        by_template.setdefault(one.template, []).append((one.config, one.score))
+    fitting = [rows if template is None else rows_for(template, rows) for rows in by_template.values()]
+    known = [rows for rows in fitting if any(score is not None for _, score in rows)]
+    if not known:
+        return None
+    rows = max(known, key=lambda own: max(score for _, score in own if score is not None))
+    is_same = run.kernel == kernel_digest(problem) and run.device == device
+    best = sorted(((score, c) for c, score in rows if score is not None), key=lambda pair: -pair[0])
+    first = tuple(_nameless(config) for _, config in best[:FIRST]) if is_same else ()
+    return Primed(f"{run.about}, in the library, on {run.device}", tuple(thinned(rows)), first)

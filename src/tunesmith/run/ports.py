@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
@@ -36,6 +36,8 @@ from tunesmith.space.space import Focus, Region, Side, Space, region
 from tunesmith.text import digest_of
 
 if TYPE_CHECKING:
+    from tunesmith.run.lessons import KernelLessons
+    from tunesmith.run.library import LibraryEntry, LibraryQuery, RunRecord, TimedConfig
     from tunesmith.run.tools import ToolFound, ToolTask
 
 
@@ -325,6 +327,52 @@ class ResultCache(Protocol):
 
     def get(self, key: str) -> Timing | None: ...
     def put(self, key: str, timing: Timing) -> None: ...
+
+
+class Library(Protocol):
+    """What outlives runs: templates that won, what was measured, what did not pay. None of it is believed: it
+    says what to try first, and everything is checked and timed again. Writing the same twice changes nothing,
+    whoever else writes."""
+
+    where: str  # as people are told; no secret is in it
+    is_shared: bool  # others write to it
+
+    def entries(self, note: Callable[[str], None], query: LibraryQuery) -> list[LibraryEntry]:
+        """Templates that won, by name; of those that cannot be read it is said why."""
+        ...
+
+    def get(self, name: str) -> LibraryEntry: ...
+    def __contains__(self, name: str) -> bool: ...
+    def add(self, entry: LibraryEntry) -> None:
+        """Together with what is known already."""
+        ...
+
+    def remove(self, name: str) -> None: ...
+    def lessons(self, note: Callable[[str], None]) -> list[KernelLessons]: ...
+    def learn(self, new: KernelLessons) -> None: ...
+    def runs(self, note: Callable[[str], None], query: LibraryQuery) -> list[RunRecord]:
+        """The newest first."""
+        ...
+
+    def timings(self, run: str) -> list[TimedConfig]: ...
+    def timing_counts(self) -> Mapping[str, int]: ...
+    def count(self) -> int:
+        """Templates that won."""
+        ...
+
+    def record(self, run: RunRecord, timings: Sequence[TimedConfig], texts: Mapping[str, str]) -> int:
+        """How many of the timings are new there."""
+        ...
+
+    def prune(self, before: str) -> int:
+        """Take out the timings of runs that are older than this day; how many runs that were."""
+        ...
+
+    def migrate(self) -> tuple[int, int]:
+        """To the schema of this version; from which to which."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Inbox(Protocol):

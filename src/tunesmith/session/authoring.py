@@ -19,7 +19,7 @@ from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import configs_of
 from tunesmith.problem.template_file import parse_template
-from tunesmith.run.config import RunConfig
+from tunesmith.run.config import RunConfig, resolve
 from tunesmith.run.files import explained, write_new
 from tunesmith.run.ports import Declined, Listener, Refactoring
 from tunesmith.run.sanitized import Sanitized, together
@@ -38,6 +38,7 @@ def examine() -> list[DoctorFinding]:
         module_finding("mcp", "serving agents (mcp)", "pip install 'tunesmith[mcp]'"),
     ]
     findings += _protection()
+    findings.append(_library())
     for kind in backends.kinds():
         findings += kind.check(partial(_devices, kind.name))
     findings.append(examine_capture())
@@ -47,6 +48,13 @@ def examine() -> list[DoctorFinding]:
         if own is None or own.untimed:
             findings.append(DoctorFinding(one.title, False, f"no backend in this version{checked}"))
     return findings
+
+
+def _library() -> DoctorFinding:
+    """Which one it is, and whether it can be used."""
+    from tunesmith.session.library import finding
+
+    return DoctorFinding("library", *finding(resolve({})))
 
 
 def _protection() -> list[DoctorFinding]:

@@ -1,219 +1,139 @@
-"""The user's library of templates: one JSON file for each, written by finished runs. What is read is data."""
+"""The library as runs and commands use it: what it has for a kernel, and what a run leaves there."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import getpass
 import os
-from collections.abc import Callable, Iterator, Sequence
+import platform
+import shlex
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from tunesmith.errors import BadInput, TunesmithError, bug_text
-from tunesmith.problem.codec import Malformed, decode, encode
+from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template
 from tunesmith.run.candidates import Templates
 from tunesmith.run.config import RunConfig
-from tunesmith.run.files import explained, open_plain, read_plain, write_new, write_whole
+from tunesmith.run.events import Primed
+from tunesmith.run.files import explained, write_new
 from tunesmith.run.library import (
-    FORMAT,
-    NAME,
-    UNSAID,
     LibraryEntry,
+    LibraryQuery,
+    Provenance,
     entries_of,
     kernel_digest,
     matches,
+    primed_from,
     ranked,
-    united,
-    with_author,
-    with_past,
+    record_of,
+    signature_of,
+    timings_of,
 )
+from tunesmith.run.ports import Library
 from tunesmith.run.state import State
-from tunesmith.run.store import JOURNAL, RunFolder
+from tunesmith.run.store import CERTIFICATE, JOURNAL, RunFolder
+from tunesmith.session.library_sqlite import SqliteDatabase
+from tunesmith.session.library_store import PATIENCE, Note, SqlLibrary
 from tunesmith.session.problems import problem_texts, texts_of
+from tunesmith.text import counted, sha256
 
-if TYPE_CHECKING:
-    from tunesmith.run.lessons import KernelLessons
-
-SUFFIX = ".json"
-LOCK = ".lock"
-LESSONS = "lessons"  # a folder
-LARGEST = 16 << 20  # bytes of an entry; what is larger is none of ours
-LIST = "see what there is with: tunesmith library"
-
-Note = Callable[[str], None]
+T = TypeVar("T")
+ASKED_AGAIN = 60.0  # seconds after which a library that could not be used is asked again
+LOOKED_AT, USED = 40, 3  # runs
+_unusable: dict[str, float] = {}  # libraries that could not be used, and until when they are let alone
 
 
-class Library:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def entries(self, note: Note = lambda _text: None, kernel: str = "") -> list[LibraryEntry]:
-        """All that can be read, by name; of the others it is said why. With a kernel's digest only those that
-        have it somewhere in their text: nothing else is read further."""
-        found: list[LibraryEntry] = []
-        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
-            name = path.name.removesuffix(SUFFIX)
-            try:
-                data = self._data(name)
-                if kernel.encode() in data:
-                    found.append(self._entry(name, data))
-            except BadInput as error:
-                note(f"passed over in the library: {error}")
-        return found
-
-    def get(self, name: str) -> LibraryEntry:
-        return self._entry(name, self._data(name))
-
-    def _data(self, name: str) -> bytes:
-        path = self._file(name)
-        try:
-            data = read_plain(path, LARGEST + 1)
-        except FileNotFoundError as error:
-            raise BadInput(
-                f"there is no {name!r} in the library", where=str(self.folder), hint=LIST
-            ) from error
-        except OSError as error:
-            raise BadInput(f"cannot be read: {error.strerror or error}", where=str(path)) from error
-        if len(data) > LARGEST:
-            raise BadInput(f"larger than {LARGEST >> 20} MiB, so no entry of ours", where=str(path))
-        return data
-
-    def _entry(self, name: str, data: bytes) -> LibraryEntry:
-        path = self._file(name)
-        try:
-            entry = decode(data, LibraryEntry, "library entry")
-        except Malformed as error:
-            hint = f"remove it: tunesmith library remove {name}"
-            raise BadInput(f"cannot be read: {error}", where=str(path), hint=hint) from error
-        if entry.format not in (UNSAID, FORMAT) or entry.name != name:
-            got = f"format {entry.format}, name {entry.name!r}"
-            hint = "use the version of Tunesmith that wrote it, or remove it"
-            raise BadInput(
-                f"not an entry of format {FORMAT} under its own name: {got}", where=str(path), hint=hint
-            )
-        return with_author(entry)
-
-    def __contains__(self, name: str) -> bool:
-        return bool(NAME.fullmatch(name)) and self._file(name).is_file()
-
-    def add(self, entry: LibraryEntry) -> None:
-        """Together with what is known here already, also when several runs end at once."""
-        with self._alone():
-            others = self.entries()
-            own = with_past(entry, others)
-            same = next((other for other in others if other.name == own.name), None)
-            self.put(own if same is None else united(own, same))
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor = open_plain(self.folder / LOCK, os.O_RDWR | os.O_CREAT)
-        try:
-            with contextlib.suppress(OSError):  # some network file systems have no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def put(self, entry: LibraryEntry) -> None:
-        """Whole or not at all, whoever else writes."""
-        target = self._file(entry.name)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_whole(target, encode(entry) + b"\n")
-
-    def remove(self, name: str) -> None:
-        if name not in self:
-            raise BadInput(f"there is no {name!r} in the library", where=str(self.folder), hint=LIST)
-        with explained("remove it", self._file(name), instead="another library"):
-            self._file(name).unlink()
-
-    def matching(self, problem: Problem, note: Note = lambda _text: None) -> list[LibraryEntry]:
-        """Templates of this very kernel, the best first."""
-        found = self.entries(note, kernel_digest(problem))
-        return ranked([entry for entry in found if matches(entry, problem)], problem)
-
-    def lessons(self, note: Note = lambda _text: None) -> list[KernelLessons]:
-        """All that can be read; of the others it is said why."""
-        from tunesmith.run.lessons import FORMAT as LESSONS_FORMAT
-
-        found: list[KernelLessons] = []
-        for path in sorted((self.folder / LESSONS).glob(f"*{SUFFIX}")):
-            try:
-                found.append(_read_lessons(path))
-            except (OSError, Malformed) as error:
-                note(f"passed over in the library: {path.name}: {error}")
-        return [one for one in found if one.format == LESSONS_FORMAT]
-
-    def learn(self, new: KernelLessons) -> None:
-        """Beside what is known of the kernel on its device, also when several runs end at once."""
-        from tunesmith.run.lessons import together
-
-        with self._alone():
-            path = self.folder / LESSONS / f"{new.name}{SUFFIX}"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(OSError, Malformed):  # what cannot be read is written anew
-                new = together(new, _read_lessons(path))
-            write_whole(path, encode(new) + b"\n")
-
-    def _file(self, name: str) -> Path:
-        if not NAME.fullmatch(name):
-            raise BadInput(f"{name!r} cannot be a name in the library", hint=LIST)
-        return self.folder / f"{name}{SUFFIX}"
+# -- opening -------------------------------------------------------------------------------------------------
 
 
-def _read_lessons(path: Path) -> KernelLessons:
-    from tunesmith.run.lessons import KernelLessons
+def open_library(
+    config: RunConfig, note: Note = lambda _text: None, patience: float = PATIENCE
+) -> SqlLibrary:
+    if config.library_url:
+        from tunesmith.session.library_postgres import PostgresDatabase
 
-    return decode(read_plain(path, LARGEST), KernelLessons, "lessons")
+        return SqlLibrary(PostgresDatabase(config.library_url, patience))
+    return SqlLibrary(SqliteDatabase(Path(config.library_dir), note, patience))
 
 
-def lessons_for(problem: Problem, device: str, config: RunConfig, note: Note) -> str:
+@contextlib.contextmanager
+def opened(
+    config: RunConfig, note: Note = lambda _text: None, patience: float = PATIENCE
+) -> Iterator[SqlLibrary]:
+    library = open_library(config, note, patience)
+    try:
+        yield library
+    finally:
+        library.close()
+
+
+def is_on(config: RunConfig) -> bool:
+    return config.library and bool(config.library_url or config.library_dir)
+
+
+def consult(config: RunConfig, say: Note, ask: Callable[[Library], T], otherwise: T) -> T:
+    """What a library says to a run, which goes on without it: that is said once, and not tried at every
+    step."""
+    place = config.library_url or config.library_dir
+    if not is_on(config) or time.monotonic() < _unusable.get(place, 0.0):
+        return otherwise
+    try:
+        with opened(config, say, patience=0.0) as library:
+            return ask(library)
+    except TunesmithError as error:
+        _unusable[place] = time.monotonic() + ASKED_AGAIN
+        then = f" ({error.hint})" if error.hint else ""
+        say(f"going on without the library: {error}{then}")
+    except Exception as error:  # whatever others have written into it, the run goes on
+        _unusable[place] = time.monotonic() + ASKED_AGAIN
+        say(f"going on without the library, by a bug in Tunesmith: {bug_text(error)}")
+    return otherwise
+
+
+def finding(config: RunConfig) -> tuple[bool, str, str]:
+    """For the doctor: whether it can be used, in words, and what would mend it."""
+    if not config.library:
+        return True, "switched off", ""
+    try:
+        with opened(config, patience=0.0) as library:
+            return True, f"{library.where}, {counted(library.count(), 'template')}", ""
+    except TunesmithError as error:
+        return False, str(error), error.hint or ""
+
+
+# -- what it has for a kernel --------------------------------------------------------------------------------
+
+
+def matching(library: Library, problem: Problem, note: Note) -> list[LibraryEntry]:
+    """Templates of this very kernel, the best first."""
+    found = library.entries(note, LibraryQuery(kernel=kernel_digest(problem)))
+    return ranked([entry for entry in found if matches(entry, problem)], problem)
+
+
+def alike(library: Library, problem: Problem, note: Note) -> list[LibraryEntry]:
+    """Templates of the same operator, called in the same way, whose text was another."""
+    found = library.entries(note, LibraryQuery(operator=problem.name))
+    return ranked([entry for entry in found if entry.signature == signature_of(problem)], problem)
+
+
+def lessons_for(problem: Problem, device: str, config: RunConfig, say: Note) -> str:
     """What earlier runs teach whoever plans; empty with --no-library."""
-    if not (config.library and config.library_dir):
-        return ""
     from tunesmith.run.lessons import told
 
-    library = Library(Path(config.library_dir))
-    try:
-        return told(problem, device, library.entries(note), library.lessons(note))
-    except OSError as error:
-        note(f"the library cannot be read: {error.strerror or error}")
-        return ""
+    def ask(library: Library) -> str:
+        return told(problem, device, library.entries(say, LibraryQuery()), library.lessons(say))
 
-
-def keep_winners(
-    config: RunConfig, folder: RunFolder, problem: Problem, templates: Templates, state: State
-) -> list[str]:
-    """What is said of the library when a run is delivered. It may fail, the run may not."""
-    if state.started is None or not (state.settings.library and config.library and config.library_dir):
-        return []
-    library = Library(Path(config.library_dir))
-    try:
-        files = problem_texts(texts_of(folder, state.started))
-        ended = datetime.fromtimestamp((folder.path / JOURNAL).stat().st_mtime, UTC)
-        date = ended.isoformat(timespec="seconds")
-        stored = entries_of(problem, state, templates, files, date, str(folder.path.resolve()))
-        for entry in stored:
-            library.add(entry)
-        if state.stopped is not None and any(c.drafted for c in state.candidates):
-            from tunesmith.run.lessons import lessons_of
-
-            if (learned := lessons_of(problem, state, date)) is not None:
-                library.learn(learned)
-    except OSError as error:
-        return [f"not stored: {library.folder}: {error.strerror or error}"]
-    except TunesmithError as error:
-        return [f"not stored: {error}"]
-    except Exception as error:
-        return [f"not stored, by a bug in Tunesmith: {bug_text(error)}"]
-    return [f"stored as {entry.name}" for entry in stored]
+    return consult(config, say, ask, "")
 
 
 def to_begin_from(
-    problem: Problem, template: Template | None, config: RunConfig, note: Note
+    problem: Problem, template: Template | None, config: RunConfig, say: Note
 ) -> Sequence[LibraryEntry]:
     """Templates of the library that a run may begin from; where there is none, or it may not, why."""
     if template is not None:
@@ -222,17 +142,124 @@ def to_begin_from(
     if not config.library:
         hint = "leave one of them out"
         raise BadInput("the library is switched off, and --from-library needs it", hint=hint)
-    library = Library(Path(config.library_dir))
-    found = library.matching(problem, note)
+    with opened(config, say) as library:
+        found = matching(library, problem, say)
+        if not found and (found := alike(library, problem, say)):
+            say(f"the library has no template of this text of {problem.name}: one of another text is tried")
     if not found:
         fault = f"the library has no template of {problem.name}'s kernel"
         hint = "leave --from-library out: the run keeps there what it finds"
-        raise BadInput(fault, where=str(library.folder), hint=hint)
+        raise BadInput(fault, where=library.where, hint=hint)
     alone = [entry for entry in found if not entry.headers]  # a round's template is one text
     if not alone:
         fault = f"{found[0].name} of the library has headers of its own, and a round's template cannot"
         raise BadInput(fault, hint=f"search it by itself: tunesmith retune {found[0].name} --problem PROBLEM")
     return alone
+
+
+def stored_priors(
+    problem: Problem, template: Template | None, device: Device, config: RunConfig, say: Note
+) -> Callable[[Collection[str]], list[tuple[bool, Primed]]]:
+    """What the team's runs found, but for those that are here: of the same code first, then of the same
+    operator; each with whether its device was another. The user's own are found in the folder of runs: what
+    was tuned elsewhere on this machine, for whatever purpose, is no prior unless it is named."""
+
+    def ask(library: Library, here: Collection[str]) -> list[tuple[bool, Primed]]:
+        kernel, signature = kernel_digest(problem), signature_of(problem)
+        runs = library.runs(say, LibraryQuery(kernel=kernel))
+        runs += library.runs(say, LibraryQuery(operator=problem.name))
+        wanted = {run.id: run for run in runs if run.signature == signature and run.id not in here}
+        nearest = sorted(wanted.values(), key=lambda run: (run.kernel != kernel, run.device != device.name))
+        found: list[tuple[bool, Primed]] = []
+        for run in nearest[:LOOKED_AT]:
+            primed = primed_from(run, library.timings(run.id), problem, template, device.name)
+            if primed is not None:
+                found.append((run.device != device.name, primed))
+            if len(found) == USED:
+                break
+        return found
+
+    nothing: list[tuple[bool, Primed]] = []
+    if not config.library_url:
+        return lambda _here: nothing
+    return lambda here: consult(config, say, lambda library: ask(library, here), nothing)
+
+
+# -- what a run leaves there ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    run: str
+    timings: int  # that it has
+    new: int  # of these, those that the library did not have
+    names: tuple[str, ...]  # of its templates that won
+
+    def lines(self, where: str) -> list[str]:
+        found = f"{counted(self.timings, 'timing')} in {where}, {self.new} of them new"
+        return [*(f"stored as {name}" for name in self.names), found]
+
+
+def keep_run(
+    config: RunConfig, folder: RunFolder, problem: Problem, templates: Templates, state: State
+) -> list[str]:
+    """What is said of the library when a run is delivered. It may fail, the run may not."""
+    if state.started is None or not (state.settings.library and is_on(config)):
+        return []
+    later = f"; put it in later: tunesmith library add {shlex.quote(str(folder.path))}"
+    try:
+        with opened(config) as library:
+            stored = store_run(library, folder, problem, templates, state)
+    except TunesmithError as error:
+        return [f"not stored: {error}{later}"]
+    except Exception as error:
+        return [f"not stored, by a bug in Tunesmith: {bug_text(error)}"]
+    return stored.lines(library.where)[: None if library.is_shared else len(stored.names)]
+
+
+def store_run(
+    library: Library, folder: RunFolder, problem: Problem, templates: Templates, state: State
+) -> StoredRun:
+    """Its timings; of one that has ended its templates that won, and what did not pay. The same once more
+    changes nothing."""
+    assert state.started is not None
+    journal = folder.path / JOURNAL
+    with explained("read the run", folder.path):
+        files = problem_texts(texts_of(folder, state.started))
+        date = datetime.fromtimestamp(journal.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        certificate = folder.path / CERTIFICATE
+        digest = sha256(certificate.read_bytes()) if certificate.is_file() else ""
+    said = Provenance(date, _who(), platform.node(), folder.path.resolve().name, digest)
+    record, (timings, texts) = record_of(problem, state, said), timings_of(problem, state, templates)
+    new = library.record(record, timings, texts) if timings else 0
+    # A path says something here alone.
+    origin = record.about if library.is_shared else str(folder.path.resolve())
+    won = entries_of(problem, state, templates, files, date, origin)
+    for entry in won:
+        library.add(replace(entry, run=record.id, certificate=digest))
+    if state.stopped is not None and any(c.drafted for c in state.candidates):
+        from tunesmith.run.lessons import lessons_of
+
+        if (learned := lessons_of(problem, state, date)) is not None:
+            library.learn(learned)
+    return StoredRun(record.id, len(timings), new, tuple(entry.name for entry in won))
+
+
+def add_run(library: Library, path: Path) -> StoredRun:
+    """A run by its folder, whatever it was told of libraries; of one that has not ended, what it measured."""
+    from tunesmith.session.problems import refuse_broken, state_and_templates
+
+    folder = RunFolder.open(path)
+    state, templates = state_and_templates(folder)
+    refuse_broken(state, path)
+    return store_run(library, folder, templates.problem, templates, state)
+
+
+def _who() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user need not have a name
+        return str(os.getuid())
 
 
 def export(entry: LibraryEntry, out: Path) -> list[Path]:

@@ -8,7 +8,7 @@ configurations that were best where it was tuned, in general and at each workloa
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,15 @@ from tunesmith.run.authors import author_of
 from tunesmith.run.candidates import rows_for
 from tunesmith.run.config import RunConfig
 from tunesmith.run.events import Primed
-from tunesmith.run.library import LibraryEntry, best_of, kernel_digest, rows_of, signature_of, thinned
+from tunesmith.run.library import (
+    LibraryEntry,
+    best_of,
+    kernel_digest,
+    rows_of,
+    run_id,
+    signature_of,
+    thinned,
+)
 from tunesmith.run.ports import Listener
 from tunesmith.run.racing import sound_scores, verified_choice
 from tunesmith.run.report import delivered_templates
@@ -30,7 +38,7 @@ from tunesmith.run.rounds import best_scores
 from tunesmith.run.state import State
 from tunesmith.run.store import JOURNAL, PLAN, RunFolder
 from tunesmith.session import problems
-from tunesmith.session.library import Library
+from tunesmith.session.library import consult, matching, opened, stored_priors
 from tunesmith.session.problems import LoadedProblem
 from tunesmith.session.run_result import Run
 from tunesmith.session.runs import Priors, RunInput, begin, no_priors
@@ -40,6 +48,7 @@ LOOKED_AT = 40  # of the runs here, the newest
 USED = 3
 NOTHING = "it has measured no configuration that this template has"
 EVALS = 64  # unless the user says otherwise: a start from what is known needs fewer than one from nothing
+Stored = Callable[[Collection[str]], list[tuple[bool, Primed]]]
 NAME_ONE = "name the folder of a run, a template file, or one of: tunesmith library"
 
 
@@ -55,11 +64,13 @@ def priors_of(
     note: Callable[[str], None] = lambda _text: None,
     first: bool = False,
     measured: Mapping[Path, str] | None = None,
+    stored: Stored = lambda _here: [],
 ) -> tuple[Primed, ...]:
     """What the runs `named` have found, or with none the newest ones below `root` that fit; of the same
     device first. Runs nobody named that cannot be read are passed over with a note. Where templates are still
     to be written, every run of the problem fits: which of them tells something, the loop will see.
-    `measured` has the texts of those named that are no runs but T4 files.
+    `measured` has the texts of those named that are no runs but T4 files; `stored` tells what a library has
+    beside the runs that are here.
     `first`: what they found best is tried before anything else."""
     if named:
         texts = measured or {}
@@ -70,15 +81,18 @@ def priors_of(
             for path in named
         )
     found: list[tuple[bool, Primed]] = []
+    here: set[str] = set()
     for path in _newest(root):
         try:
             state, own = read_run(path)
+            here.add(run_id(state))
             primed = _primed(path.name, state, own, problem, template, first)
         except TunesmithError as error:
             note(f"the earlier run {path.name} is passed over: {error}")
             continue
         if isinstance(primed, Primed):
             found.append((state.device.name != device.name, primed))
+    found += stored(here)
     found.sort(key=lambda pair: pair[0])
     return tuple(primed for _, primed in found[:USED])
 
@@ -202,11 +216,12 @@ def retune(
         source = _of_run(path, wanted)
     elif path.exists():
         source = _of_file(path, wanted)
-    elif target in (library := Library(Path(config.library_dir))):
-        source = _of_entry(library.get(target), wanted)
     else:
-        fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
-        raise BadInput(fault, hint=NAME_ONE)
+        with opened(config, listener.say) as library:
+            if target not in library:
+                fault = f"{target!r} is neither a run's folder nor a template file, nor in the library"
+                raise BadInput(fault, hint=NAME_ONE)
+            source = _of_entry(library.get(target), wanted, library.is_shared)
     unlimited = config.evals is None and config.time is None and config.device_seconds is None
     if unlimited and config.search != "exhaustive":
         config = replace(config, evals=EVALS)
@@ -216,12 +231,15 @@ def retune(
     return begin(source.given, config, out, listener, priors)
 
 
-def offers(problem: Problem, path: str, config: RunConfig) -> list[str]:
+def offers(
+    problem: Problem, path: str, config: RunConfig, say: Callable[[str], None] = lambda _text: None
+) -> list[str]:
     """What the library has for a kernel, as a user is told of it; nothing where it is switched off, or no
     template is wanted."""
-    if not config.library or not config.library_dir or config.strategy != "template":
+    if config.strategy != "template":
         return []
-    found = Library(Path(config.library_dir)).matching(problem)
+    nothing: list[LibraryEntry] = []
+    found = consult(config, say, lambda library: matching(library, problem, say), nothing)
     if not found:
         return []
     best, others = found[0], len(found) - 1
@@ -354,13 +372,23 @@ def _of_file(path: Path, wanted: _Wanted) -> RetuneSource:
     root, note = Path(wanted.config.runs), wanted.listener.note
 
     def priors(device: Device) -> tuple[Primed, ...]:
-        return priors_of(root, (), problem, template, device, note, first=True)
+        stored = stored_priors(problem, template, device, wanted.config, wanted.listener.say)
+        return priors_of(root, (), problem, template, device, note, first=True, stored=stored)
 
     return RetuneSource(RunInput(loaded, template, origin=f"template {path.name}"), priors)
 
 
-def _of_entry(entry: LibraryEntry, wanted: _Wanted) -> RetuneSource:
+def _of_entry(entry: LibraryEntry, wanted: _Wanted, is_shared: bool) -> RetuneSource:
+    """Of a library that is shared only the template is taken, and that as a stranger's: what is right, the
+    user's own problem says."""
     texts = dict(entry.files)
+    if is_shared and wanted.problem is None:
+        fault = f"{entry.name} is in a library that others write to, so its own problem is not taken for true"
+        raise BadInput(fault, hint=f"name yours: tunesmith retune {entry.name} --problem PROBLEM")
+    if is_shared and entry.headers:
+        fault = f"{entry.name} has headers of its own, and others write to the library: they are not vetted"
+        hint = f"look at them, then give it yourself: tunesmith library export {entry.name} --out FILE"
+        raise BadInput(fault, hint=hint)
     if wanted.problem is None and problems.PROBLEM_FILE not in texts:
         hint = f"name it: tunesmith retune {entry.name} --problem PROBLEM"
         raise BadInput(f"{entry.name} of the library was stored without its problem", hint=hint)

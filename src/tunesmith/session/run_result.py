@@ -166,7 +166,7 @@ def deliver(folder: RunFolder, templates: Templates, state: State, config: RunCo
         folder.write(name, data)
     files |= {f"{name}/{file}": data for name, inside in folders.items() for file, data in inside.items()}
     certificates.write(folder, templates, state, files, signing.signing_key(config.sign))
-    stored = library.keep_winners(config, folder, templates.problem, templates, state)
+    stored = library.keep_run(config, folder, templates.problem, templates, state)
     return Run(report, folder.path, folder.go_on, library=tuple(stored), texts=beside)
 
 

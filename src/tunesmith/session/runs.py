@@ -115,7 +115,7 @@ def _begun(
     try:
         stored = problems.keep(folder, *given.problem, template)
         stored |= {f"{problems.PROMPT}{role}": folder.put(text.encode()) for role, text in prompts.items()}
-        learned = library.lessons_for(problem, device.name, config, listener.note) if prompts else ""
+        learned = library.lessons_for(problem, device.name, config, listener.say) if prompts else ""
         stored |= {problems.LESSONS: folder.put(learned.encode())} if learned else {}
         beside = {own: folder.put(other.source.encode()) for own, other in given.beside.items()}
         stored |= {f"{problems.BESIDE}{own}": digest for own, digest in beside.items()}

@@ -1,0 +1,232 @@
+"""`tunesmith library`: what is stored, of which kernels and from which runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tunesmith.cli import console
+from tunesmith.cli.console import AsJson
+from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.text import counted, named_values
+
+if TYPE_CHECKING:
+    from tunesmith.run.config import RunConfig
+    from tunesmith.run.library import LibraryQuery, RunRecord
+    from tunesmith.run.ports import Library
+
+SHOWN = 4  # workloads, on a line
+DIGEST = 12  # characters that are shown of one
+
+library_app = typer.Typer(
+    help="Templates that won and what runs measured, stored for the next device and the next size.",
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+
+
+def _names(incomplete: str) -> list[str]:
+    """For the shell: where the library cannot be read there are none."""
+    with suppress(TunesmithError), _opened() as library:
+        return [e.name for e in library.entries(_silent, _query()) if e.name.startswith(incomplete)]
+    return []
+
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="As `tunesmith library` lists it.", autocompletion=_names)
+]
+Operator = Annotated[str | None, typer.Option(help="Only of the operator with this name: the problem's.")]
+Code = Annotated[
+    str | None, typer.Option(help="Only of the kernel with this digest, or the problem PROBLEM.")
+]
+OnDevice = Annotated[str | None, typer.Option("--device", help="Only from the device with this name.")]
+
+
+@library_app.callback()
+def library(
+    context: typer.Context,
+    operator: Operator = None,
+    code: Code = None,
+    device: OnDevice = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the templates in your library, or in your team's."""
+    if context.invoked_subcommand is not None:
+        return
+    with console.handled(as_json), _opened() as own:
+        from tunesmith.run.library import summary
+
+        entries = own.entries(console.print_note, _query(operator, code, device))
+        if as_json:
+            console.print_encoded([summary(entry) for entry in entries])
+        elif entries:
+            rows = []
+            for e in entries:
+                sizes = ", ".join(served.workload for served in e.served[:SHOWN])
+                sizes += f", {len(e.served) - SHOWN} more" if len(e.served) > SHOWN else ""
+                origin = PurePath(e.origin).name
+                rows.append((e.name, e.language, e.device, f"{e.speedup:.2f}×", sizes, e.date[:10], origin))
+            console.print_table("name | language | device | speed-up: | workloads | date | from", rows)
+        else:
+            such = " such" if operator or code or device else ""
+            console.print_line(
+                f"{own.where} has no{such} template yet: runs that find something better put theirs there"
+            )
+
+
+def show(name: Name, as_json: AsJson = False) -> None:
+    """Show one of them: what it is of, what it gave and where, and how to use it again."""
+    with _opened() as own:
+        entry, named = own.get(name), " --problem PROBLEM" if own.is_shared else ""
+    compiled = f", built with {entry.compiler}" if entry.compiler else ""
+    by = f"by {entry.author}" if entry.author else ", ".join(entry.moves) or "given to the run"
+    there = " there; nothing of it is taken for true here" if named else ""
+    lines = [
+        f"{entry.name}: {entry.problem}, {entry.speedup:.2f}× in the geometric mean, verified{there}",
+        f"kernel           {entry.signature}",
+        f"                 text {entry.kernel[:DIGEST]}",
+        f"device           {entry.device} ({entry.driver}){compiled}",
+        f"template         {entry.path}, {counted(len(entry.template.splitlines()), 'line')}, {by}",
+    ]
+    for s in entry.served:
+        sizes = named_values(s.sizes)
+        span = f"{s.interval[0]:.2f} to {s.interval[1]:.2f}"
+        lines.append(f"{s.workload:<16} {s.speedup:.2f}× ({span}) at {sizes}: {s.config}")
+    lines.append(
+        f"known            {counted(len(entry.rows), 'configuration')}, {len(entry.best)} of them tried first"
+    )
+    lines.append(f"from             {entry.origin}, {entry.date}")
+    if entry.certificate:
+        lines.append(f"certificate      {entry.certificate}")
+    lines.append(f"again with       tunesmith retune {entry.name}{named} [--device D] [--workloads FILE]")
+    console.say(as_json, entry, lines)
+
+
+def export(
+    name: Name,
+    out: Annotated[Path | None, typer.Option(help="The file to write; by default stdout.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write its template to a file of its own."""
+    from tunesmith.session import library as stored
+
+    with _opened() as own:
+        entry = own.get(name)
+    if out is None:
+        text = entry.template
+        console.say(as_json, {"name": name, "template": text}, [text.rstrip()])
+        return
+    written = [str(path) for path in stored.export(entry, out)]
+    console.say(as_json, {"name": name, "files": written}, [f"wrote {', '.join(written)}"])
+
+
+def remove(name: Name, as_json: AsJson = False) -> None:
+    """Take it out of the library; runs are left alone."""
+    with _opened() as own:
+        own.remove(name)
+    console.say(as_json, {"removed": name}, [f"{name} is no longer in the library"])
+
+
+def runs(
+    operator: Operator = None, code: Code = None, device: OnDevice = None, as_json: AsJson = False
+) -> None:
+    """List the runs whose timings are stored, the newest first: of what, where, by whom."""
+    with _opened() as own:
+        counts = own.timing_counts()
+        listed = own.runs(console.print_note, _query(operator, code, device))
+    found = [(run, counts.get(run.id, 0)) for run in listed]
+    if as_json:
+        console.print_encoded([{"run": run, "timings": count} for run, count in found])
+    elif found:
+        head = "operator | code | device | timings: | date | from"
+        console.print_table(head, [_row(run, count) for run, count in found])
+    else:
+        console.print_line(f"{own.where} has no timings of such runs yet")
+
+
+def _row(run: RunRecord, count: int) -> tuple[str, ...]:
+    day = run.provenance.date[:10]
+    return run.problem, run.kernel[:DIGEST], run.device, str(count), day, run.about
+
+
+def add(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs, ended or not.")],
+    as_json: AsJson = False,
+) -> None:
+    """Put runs in that are not there yet, or only in part: made elsewhere, or while the library was gone."""
+    from tunesmith.session import library as stored
+
+    done = []
+    with _opened() as own:
+        for folder in folders:
+            console.print_note(f"{folder} …")
+            done.append(stored.add_run(own, folder))
+    lines = [line for one in done for line in one.lines(own.where)]
+    console.say(as_json, [{"folder": str(f), "stored": d} for f, d in zip(folders, done, strict=True)], lines)
+
+
+def prune(
+    older_than: Annotated[int, typer.Option(metavar="DAYS", min=1, help="Only runs that are older.")],
+    as_json: AsJson = False,
+) -> None:
+    """Take timings of old runs out. Templates that won stay: remove takes one of those."""
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        before = (datetime.now(UTC) - timedelta(days=older_than)).isoformat(timespec="seconds")
+    except OverflowError as error:
+        fault = f"--older-than {older_than} is before any calendar"
+        raise BadInput(fault, hint="give days, e.g. --older-than 365") from error
+    with _opened() as own:
+        gone = own.prune(before)
+    lines = [f"took the timings of {counted(gone, 'run')} out of {own.where}"]
+    console.say(as_json, {"before": before, "runs": gone}, lines)
+
+
+def migrate(as_json: AsJson = False) -> None:
+    """Bring the library's tables to what this version needs; older versions then refuse it."""
+    with _opened() as own:
+        before, now = own.migrate()
+    did = f"has schema {now} already" if before == now else f"went from schema {before} to {now}"
+    console.say(as_json, {"before": before, "now": now}, [f"{own.where} {did}"])
+
+
+for _command in (show, export, remove, runs, add, prune, migrate):
+    console.add_command(library_app, _command)
+
+
+@contextmanager
+def _opened() -> Iterator[Library]:
+    from tunesmith.session.library import opened
+
+    with opened(_config(), console.print_note) as found:
+        yield found
+
+
+def _config() -> RunConfig:
+    from tunesmith.run.config import resolve
+
+    config = resolve({})
+    for note in config.notes:
+        console.print_note(f"note: {note}")
+    return config
+
+
+def _query(operator: str | None = None, code: str | None = None, device: str | None = None) -> LibraryQuery:
+    """What is no digest names a problem."""
+    from tunesmith.run.library import LibraryQuery, kernel_digest
+
+    is_digest = code is not None and len(code) == 64 and set(code) <= set("0123456789abcdef")
+    if code is not None and not is_digest:
+        from tunesmith.session.problems import load_problem
+
+        code = kernel_digest(load_problem(Path(code)).definition)
+    return LibraryQuery(operator or "", code or "", device or "")
+
+
+def _silent(_text: str) -> None:
+    """Whoever completes a name is told nothing else."""

@@ -1,0 +1,213 @@
+"""A team's library when something is wrong: the URL, the server, the password, rights, the network; and
+killed in the middle. No message has a password."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from tests.postgres_server import GUARDED, PASSWORD, STRANGER, Server, own_server, server
+from tests.run.test_library import a_record, an_entry, some_timings
+from tests.samples import TEMPLATE
+from tunesmith.errors import BadInput
+from tunesmith.run.config import RunConfig
+from tunesmith.session import library as stored
+from tunesmith.session import library_store
+from tunesmith.session.library import open_library
+from tunesmith.session.library_store import SqlLibrary
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "_unusable", {})
+
+
+def at(url: str, patience: float = 0.0) -> SqlLibrary:
+    return open_library(RunConfig(library_url=url), patience=patience)
+
+
+def refused(url: str, secret: str = "") -> BadInput:
+    with pytest.raises(BadInput) as caught:
+        at(url).add(an_entry())
+    error = caught.value
+    assert error.hint
+    if secret:
+        assert secret not in f"{error} {error.hint} {error!r} {error.__cause__ and error.where}"
+    return error
+
+
+# -- what needs no server ---------------------------------------------------------------------------------
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "tunesmith.session.library_postgres", raising=False)
+    with pytest.raises(BadInput, match="needs psycopg") as caught:
+        at("postgresql://u:geheim7@h/d")
+    assert caught.value.hint == "pip install 'tunesmith[postgres]'"
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "says"),
+    [
+        ("postgresql://u:geheim7@h:port/d", "geheim7", "a port that is no number"),
+        ("postgresql://u:geh@eim7@h/d", "eim7", "an @ where"),
+        ("postgresql://u:1234/eim7@h/d", "eim7", "an @ where"),
+        ("postgresql://h/d?sslmod=require", "", "sslmod"),
+        ("postgresql://u@h/d?password=geheim7&sslmod=x", "geheim7", "no URL"),
+    ],
+)
+def test_a_wrong_url_is_told_without_its_password(url: str, secret: str, says: str) -> None:
+    pytest.importorskip("psycopg")
+    assert says in refused(url, secret).message
+
+
+def test_no_server_is_told_at_once_and_once_to_a_run(tmp_path: Path) -> None:
+    pytest.importorskip("psycopg")
+    url = f"postgresql://u:geheim7@/d?host={tmp_path}"
+    error = refused(url, "geheim7")
+    assert "pg_isready" in str(error.hint)
+    assert error.where == f"postgresql://u@{str(tmp_path).replace('/', '%2F')}/d"
+    config, said = RunConfig(library_url=url), list[str]()
+    for _ in range(3):
+        assert stored.consult(config, said.append, lambda library: len(library.entries(print)), -1) == -1
+    (line,) = said
+    assert line.startswith("going on without the library: ")
+    assert "geheim7" not in line
+    assert "geheim7" not in repr(config)
+
+
+# -- rights -----------------------------------------------------------------------------------------------
+
+long = pytest.mark.long
+
+
+@long
+def test_a_wrong_password_no_rights_and_no_database() -> None:
+    name = server().database()
+    wrong = refused(server().url(name, GUARDED, "geheim-but-wrong"), "geheim-but-wrong")
+    assert "password authentication failed" in wrong.message
+    assert "PGPASSFILE" in str(wrong.hint)
+    assert "create, read and write" in str(refused(server().url(name, STRANGER)).hint)
+    assert "createdb" in str(refused(server().url("no_such_database")).hint)
+
+
+@long
+@pytest.mark.parametrize("how", ["url", "variable", "file"])
+def test_a_password_is_taken_from_where_libpq_looks(
+    how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = server().database(GUARDED)
+    if how == "variable":
+        monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    if how == "file":
+        file = tmp_path / "pass"
+        file.write_text(f"*:*:*:*:{PASSWORD.replace(':', chr(92) + ':')}\n")
+        file.chmod(0o600)
+        monkeypatch.setenv("PGPASSFILE", str(file))
+    own = at(server().url(name, GUARDED, PASSWORD if how == "url" else ""))
+    own.add(an_entry())
+    assert an_entry().name in own
+    assert PASSWORD not in own.where
+    own.close()
+
+
+@long
+def test_who_may_only_read_reads() -> None:
+    name = server().database()
+    owner = at(server().url(name))
+    owner.add(an_entry())
+    with server().connect(name) as connection:
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {STRANGER}")
+    stranger = at(server().url(name, STRANGER))
+    assert [e.name for e in stranger.entries()] == [an_entry().name]
+    with pytest.raises(BadInput, match="permission denied"):
+        stranger.add(an_entry(name="new"))
+    stranger.close()
+    owner.close()
+
+
+# -- in the middle ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mortal() -> Iterator[Server]:
+    server()  # or a skip
+    found = own_server()
+    yield found
+    found.stop()
+
+
+class DyingAt:
+    """Kills the server before the batch of that number; it comes back later, or not."""
+
+    def __init__(self, library: SqlLibrary, mortal: Server, batch: int, back_after: float | None) -> None:
+        self.count, self._real = 0, library._write
+        self._mortal, self._batch, self._back_after = mortal, batch, back_after
+        library._write = self  # type: ignore[method-assign, assignment]
+
+    def __call__(self, work, mode="write"):  # type: ignore[no-untyped-def]
+        self.count += 1
+        if self.count == self._batch:
+            self._mortal.kill()
+            if self._back_after is not None:
+                self.back = Timer(self._back_after, self._mortal.start, [False])
+                self.back.start()
+        return self._real(work, mode)
+
+
+@long
+def test_a_server_that_is_killed_in_the_middle_and_comes_back_has_every_row_once(
+    mortal: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_store, "BATCH", 50)
+    own = at(mortal.url(mortal.database()), patience=60.0)
+    dying = DyingAt(own, mortal, 5, back_after=1.0)
+    own.record(a_record(), some_timings(1000), {"d": TEMPLATE})
+    dying.back.join()
+    found = own.timings(a_record().id)
+    assert sorted(t.key for t in found) == sorted(t.key for t in some_timings(1000))
+    own.close()
+
+
+@long
+def test_what_was_not_written_when_the_server_was_killed_is_put_in_later(
+    mortal: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_store, "BATCH", 50)
+    url = mortal.url(mortal.database())
+    own = at(url, patience=1.0)
+    DyingAt(own, mortal, 5, back_after=None)
+    with pytest.raises(BadInput, match="the library cannot be used") as caught:
+        own.record(a_record(), some_timings(1000), {"d": TEMPLATE})
+    assert "try again" in str(caught.value.hint)
+    mortal.start()
+    again = at(url)
+    there = len(again.timings(a_record().id))
+    assert 0 < there < 1000
+    assert again.record(a_record(), some_timings(1000), {"d": TEMPLATE}) == 1000 - there
+    again.close()
+
+
+@long
+def test_a_server_that_hangs_is_cut_off(mortal: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = mortal.database()
+    own = at(mortal.url(name))
+    own.add(an_entry())
+    own._database._deadline = -4.0  # type: ignore[attr-defined]
+    stopped, began = mortal.hang(name), time.monotonic()
+    try:
+        with pytest.raises(BadInput, match="the library cannot be used"):
+            own.entries()
+    finally:
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+    assert time.monotonic() - began < 30
+    own.close()
