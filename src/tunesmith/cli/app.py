@@ -18,6 +18,7 @@ from tunesmith.cli import console, exports
 from tunesmith.cli.bench import bench, capture, mcp, skill
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.explaining import Defines, Entry, explain, refusals
+from tunesmith.cli.fleets import fleet
 from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify, watch
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
@@ -392,7 +393,7 @@ def _library() -> Library:
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
-    *(report, watch, verify, exports.export, bench, diff, compare, profile),
+    *(report, watch, verify, exports.export, bench, diff, compare, fleet, profile),
     *(capture, exports.extract, exports.apply, devices, doctor, mcp, skill),
 )
 for _command in _COMMANDS:

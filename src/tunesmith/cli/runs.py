@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Unpack
 import typer
 
 import tunesmith
-from tunesmith.cli import console
+from tunesmith.cli import console, fleets
 from tunesmith.cli.console import (
     AsJson,
     DeviceName,
@@ -104,6 +104,12 @@ def resume(
     """Go on with runs that were interrupted, exactly where they were."""
     own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
     own["workers"] = workers
+    if run is not None and len(run) == 1 and fleets.is_fleet(run[0]):
+        if given := [f"--{name}" for name, value in own.items() if value is not None]:
+            fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
+            raise BadInput(fault, hint="leave it out")
+        fleets.run(run[0], None, as_json)
+        return
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
             one = tunesmith.resume(run[0] if run else None, listener=listener, **own)
