@@ -64,31 +64,35 @@ def funded(state: FleetState, cells: Sequence[FleetCell]) -> list[CellShare]:
 
 
 def next_start(
-    state: FleetState, cells: Sequence[FleetCell], free: Sequence[FleetSlot]
+    state: FleetState, cells: Sequence[FleetCell], free: Sequence[FleetSlot], every: Sequence[FleetSlot]
 ) -> tuple[FleetSlot, CellBegan] | None:
-    """What starts next in one of the free slots; None: nothing until something ends, or ever."""
-    free = [slot for slot in free if not state.is_out(slot.name)]
+    """What starts next in one of the free slots, of all that are in service; None: nothing until something
+    ends, or ever."""
     if not free:
         return None
     paid = funded(state, cells)
     for share in paid:
-        if (slot := _slot_for(state, share.cell, free)) is not None:
+        if (slot := _slot_for(state, share.cell, free, every)) is not None:
             until = state.of(share.cell.name).standing.device_seconds + share.seconds
             return slot, CellBegan(share.cell.name, slot.name, until, "stop")
     searching = any(c.began is not None and c.began.then == "stop" for c in state.cells.values())
     for cell in sorted(cells, key=lambda c: (-c.weight, c.number)):
         own = state.of(cell.name)
         over = expected_gain(own) < WORTH or not (paid or searching)  # nothing can come back to it
-        begun = own.status == "paused" and own.standing.device_seconds > 0
-        if begun and over and (slot := _slot_for(state, cell, free)) is not None:
+        begun = own.is_ready and own.standing.device_seconds > 0
+        if begun and over and (slot := _slot_for(state, cell, free, every)) is not None:
             return slot, CellBegan(cell.name, slot.name, own.standing.device_seconds, "finish")
     return None
 
 
-def _slot_for(state: FleetState, cell: FleetCell, free: Sequence[FleetSlot]) -> FleetSlot | None:
-    """Of those for its device; one where it was not lost, if there is another."""
-    own = [slot for slot in free if slot.device == cell.device.name]
-    return min(own, key=lambda slot: slot.name == state.of(cell.name).lost_on, default=None)
+def _slot_for(
+    state: FleetState, cell: FleetCell, free: Sequence[FleetSlot], every: Sequence[FleetSlot]
+) -> FleetSlot | None:
+    """Of those for its device; the one where it was lost only if there is no other."""
+    lost_on = state.of(cell.name).lost_on
+    others = any(slot.device == cell.device.name and slot.name != lost_on for slot in every)
+    own = (slot for slot in free if slot.device == cell.device.name)
+    return next((slot for slot in own if slot.name != lost_on or not others), None)
 
 
 def all_shares(state: FleetState, cells: Sequence[FleetCell]) -> dict[str, float]:

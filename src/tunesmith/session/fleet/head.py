@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -28,6 +29,7 @@ from tunesmith.session.fleet.record import (
     apply,
     fold,
 )
+from tunesmith.session.interrupts import counted_requests
 from tunesmith.text import counted, cut, ratio_text
 
 STOP = "stop"  # a file in the fleet's folder: whoever wants it to end after the batches under way
@@ -46,8 +48,9 @@ class FleetHead:
     journal: FleetJournal
     state: FleetState
     listener: Listener
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.time
     _stopping: bool = False
+    _at_once: bool = False
     _written: float = -WRITE_EVERY
     _notes: list[str] = field(default_factory=list)
 
@@ -56,15 +59,14 @@ class FleetHead:
         earlier = {name for name, cell in self.state.cells.items() if cell.began is not None}
         self._append(HeadBegan(self.plan.hours))
         (self.folder.path / STOP).unlink(missing_ok=True)
-        while True:
-            try:
-                if not self._step(earlier):
-                    break
-            except KeyboardInterrupt:
-                if self._stopping:
+        with counted_requests() as asked:
+            while self._step(earlier):
+                if asked():
+                    self._stop("asked to stop")
+                if asked() > 1 and not self._at_once:
+                    self._at_once = True
                     self.listener.say("ending at once; what is under way is measured again when it goes on")
                     self.runner.close()
-                self._stop("asked to stop")
         return self._write()
 
     def _step(self, earlier: set[str]) -> bool:
@@ -79,12 +81,30 @@ class FleetHead:
                 self._end(cell, left)
         if (self.folder.path / STOP).exists():
             self._stop("asked to stop by the file of that name in its folder")
-        while not self._stopping and (start := next_start(self.state, self._cells, self._free())) is not None:
+        while not self._stopping and (start := self._next(self.clock())) is not None:
             self._begin(*start)
         self.listener.note(progress_line(self.plan, self.state, self.runner.news()))
         if self.clock() - self._written >= WRITE_EVERY:
             self._write()
-        return self._at_work()
+        return self._at_work() or self._waits()
+
+    def _next(self, now: float) -> tuple[FleetSlot, CellBegan] | None:
+        every = [slot for slot in slots_of(self.plan) if self.state.rests_until(slot.name) <= now]
+        taken = {cell.began.slot for cell in self.state.cells.values() if cell.began is not None}
+        free = [slot for slot in every if slot.name not in taken]
+        return next_start(self.state, self._cells, free, every)
+
+    def _waits(self) -> bool:
+        """Whether something could begin once a slot has rested. Whoever waits is told for what."""
+        rests = [until for slot in slots_of(self.plan) if (until := self._rest(slot)) < math.inf]
+        if self._stopping or not rests or self._next(max(rests)) is None:
+            return False
+        self.listener.note(f"waiting {max(0.0, min(rests) - self.clock()):.0f} s for a device that was lost")
+        self.runner.ended(LOOK)
+        return True
+
+    def _rest(self, slot: FleetSlot) -> float:
+        return self.state.rests_until(slot.name) or math.inf
 
     @property
     def _cells(self) -> list[FleetCell]:
@@ -92,10 +112,6 @@ class FleetHead:
 
     def _at_work(self) -> bool:
         return any(cell.began is not None for cell in self.state.cells.values())
-
-    def _free(self) -> list[FleetSlot]:
-        taken = {cell.began.slot for cell in self.state.cells.values() if cell.began is not None}
-        return [slot for slot in slots_of(self.plan) if slot.name not in taken]
 
     def _begin(self, slot: FleetSlot, began: CellBegan) -> None:
         own = self.state.of(began.cell).standing
@@ -108,12 +124,14 @@ class FleetHead:
     def _end(self, cell: str, outcome: CellOutcome) -> None:
         before = self.state.of(cell)
         slot = before.began.slot if before.began is not None else ""
-        own = (outcome.how, outcome.standing, outcome.reason, outcome.code, self._stopping)
-        was_out = self.state.is_out(slot)
+        own = (outcome.how, outcome.standing, outcome.reason, outcome.code, self._stopping, self.clock())
+        rested = self.state.rests_until(slot)
         self._append(CellEnded(cell, slot, *own))
         self.listener.say(ended_line(cell, self.state, outcome))
-        if self.state.is_out(slot) and not was_out:
-            words = f"{slot} is left out: {self.state.slot_losses[slot]} losses in a row"
+        if (until := self.state.rests_until(slot)) > rested:
+            lost = counted(self.state.slots[slot].count, "loss", "losses")
+            rest = "is left out" if until == math.inf else f"rests for {until - self.clock():.0f} s"
+            words = f"{slot} {rest}: {lost} in a row"
             self._notes.append(words)
             self.listener.say(words)
 

@@ -13,7 +13,7 @@ from tunesmith.session.fleet.plans import PLAIN_NAME, FleetAuthor, Setting, Sett
 
 ROOT = ("device_hours", "capture", "problem", "device", "author", "tune", "slurm")
 PROBLEM = ("path", "weight", "template")
-DEVICE = ("name", "backend", "device", "workers", "slots", "weight", "gres")
+DEVICE = ("name", "backend", "device", "workers", "gpus", "slots", "weight", "gres")
 SLURM = ("partition", "account", "qos", "constraint", "cpus", "tasks", "minutes", "command")
 # Of a run; what is said of the device, of folders and of waiting is the fleet's own.
 TUNE = (
@@ -43,6 +43,7 @@ class DeviceEntry:
     backend: str = ""
     device: str = ""
     workers: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
     slots: int = 1
     weight: float = 1.0
     gres: str = ""
@@ -142,8 +143,22 @@ def _device(table: Table) -> DeviceEntry | None:
         table.fault("gres", f"gres must be like gpu:h200:1, got {gres!r}", "see `scontrol show node`")
     slots = table.integer("slots", low=1, high=MOST_SLOTS)
     backend, device = table.text("backend") or "", table.text("device") or ""
-    own = DeviceEntry(name, backend, device, workers, slots or 1, _weight(table) or 1.0, gres)
+    own = DeviceEntry(name, backend, device, workers, _gpus(table), slots or 1, _weight(table) or 1.0, gres)
     return own if name else None
+
+
+def _gpus(table: Table) -> tuple[str, ...]:
+    """By number, or by what `nvidia-smi -L` says."""
+    found = [str(item) if type(item) is int else item for item in table.items("gpus", "GPUs")]
+    for item in found:
+        if not isinstance(item, str) or not PLAIN_NAME.fullmatch(item):
+            table.fault("gpus", f"gpus lists numbers or names of GPUs, got {item!r}", "e.g. gpus = [0, 1]")
+            return ()
+    if len(set(found)) < len(found):
+        table.fault("gpus", "gpus names one twice", "say how many runs at once with slots")
+    if found and "workers" in table:
+        table.fault("gpus", "gpus are of this machine, workers of others", "make two devices of it")
+    return tuple(str(item) for item in found)
 
 
 def _author(table: Table) -> FleetAuthor | None:

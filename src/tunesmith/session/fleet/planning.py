@@ -175,7 +175,7 @@ def _device(entries: PlanEntries, place: int, folder: Path, stored: Stored) -> F
             continue
         stored[digest_of(data)] = data
         named.append((f"{entry.name}-{number + 1}.toml", digest_of(data)))
-    own = (entry.backend, entry.device, tuple(named), entry.slots, entry.weight, entry.gres)
+    own = (entry.backend, entry.device, tuple(named), entry.gpus, entry.slots, entry.weight, entry.gres)
     return FleetDevice(entry.name, *own)
 
 

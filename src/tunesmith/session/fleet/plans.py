@@ -33,13 +33,14 @@ class FleetDevice:
     backend: str = ""
     device: str = ""  # as for --device
     hosts: tuple[tuple[str, str], ...] = ()  # files as for --workers: name -> digest; none: this machine
+    gpus: tuple[str, ...] = ()  # of this machine, each a place: as CUDA_VISIBLE_DEVICES names them
     slots: int = 1  # runs at once, at each place
     weight: float = 1.0
     gres: str = ""  # what Slurm calls it
 
     @property
     def places(self) -> tuple[str, ...]:
-        return tuple(name for name, _ in self.hosts) or ("here",)
+        return tuple(name for name, _ in self.hosts) or tuple(f"gpu-{g}" for g in self.gpus) or ("here",)
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ class FleetSlot:
     device: str
     place: str
     number: int
+    gpu: str = ""  # the only one that may be seen there; empty: all
 
     @property
     def name(self) -> str:
@@ -115,7 +117,9 @@ def slots_of(plan: FleetPlan) -> Iterator[FleetSlot]:
     for number in range(most):
         for device in plan.devices:
             if number < device.slots:
-                yield from (FleetSlot(device.name, place, number) for place in device.places)
+                gpus = device.gpus or ("",) * len(device.places)
+                pairs = zip(device.places, gpus, strict=True)
+                yield from (FleetSlot(device.name, place, number, gpu) for place, gpu in pairs)
 
 
 def other_plan(plan: FleetPlan, wanted: FleetPlan) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from tunesmith.session.fleet.record import CellBegan
 from tunesmith.text import cut, flat
 
 LOGS = "logs"
+VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 PATIENCE = 20.0  # seconds that a process may take to end at once
 _LAST_WORDS = 400
 # So that what lies in the current folder is no module of ours, yet settings there count as for `tune`.
@@ -83,6 +84,7 @@ class CellProcesses:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                env={**os.environ, **dict.fromkeys(VISIBLE, slot.gpu)} if slot.gpu else None,
                 start_new_session=True,  # a Ctrl-C of ours is not theirs: they end after their batch
             )
         finally:

@@ -18,7 +18,9 @@ FLEET_JOURNAL = "fleet.jsonl"
 DAMAGED = "restore the folder from a copy, or begin another fleet with --out"
 Then = Literal["stop", "finish"]  # what a run does when its share is used up
 How = Literal["finished", "paused", "failed", "waiting", "no device", "lost"]
-MOST_LOSSES = 3  # of a cell in a row that got nowhere, and of a slot in a row
+MOST_LOSSES = 3  # of a cell in a row that got nowhere; after so many in a row a slot rests
+REST = 300.0  # seconds, the first time; then twice that, and so on
+MOST_RESTS = 4  # then it is left out, as long as this head is there
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class CellEnded:
     reason: str = ""
     code: int = 0
     asked: bool = False  # the whole fleet was being stopped
+    at: float = 0.0  # seconds since the epoch
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,29 @@ class CellState:
 
     @property
     def is_ready(self) -> bool:
-        return self.status in ("not begun", "paused")
+        return self.status in ("not begun", "paused", "no device")
+
+
+@dataclass(frozen=True)
+class SlotLosses:
+    """In a row, under this head. What one cell loses again and again is no fault of the slot."""
+
+    count: int = 0
+    cell: str = ""  # the last
+    at: float = 0.0
+
+    def after(self, event: CellEnded) -> SlotLosses:
+        if event.how not in ("lost", "no device"):
+            return SlotLosses()
+        if event.asked or (event.how == "lost" and event.cell == self.cell):
+            return self
+        return SlotLosses(self.count + 1, event.cell, event.at)
+
+    @property
+    def until(self) -> float:
+        """When it may be used again."""
+        rests = self.count - MOST_LOSSES
+        return self.at + REST * 2**rests if 0 <= rests < MOST_RESTS else 0.0 if rests < 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -123,14 +148,15 @@ class FleetState:
     hours: float = 0.0
     heads: int = 0
     cells: Mapping[str, CellState] = field(default_factory=dict)  # of which something is known
-    slot_losses: Mapping[str, int] = field(default_factory=dict)  # in a row, and under this head
+    slots: Mapping[str, SlotLosses] = field(default_factory=dict)
     shares: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, cell: str) -> CellState:
         return self.cells.get(cell, CellState())
 
-    def is_out(self, slot: str) -> bool:
-        return self.slot_losses.get(slot, 0) >= MOST_LOSSES
+    def rests_until(self, slot: str) -> float:
+        """Seconds since the epoch; 0: it does not; infinite: it is left out."""
+        return self.slots[slot].until if slot in self.slots else 0.0
 
     @property
     def spent(self) -> float:
@@ -148,16 +174,14 @@ def apply(state: FleetState, event: FleetEvent) -> FleetState:
     match event:
         case HeadBegan(hours):
             cells = {name: _tried_again(cell) for name, cell in state.cells.items()}
-            return replace(state, hours=hours, heads=state.heads + 1, cells=cells, slot_losses={}, shares={})
+            return replace(state, hours=hours, heads=state.heads + 1, cells=cells, slots={}, shares={})
         case CellBegan(name):
             own = replace(state.of(name), status="at work", began=event, reason="", code=0)
             return replace(state, cells={**state.cells, name: own})
         case CellEnded(name, slot):
-            lost = event.how in ("lost", "no device") and not event.asked
-            count = state.slot_losses.get(slot, 0) + 1 if lost else 0
-            losses = {**state.slot_losses, slot: count} if slot else state.slot_losses
+            slots = {**state.slots, slot: state.slots.get(slot, SlotLosses()).after(event)}
             own = _ended(state.of(name), event)
-            return replace(state, cells={**state.cells, name: own}, slot_losses=losses)
+            return replace(state, cells={**state.cells, name: own}, slots=slots if slot else state.slots)
         case SharesGiven(shares):
             return replace(state, shares=dict(shares))
 
@@ -171,7 +195,7 @@ def fold(events: Iterable[FleetEvent]) -> FleetState:
 
 def _tried_again(cell: CellState) -> CellState:
     """What is wrong with a kernel stays wrong; a disk, a device or a reply may be there by now."""
-    if cell.status in ("waiting", "no device") or (cell.status == "failed" and cell.code != 3):
+    if cell.status == "waiting" or (cell.status == "failed" and cell.code != 3):
         return replace(cell, status="paused", losses=0, lost_on="", reason="", code=0)
     return replace(cell, losses=0, lost_on="")
 
@@ -179,16 +203,15 @@ def _tried_again(cell: CellState) -> CellState:
 def _ended(cell: CellState, event: CellEnded) -> CellState:
     before, now = cell.standing, event.standing
     known = replace(cell, standing=now, began=None, reason=event.reason, code=event.code)
-    if event.how == "lost" or event.how == "no device":
+    if event.how == "no device":  # which is no fault of the cell
+        return replace(known, status="no device", lost_on=event.slot)
+    if event.how == "lost":
         got_on = now.device_seconds > before.device_seconds
         losses = 0 if got_on or event.asked else cell.losses + 1
-        status: CellStatus = "paused"
-        if losses >= MOST_LOSSES:
-            status = "no device" if event.how == "no device" else "failed"
-            known = replace(
-                known, reason=f"lost {losses} times in a row: {event.reason}", code=event.code or 1
-            )
-        return replace(known, status=status, losses=losses, lost_on=event.slot)
+        if losses < MOST_LOSSES:
+            return replace(known, status="paused", losses=losses, lost_on=event.slot, code=0)
+        words = f"lost {losses} times in a row: {event.reason}"
+        return replace(known, status="failed", losses=losses, reason=words, code=event.code or 1)
     known = replace(known, status=event.how, losses=0, lost_on="")
     if event.how != "paused" or event.asked:
         return known
