@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from multiprocessing import Pool
 from pathlib import Path
 from time import perf_counter
 
@@ -50,8 +52,9 @@ BATCH = 4
 EACH = 0.4  # device-seconds of an evaluation beside its launches
 LAUNCHES = 100  # of an evaluation
 START, VERIFY = 5.0, 20.0  # seconds that a session needs before its first batch, and a cell at its end
+IDLE = 120.0  # seconds between two looks where nothing is at work
 GONE = 60.0  # seconds after which nobody waits for a node any longer
-AWAY = (120.0, 1200.0)  # seconds until a dead node is back: least and most
+AWAY = (60.0, 600.0)  # seconds until a dead node is back: least and most
 
 
 # -- what a cell does ---------------------------------------------------------------------------------------
@@ -178,7 +181,7 @@ class VirtualCells:
 
     def ended(self, seconds: float) -> list[tuple[str, CellOutcome]]:
         if not self.sessions:
-            self.now += seconds
+            self.now += max(seconds, IDLE if seconds else 0.0)
             return []
         until = min(own.end for own in self.sessions.values())
         if self.kill_at <= until:
@@ -279,7 +282,7 @@ def run(folder: Path, plan: FleetPlan, runner: VirtualCells) -> Finished:
         journal = FleetJournal(folder)
         stored, cells = stored_plan(folder)
         state = fold(journal.read())
-        head = FleetHead(own, stored, cells, runner, journal, state, Silent(), runner.clock)
+        head = FleetHead(own, stored, cells, runner, journal, state, Silent(), runner.clock, math.inf)
         try:
             return Finished(head.run(), runner, heads, perf_counter() - begun)
         except HeadKilled:
@@ -303,13 +306,20 @@ def dealt_alike(plan: FleetPlan, batches: Mapping[str, Sequence[CellBatch]]) -> 
     return math.exp(total / whole)
 
 
-def searches(plan: FleetPlan, spaces: Mapping[str, Recorded], evals: int) -> dict[str, list[CellBatch]]:
+def _searched(task: tuple[Recorded, int, int]) -> list[CellBatch]:
+    recorded, seed, evals = task
+    return batches_of(part_of(recorded, seed), seed, evals)
+
+
+def searches(
+    plan: FleetPlan, spaces: Mapping[str, Recorded], evals: int, jobs: int
+) -> dict[str, list[CellBatch]]:
     """Of all cells, each once: whoever interrupts them, they go on as they would have."""
-    found = {}
-    for cell in cells_of(plan):
-        seed = int(cell.problem.digest)
-        found[cell.name] = batches_of(part_of(spaces[cell.device.name], seed), seed, evals)
-    return found
+    cells = cells_of(plan)
+    tasks = [(spaces[cell.device.name], int(cell.problem.digest), evals) for cell in cells]
+    with Pool(jobs) as pool:
+        found = pool.map(_searched, tasks, chunksize=4)
+    return dict(zip((cell.name for cell in cells), found, strict=True))
 
 
 def whole_hours(batches: Mapping[str, Sequence[CellBatch]]) -> float:
@@ -359,13 +369,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nodes", type=int, default=6, help="of each GPU")
     parser.add_argument("--life", type=float, default=900.0, help="mean seconds until a node dies")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes of this machine")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args(arguments)
     spaces = {one.gpu.replace(" ", "_"): one for one in read_all(given.spaces)}
     nodes = dict.fromkeys(spaces, given.nodes)
     plan = planned(nodes, given.problems, 1.0, given.seed)
     begun = perf_counter()
-    batches = searches(plan, spaces, given.evals)
+    batches = searches(plan, spaces, given.evals, given.jobs)
     whole = whole_hours(batches)
     sys.stderr.write(
         f"{len(batches)} searches: {whole:.2f} device hours, {perf_counter() - begun:.0f} s here\n"

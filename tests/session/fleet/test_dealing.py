@@ -74,6 +74,22 @@ def test_then_by_weight_and_what_the_last_share_brought(
     assert (begun.cell, begun.until) == (heir, 2 * share), "it is given what it has had, again"
 
 
+def test_no_more_cells_begin_than_can_come_to_their_search() -> None:
+    own = plan((1.0, 1.0, 1.0))  # first shares of 300 s, and the original takes 1000 s
+    first = ended(A, "paused", standing=standing(1000.0, evaluations=0))
+    begun = start(own, after(own, first))
+    assert begun is not None
+    assert (begun.cell, begun.until) == (A, 2000.0), "it has paid its entry, others have not"
+    second = ended(A, "paused", standing=standing(2000.0, 1.001, headroom=0.001))
+    begun = start(own, after(own, first, second))
+    assert begun is not None
+    assert (begun.cell, begun.then) == (B, "stop"), "there is enough for one more"
+    third = ended(B, "paused", standing=standing(1000.0, evaluations=0, headroom=0.001))
+    begun = start(own, after(own, first, second, third))
+    assert begun is not None
+    assert begun.then == "finish", "and not for the last"
+
+
 def test_what_the_searcher_expects_and_the_floor_count() -> None:
     dry = CellState(sessions=3, searches=3, standing=standing(5.0))
     assert expected_gain(dry) < HOPE / 20

@@ -68,7 +68,8 @@ def test_getting_somewhere_is_no_failure() -> None:
 
 def test_a_node_that_is_gone_costs_the_cell_nothing_and_rests() -> None:
     gone = [ended("a", "no device", at=float(at)) for at in range(MOST_LOSSES)]
-    state = fold(gone)
+    assert fold(gone).rests_until("gpu/here/0") == math.inf, "it never worked: nobody waits for it"
+    state = fold(gone := [ended("b", "paused"), *gone])
     assert state.of("a").is_ready
     assert state.rests_until("gpu/here/0") == MOST_LOSSES - 1 + REST
     for _ in range(MOST_RESTS):
@@ -78,9 +79,14 @@ def test_a_node_that_is_gone_costs_the_cell_nothing_and_rests() -> None:
     assert fold([*gone, HeadBegan(1.0)]).rests_until("gpu/here/0") == 0, "another head tries it again"
 
 
+def test_a_node_that_comes_and_goes_is_used_while_it_is_there() -> None:
+    coming = [ended("abc"[n % 3], "lost", float(n + 1), at=1.0) for n in range(12)]
+    assert fold(coming).rests_until("gpu/here/0") == 0
+
+
 def test_one_bad_cell_is_no_fault_of_the_slot() -> None:
     assert fold([ended("a", "lost", at=1.0)] * 9).rests_until("gpu/here/0") == 0
-    several = [ended(name, "lost", at=1.0) for name in "abc"]
+    several = [ended("a", "paused"), *(ended(name, "lost", at=1.0) for name in "abc")]
     assert fold(several).rests_until("gpu/here/0") == 1.0 + REST
 
 

@@ -36,30 +36,40 @@ def expected_gain(cell: CellState) -> float:
     return gain if known.headroom is None else min(gain, max(0.0, known.headroom))
 
 
-def share_of(state: FleetState, cell: FleetCell, count: int) -> CellShare | None:
+def start_cost(state: FleetState) -> float:
+    """Device-seconds before anything is searched, beyond a first share: by the cells that have begun."""
+    begun = [cell for cell in state.cells.values() if cell.sessions]
+    return sum(cell.before for cell in begun) / len(begun) if begun else 0.0
+
+
+def share_of(state: FleetState, cell: FleetCell, opening: float, start: float) -> CellShare | None:
     """None: it can have none, or is not worth one."""
     own = state.of(cell.name)
     gain = expected_gain(own)
     if not own.is_ready or gain < WORTH:
         return None
-    seconds = max(opening_share(state, count), own.standing.device_seconds)
-    # Nobody is judged by its prospects before it has had its first share.
-    value = math.inf if not own.sessions else cell.weight * gain / seconds
-    return CellShare(cell, seconds, value)
+    if own.sessions:
+        seconds = max(opening, own.standing.device_seconds)
+        return CellShare(cell, seconds, cell.weight * gain / seconds)
+    # Nobody is judged by its prospects before it has had a first share, unless first shares prove too small.
+    return CellShare(cell, opening, cell.weight * gain / (opening + start) if start > opening else math.inf)
 
 
 def funded(state: FleetState, cells: Sequence[FleetCell]) -> list[CellShare]:
     """Of cells that are ready those that the rest of the budget is for, the best first: it is poured over
     them in that order until nothing is left."""
     left = state.hours * HOUR - state.spent - state.reserved
-    least = LEAST * opening_share(state, len(cells))
-    wanted = [share for cell in cells if (share := share_of(state, cell, len(cells))) is not None]
+    opening, start = opening_share(state, len(cells)), start_cost(state)
+    wanted = [share for cell in cells if (share := share_of(state, cell, opening, start)) is not None]
     found = []
     for share in sorted(wanted, key=lambda s: (-s.value, -s.cell.weight, s.cell.number)):
-        if left <= least:
+        is_new = not state.of(share.cell.name).sessions
+        if left <= LEAST * opening:
             break
+        if is_new and left < start:
+            continue  # it would not come to its search
         found.append(CellShare(share.cell, min(share.seconds, left), share.value))
-        left -= share.seconds
+        left -= share.seconds + (start if is_new and start > opening else 0.0)
     return found
 
 

@@ -34,7 +34,7 @@ from tunesmith.text import counted, cut, ratio_text
 
 STOP = "stop"  # a file in the fleet's folder: whoever wants it to end after the batches under way
 LOOK = 0.5  # seconds between two looks for it
-WRITE_EVERY = 5.0  # seconds between two versions of the page
+WRITE_EVERY = 30.0  # seconds between two versions of the page
 
 
 @dataclass
@@ -49,9 +49,12 @@ class FleetHead:
     state: FleetState
     listener: Listener
     clock: Callable[[], float] = time.time
+    write_every: float = WRITE_EVERY
     _stopping: bool = False
     _at_once: bool = False
-    _written: float = -WRITE_EVERY
+    _noted: str = ""
+    _written: float = 0.0
+    _changed: bool = True
     _notes: list[str] = field(default_factory=list)
 
     def run(self) -> FleetResult:
@@ -83,8 +86,8 @@ class FleetHead:
             self._stop("asked to stop by the file of that name in its folder")
         while not self._stopping and (start := self._next(self.clock())) is not None:
             self._begin(*start)
-        self.listener.note(progress_line(self.plan, self.state, self.runner.news()))
-        if self.clock() - self._written >= WRITE_EVERY:
+        self._note(progress_line(self.plan, self.state, self.runner.news()))
+        if self._changed and self.clock() - self._written >= self.write_every:
             self._write()
         return self._at_work() or self._waits()
 
@@ -99,9 +102,15 @@ class FleetHead:
         rests = [until for slot in slots_of(self.plan) if (until := self._rest(slot)) < math.inf]
         if self._stopping or not rests or self._next(max(rests)) is None:
             return False
-        self.listener.note(f"waiting {max(0.0, min(rests) - self.clock()):.0f} s for a device that was lost")
+        self._note(f"waiting for a device that was lost, {counted(len(rests), 'slot')} in all")
         self.runner.ended(LOOK)
         return True
+
+    def _note(self, text: str) -> None:
+        """What nobody has said just now."""
+        if text != self._noted:
+            self._noted = text
+            self.listener.note(text)
 
     def _rest(self, slot: FleetSlot) -> float:
         return self.state.rests_until(slot.name) or math.inf
@@ -146,9 +155,10 @@ class FleetHead:
     def _append(self, event: FleetEvent) -> None:
         self.journal.append(event)
         self.state = apply(self.state, event)
+        self._changed = True
 
     def _write(self) -> FleetResult:
-        self._written = self.clock()
+        self._written, self._changed = self.clock(), False
         found = result_of(self.folder.path, self.plan, self.cells, self.state, tuple(self._notes))
         write_result(self.folder, found)
         return found

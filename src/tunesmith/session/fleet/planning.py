@@ -93,8 +93,9 @@ def _problems(entries: PlanEntries, folder: Path) -> list[tuple[ProblemEntry, Lo
             except BadInput as error:
                 entries.faults.add(keys, str(error), error.hint)
                 continue
-            if (before := seen.setdefault(loaded.definition.digest, str(path))) != str(path):
+            if (before := seen.get(loaded.definition.digest)) is not None:
                 entries.faults.add(keys, f"{path} is the same problem as {before}", "name it once")
+            seen[loaded.definition.digest] = str(path)
             found.append((entry, loaded, texts))
     return found
 

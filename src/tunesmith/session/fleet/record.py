@@ -19,8 +19,8 @@ DAMAGED = "restore the folder from a copy, or begin another fleet with --out"
 Then = Literal["stop", "finish"]  # what a run does when its share is used up
 How = Literal["finished", "paused", "failed", "waiting", "no device", "lost"]
 MOST_LOSSES = 3  # of a cell in a row that got nowhere; after so many in a row a slot rests
-REST = 300.0  # seconds, the first time; then twice that, and so on
-MOST_RESTS = 4  # then it is left out, as long as this head is there
+REST, LONGEST_REST = 300.0, 1200.0  # seconds: the first time, then twice that, and so on
+MOST_RESTS = 8  # then it is left out, as long as this head is there
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,7 @@ class CellState:
     sessions: int = 0  # shares that were used, or given back early
     searches: int = 0  # of these, after which something had been searched
     gained: float = 0.0  # log speed-up that the last of them brought
+    before: float = 0.0  # device-seconds that went into the original and gates, as far as is known
     losses: int = 0  # in a row without anything gained by it
     lost_on: str = ""  # the slot
     reason: str = ""
@@ -128,19 +129,26 @@ class SlotLosses:
     count: int = 0
     cell: str = ""  # the last
     at: float = 0.0
+    worked: bool = False  # something ended well there before
 
-    def after(self, event: CellEnded) -> SlotLosses:
+    def after(self, event: CellEnded, got_on: bool) -> SlotLosses:
         if event.how not in ("lost", "no device"):
-            return SlotLosses()
+            return SlotLosses(worked=True)
+        if got_on:  # it was there in between
+            return SlotLosses(1, event.cell, event.at, worked=True)
         if event.asked or (event.how == "lost" and event.cell == self.cell):
             return self
-        return SlotLosses(self.count + 1, event.cell, event.at)
+        return SlotLosses(self.count + 1, event.cell, event.at, self.worked)
 
     @property
     def until(self) -> float:
-        """When it may be used again."""
+        """When it may be used again. What never worked is not waited for: its name may be wrong."""
         rests = self.count - MOST_LOSSES
-        return self.at + REST * 2**rests if 0 <= rests < MOST_RESTS else 0.0 if rests < 0 else math.inf
+        if rests < 0:
+            return 0.0
+        if not self.worked or rests >= MOST_RESTS:
+            return math.inf
+        return self.at + min(LONGEST_REST, REST * float(2**rests))
 
 
 @dataclass(frozen=True)
@@ -174,12 +182,14 @@ def apply(state: FleetState, event: FleetEvent) -> FleetState:
     match event:
         case HeadBegan(hours):
             cells = {name: _tried_again(cell) for name, cell in state.cells.items()}
-            return replace(state, hours=hours, heads=state.heads + 1, cells=cells, slots={}, shares={})
+            slots = {name: SlotLosses(worked=own.worked) for name, own in state.slots.items()}
+            return replace(state, hours=hours, heads=state.heads + 1, cells=cells, slots=slots, shares={})
         case CellBegan(name):
             own = replace(state.of(name), status="at work", began=event, reason="", code=0)
             return replace(state, cells={**state.cells, name: own})
         case CellEnded(name, slot):
-            slots = {**state.slots, slot: state.slots.get(slot, SlotLosses()).after(event)}
+            got_on = event.standing.device_seconds > state.of(name).standing.device_seconds
+            slots = {**state.slots, slot: state.slots.get(slot, SlotLosses()).after(event, got_on)}
             own = _ended(state.of(name), event)
             return replace(state, cells={**state.cells, name: own}, slots=slots if slot else state.slots)
         case SharesGiven(shares):
@@ -215,9 +225,13 @@ def _ended(cell: CellState, event: CellEnded) -> CellState:
     known = replace(known, status=event.how, losses=0, lost_on="")
     if event.how != "paused" or event.asked:
         return known
-    searches = cell.searches + (now.evaluations > 0)
-    gained = _log_ratio(now.best, before.best)
-    return replace(known, sessions=cell.sessions + 1, searches=searches, gained=gained)
+    return replace(
+        known,
+        sessions=cell.sessions + 1,
+        searches=cell.searches + (now.evaluations > 0),
+        gained=_log_ratio(now.best, before.best),
+        before=cell.before if now.evaluations else now.device_seconds,
+    )
 
 
 def _log_ratio(now: float, before: float) -> float:
