@@ -3,8 +3,9 @@
     python -m benchmarks.fleet_processes [--problems 200] [--devices 4] [--slots 4] [--every 5]
 
 Each problem is a template of 24 configurations whose times are computed, so that its best is known: the
-winners are held against that. All kinds of devices are the one simulated device under several names. Every few
-seconds the process of a cell is killed with all its workers (`kill -9`), as a node that dies; once the head is.
+winners are held against that. All kinds of devices are the one simulated device under several names. Every
+few seconds the process of a cell is killed with all its workers (`kill -9`), as a node that dies; once the
+head is.
 """
 
 from __future__ import annotations
