@@ -18,8 +18,7 @@ from tunesmith.cli import console, exports
 from tunesmith.cli.bench import bench, capture, mcp, skill
 from tunesmith.cli.console import AsJson, Backend, OneTemplate, PlaceOptions, ProblemFile, SandboxMode, Seed
 from tunesmith.cli.explaining import Defines, Entry, explain, refusals
-from tunesmith.cli.fleets import fleet
-from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify, watch
+from tunesmith.cli.runs import compare, diff, fleet, report, resume, retune, tune, verify, watch
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, named_values, plain

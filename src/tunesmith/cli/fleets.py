@@ -1,14 +1,13 @@
-"""The command `fleet`: many problems on many devices under one budget."""
+"""What the command `fleet` does and shows; a run loads none of it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from tunesmith.cli import console
-from tunesmith.cli.console import AsJson
 from tunesmith.errors import BadInput
 from tunesmith.text import counted
 
@@ -16,54 +15,22 @@ if TYPE_CHECKING:
     from tunesmith.session.fleet.fleets import FleetRun
 
 
-def fleet(
-    target: Annotated[
-        Path, typer.Argument(metavar="PLAN|DIR", help="The plan, a TOML file; or the folder of a fleet.")
-    ],
-    out: Annotated[
-        Path | None, typer.Option(help="The fleet's folder; by default named by its plan.")
-    ] = None,
-    stop: Annotated[
-        bool, typer.Option("--stop", help="Ask the fleet in DIR to stop after the batches under way.")
-    ] = False,
-    collect: Annotated[
-        bool, typer.Option("--collect", help="Write the page of DIR by what its runs say; start nothing.")
-    ] = False,
-    slurm: Annotated[
-        bool, typer.Option("--slurm", help="Write array jobs for Slurm, a task each cell; start nothing.")
-    ] = False,
-    cell: Annotated[
-        str | None, typer.Option(metavar="N", help="Run this one cell of DIR: what a task of Slurm does.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Tune many problems on many devices under one budget of device hours; the same command goes on."""
-    wanted = {"--stop": stop, "--collect": collect, "--slurm": slurm, "--cell": cell is not None}
-    given = [name for name, is_given in wanted.items() if is_given]
-    if len(given) > 1:
-        raise BadInput(f"one thing at a time: {' and '.join(given)} are given", hint="leave one out")
-    if given and out is not None and not slurm:
-        raise BadInput(
-            f"{given[0]} takes a fleet that is there, which has its folder", hint="leave out --out"
-        )
-    if stop:
+def act(target: Path, out: Path | None, wanted: str, cell: str | None, as_json: bool) -> None:
+    """What the command is asked for; nothing in particular: start the fleet, or go on with it."""
+    if wanted and out is not None and wanted != "--slurm":
+        raise BadInput(f"{wanted} takes a fleet that is there, which has its folder", hint="leave out --out")
+    if wanted == "--stop":
         _stop(target, as_json)
-    elif slurm:
+    elif wanted == "--slurm":
         _write_jobs(target, out, as_json)
     elif cell is not None:
         _run_cell(target, cell, as_json)
-    elif collect:
+    elif wanted == "--collect":
         from tunesmith.session.fleet.fleets import collect_fleet
 
         show_fleet(collect_fleet(target), as_json)
     else:
         run(target, out, as_json)
-
-
-def is_fleet(folder: Path) -> bool:
-    from tunesmith.run.store import FLEET
-
-    return (folder / FLEET).is_file()
 
 
 def run(target: Path, out: Path | None, as_json: bool) -> None:
