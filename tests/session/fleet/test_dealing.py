@@ -177,6 +177,11 @@ def test_tasks_of_slurm_get_the_whole_budget_at_once() -> None:
     assert again == {B: pytest.approx(HOUR - 600)}, "what is finished has none, and what was used is gone"
 
 
+def test_tasks_begin_nothing_where_nothing_is_left() -> None:
+    own = plan((1.0, 1.0))
+    assert all_shares(after(own, ended(A, "paused", HOUR)), cells_of(own)) == {A: HOUR}
+
+
 def test_nothing_is_funded_beyond_the_budget() -> None:
     own = plan((1.0,) * 8)
     state = after(own, *(ended(c.name, "paused", standing=standing(400.0, 2.0)) for c in cells_of(own)))

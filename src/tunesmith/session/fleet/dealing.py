@@ -122,5 +122,6 @@ def all_shares(state: FleetState, cells: Sequence[FleetCell]) -> dict[str, float
         own = state.of(cell.name)
         part = rest * values[cell.name] / whole if whole else rest / len(open_cells)
         given = part + (first if not own.sessions else 0.0)
-        shares[cell.name] = own.standing.device_seconds + given
+        if given > LEAST * opening_share(state, len(cells)) or own.standing.device_seconds:
+            shares[cell.name] = own.standing.device_seconds + given
     return shares

@@ -62,7 +62,7 @@ def run_fleet(
             found = head.run()
         finally:
             runner.close()
-        if head.is_stopped:
+        if head.is_stopped and any(row.status not in ("finished", "failed") for row in found.rows):
             hint = f"go on with: {folder.go_on}"
             raise Interrupted("stopped; nothing is lost", where=str(folder.path), hint=hint)
         return FleetRun(found, folder.path, folder.go_on)
@@ -113,7 +113,7 @@ def write_jobs(target: Path, out: Path | None) -> WrittenJobs:
         journal.append(SharesGiven(tuple(shares.items())))
         left = {name: share - state.of(name).standing.device_seconds for name, share in shares.items()}
         words = plan.slurm.command or (sys.executable, "-P", "-m", "tunesmith")
-        place = folder.path.resolve()
+        place = _plain_place(folder.path.resolve())
         own = (list(cells.values()), left, plan.slurm, shlex.join(words))
         jobs = list(slurm.array_jobs(place, *own))
         folder.replace_folder(slurm.FOLDER, {job.name: job.text.encode() for job in jobs})
@@ -122,6 +122,14 @@ def write_jobs(target: Path, out: Path | None) -> WrittenJobs:
     finally:
         journal.close()
         folder.unlock()
+
+
+def _plain_place(path: Path) -> Path:
+    """Options of a job script are read by rules of their own, in which some characters cannot be written."""
+    if not str(path).isprintable() or set(str(path)) & set('"\\'):
+        fault = "a job script cannot name a folder with quotes, backslashes or control characters"
+        raise BadInput(fault, where=str(path), hint="choose another folder with --out")
+    return path
 
 
 def run_one(target: Path, wanted: str, listener: Listener) -> CellOutcome:

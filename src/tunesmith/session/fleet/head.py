@@ -16,7 +16,7 @@ from tunesmith.problem.codec import encode
 from tunesmith.run.ports import Listener
 from tunesmith.run.store import CERTIFICATE, RunFolder, begun
 from tunesmith.session.fleet.cell import RUNS, CellNews, CellOutcome, read_outcome, run_path, standing_of
-from tunesmith.session.fleet.dealing import next_start
+from tunesmith.session.fleet.dealing import funded, next_start
 from tunesmith.session.fleet.plans import HOUR, FleetCell, FleetPlan, FleetSlot, slots_of
 from tunesmith.session.fleet.processes import CellRunner
 from tunesmith.session.fleet.record import (
@@ -200,12 +200,12 @@ def result_of(
     state: FleetState,
     notes: tuple[str, ...] = (),
 ) -> FleetResult:
-    rows = []
+    rows, paid = [], {share.cell.name for share in funded(state, list(cells.values()))}
     for name, cell in cells.items():
         own = state.of(name)
         known, reason = own.standing, own.reason
-        if own.status == "not begun" and state.spent >= state.hours * HOUR > 0:
-            reason = "the budget was used up before it began"
+        if own.status == "not begun" and state.heads and name not in paid:
+            reason = "the budget does not reach it"
         figures = (known.device_seconds, known.seconds, known.evaluations, known.best)
         about = (cell.problem.folder, cell.device.name, cell.author.name, own.status, cell.weight)
         rows.append(FleetRow(*about, *figures, f"{RUNS}/{name}", known.verified, reason, own.code))
