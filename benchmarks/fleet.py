@@ -292,17 +292,18 @@ def run(folder: Path, plan: FleetPlan, runner: VirtualCells) -> Finished:
 
 
 def dealt_alike(plan: FleetPlan, batches: Mapping[str, Sequence[CellBatch]]) -> float:
-    """The weighted mean where every cell has the same share of the budget."""
+    """The weighted mean where every cell has the same share, the heaviest first, until the budget is used
+    up: a batch that was begun is ended there as well."""
     cells = cells_of(plan)
     share, whole = plan.hours * HOUR / len(cells), sum(cell.weight for cell in cells)
-    total = 0.0
-    for cell in cells:
+    total, spent = 0.0, 0.0
+    for cell in sorted(cells, key=lambda one: -one.weight):
         used, best = 0.0, 1.0
         for batch in batches[cell.name]:
-            if used >= share:
+            if used >= share or spent + used >= plan.hours * HOUR:
                 break
             used, best = used + batch.seconds, batch.best
-        total += cell.weight * math.log(best)
+        total, spent = total + cell.weight * math.log(best), spent + used
     return math.exp(total / whole)
 
 
