@@ -38,6 +38,7 @@ COMMANDS = (
     "bench",
     "diff",
     "compare",
+    "fleet",
     "profile",
     "capture",
     "extract",

@@ -27,7 +27,7 @@ from tunesmith.cli.console import (
     SandboxMode,
     Seed,
 )
-from tunesmith.cli.runs import compare, diff, report, resume, retune, tune, verify, watch
+from tunesmith.cli.runs import compare, diff, fleet, report, resume, retune, tune, verify, watch
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.text import counted, plain
@@ -331,7 +331,7 @@ def _tried(model: str, effort: str | None, as_json: bool) -> list[DoctorFinding]
 
 _COMMANDS: tuple[Callable[..., None], ...] = (
     *(init, check, template, explain, tune, retune, resume),
-    *(report, watch, verify, exports.export, bench, diff, compare, profile),
+    *(report, watch, verify, exports.export, bench, diff, compare, fleet, profile),
     *(capture, exports.extract, exports.apply, devices, doctor, mcp, skill),
 )
 for _command in _COMMANDS:

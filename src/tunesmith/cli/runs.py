@@ -1,4 +1,4 @@
-"""Commands that make runs and tell of them: tune, retune, resume, report, watch, verify, compare, diff."""
+"""Commands that make runs and tell of them: tune, resume, report, watch, verify, compare, fleet, diff."""
 
 from __future__ import annotations
 
@@ -105,6 +105,16 @@ def resume(
     """Go on with runs that were interrupted, exactly where they were."""
     own: dict[str, Any] = {"wait": wait, "record": record, "sandbox": sandbox, "sign": sign}
     own |= {"workers": workers, "ray": ray}
+    from tunesmith.run.store import FLEET
+
+    if run is not None and len(run) == 1 and (run[0] / FLEET).is_file():
+        if given := [f"--{name}" for name, value in own.items() if value is not None]:
+            fault = f"a fleet goes on as it was planned, so {given[0]} cannot be given"
+            raise BadInput(fault, hint="leave it out")
+        from tunesmith.cli import fleets
+
+        fleets.run(run[0], None, as_json)
+        return
     if run is None or len(run) < 2:
         with console.progress(as_json) as listener:
             one = tunesmith.resume(run[0] if run else None, listener=listener, **own)
@@ -273,3 +283,34 @@ def compare(
             own = {**_with_budget(plan), "repeats": plan["repeats"] or 3}
             found = tunesmith.compare(problem or [], listener=listener, wait=wait, record=record, **own)
     console.show_comparison(found, as_json)
+
+
+def fleet(
+    target: Annotated[
+        Path, typer.Argument(metavar="PLAN|DIR", help="The plan, a TOML file; or the folder of a fleet.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The fleet's folder; by default named by its plan.")
+    ] = None,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="Ask the fleet in DIR to stop after the batches under way.")
+    ] = False,
+    collect: Annotated[
+        bool, typer.Option("--collect", help="Write the page of DIR by what its runs say; start nothing.")
+    ] = False,
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="Write array jobs for Slurm, a task each cell; start nothing.")
+    ] = False,
+    cell: Annotated[
+        str | None, typer.Option(metavar="N", help="Run this one cell of DIR: what a task of Slurm does.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tune many problems on many devices under one budget of device hours; the same command goes on."""
+    from tunesmith.cli import fleets
+
+    wanted = {"--stop": stop, "--collect": collect, "--slurm": slurm, "--cell": cell is not None}
+    given = [name for name, is_given in wanted.items() if is_given]
+    if len(given) > 1:
+        raise BadInput(f"one thing at a time: {' and '.join(given)} are given", hint="leave one out")
+    fleets.act(target, out, given[0] if given else "", cell, as_json)

@@ -61,6 +61,9 @@ _SHORT = (
     "version",
     "strategy",
     "search",
+    "problem",
+    "author",
+    "report",
 )  # columns that need no width
 FoldedSection = tuple[str, Iterable[Markup]]  # what stands beside its title, and what is inside
 # The order on the page, what each is called there, and the bytes it may take beside what others leave.
@@ -348,7 +351,8 @@ def table_markup(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LO
 
 def _cells(row: Sequence[object], classes: Sequence[str], longest: int) -> Iterable[Markup]:
     for place, (value, own) in enumerate(zip(row, classes, strict=True)):
-        text, named = cut(str(value), longest), {"class_": own}
+        text = value if isinstance(value, Markup) else cut(str(value), longest)
+        named = {"class_": own}
         yield element("td", text, **named) if place else element("th", text, scope="row", **named)
 
 

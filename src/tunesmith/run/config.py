@@ -122,6 +122,18 @@ def resolve(
         if name != "library_url":
             _check_type(name, value, None)
     config = replace(config, **given)
+    _check_ranges(config, given)
+    return _with_folders(config, environment)
+
+
+def check_flags(flags: Mapping[str, Any]) -> None:
+    """Whether these could be given to a command, whatever else is."""
+    for name, value in flags.items():
+        _check_type(name, value, None)
+    _check_ranges(replace(RunConfig(), **flags), flags)
+
+
+def _check_ranges(config: RunConfig, given: Mapping[str, Any]) -> None:
     for name, least in _LEAST.items():
         value = getattr(config, name)
         if value is not None and not value >= least:  # so that a NaN is refused too
@@ -138,7 +150,6 @@ def resolve(
     if config.moves not in MOVES:
         fault = f"moves must be {', '.join(MOVES[:-1])} or {MOVES[-1]}, got {config.moves!r}"
         raise BadInput(fault, hint="correct it in the command, the environment or tunesmith.toml")
-    return _with_folders(config, environment)
 
 
 def _correct(name: str, is_flag: bool, how: str) -> str:

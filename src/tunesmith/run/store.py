@@ -38,11 +38,14 @@ from tunesmith.text import digest_of, sha256
 JOURNAL, OBJECTS, SCRATCH, LOCK = "journal.jsonl", "objects", "scratch", "lock"
 CERTIFICATE = "certificate.json"
 PLAN = "compare.json"  # of a comparison, which has its runs below it
+FLEET = "fleet.json"  # of a fleet, alike
 DAMAGED = "restore the folder from a copy, or start a new run"
 
 
 def resume_command(folder: Path, wait: bool = True, *, compared: bool | None = None) -> str:
-    """What to type to go on with a run, or with a comparison: nobody is made to `wait` who has not waited."""
+    """What to type to go on with a run, a comparison or a fleet: nobody is made to `wait` who has not."""
+    if (folder / FLEET).is_file():
+        return f"tunesmith fleet {shlex.quote(str(folder))}"
     is_compared = (folder / PLAN).exists() if compared is None else compared
     command = f"tunesmith {'compare --resume' if is_compared else 'resume'} {shlex.quote(str(folder))}"
     return command if wait else f"{command} --no-wait"
@@ -117,6 +120,9 @@ class RunFolder:
         if (path / PLAN).is_file() and not (path / JOURNAL).exists():
             hint = f"go on with it: {resume_command(path, wait)}; or name one of its runs, in {path / 'runs'}"
             raise BadInput("this is the folder of a comparison, not of a run", where=str(path), hint=hint)
+        if (path / FLEET).is_file():
+            hint = f"go on with it: {resume_command(path)}; or name one of its runs, in {path / 'runs'}"
+            raise BadInput("this is the folder of a fleet, not of a run", where=str(path), hint=hint)
         if not (path / JOURNAL).is_file():
             no_run = "this is not a run folder: it has no journal.jsonl"
             fault = no_run if path.is_dir() else "there is no such run folder"

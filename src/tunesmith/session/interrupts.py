@@ -45,3 +45,31 @@ def interrupted_once() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, own)
+
+
+@contextmanager
+def counted_requests() -> Iterator[Callable[[], int]]:
+    """For whoever may not be interrupted between two things: how often it was asked to end, and nothing is
+    raised. What comes within a few seconds counts once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: 0
+        return
+    count, handle = 0, once()
+
+    def note(number: int, frame: object) -> None:
+        nonlocal count
+        try:
+            handle(number, frame)
+        except KeyboardInterrupt:
+            count += 1
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    heeded = [number for number, own in before.items() if own is not signal.SIG_IGN]  # nohup says so
+    for number in heeded:
+        signal.signal(number, note)
+    try:
+        yield lambda: count
+    finally:
+        for number in heeded:
+            signal.signal(number, before[number])

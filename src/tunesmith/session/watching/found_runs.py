@@ -15,7 +15,7 @@ from tunesmith.problem.codec import Malformed, decode
 from tunesmith.run.events import Started
 from tunesmith.run.files import is_locked, read_plain
 from tunesmith.run.journal_lines import decode_line
-from tunesmith.run.store import JOURNAL, LOCK, PLAN
+from tunesmith.run.store import FLEET, JOURNAL, LOCK, PLAN
 
 RunStatus = Literal["live", "finished", "stopped", "unreadable"]
 STATUSES: tuple[RunStatus, ...] = ("live", "finished", "stopped", "unreadable")
@@ -34,7 +34,7 @@ class FoundRun:
     device: str = ""
     how: str = ""  # strategy and search
     speedup: float | None = None  # verified
-    comparison: str = ""  # the one that it is part of
+    comparison: str = ""  # the one, or the fleet, that it is part of
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,12 @@ class RunsBelow:
         return not self._only or name == self._only.split("/")[0]
 
     def _paths(self) -> Iterator[tuple[Path, str]]:
-        """Runs, and the comparison that each is part of."""
+        """Runs, and the comparison or fleet that each is part of."""
         for folder in self._folders(self.root):
             if (folder / JOURNAL).is_file():
                 if self._only in ("", folder.name):
                     yield folder, ""
-            elif (folder / PLAN).is_file():
+            elif (folder / PLAN).is_file() or (folder / FLEET).is_file():
                 for path in self._folders(folder / "runs"):
                     if (path / JOURNAL).is_file() and self._only in ("", folder.name, self._name(path)):
                         yield path, folder.name

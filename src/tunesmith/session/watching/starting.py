@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tunesmith.errors import BadInput
-from tunesmith.run.store import PLAN, RunFolder, begun
+from tunesmith.run.store import FLEET, PLAN, RunFolder, begun
 from tunesmith.session.watching.found_runs import RunsBelow
 from tunesmith.text import shown
 
@@ -41,17 +41,22 @@ def served(root: Path, run: Path | None) -> tuple[RunsBelow, str]:
     if run is None:
         return RunsBelow(root.resolve()), ""
     path = run.resolve()
-    is_comparison = (path / PLAN).is_file() and not begun(path)
-    if not is_comparison:
+    has_several = _has_several(path) and not begun(path)
+    if not has_several:
         RunFolder.open(path)  # a fault in words where it is none
     below = root.resolve()
     if path.is_relative_to(below) and path != below:
         name, only = path.relative_to(below).as_posix(), ""
     else:
-        within = path.parent.name == "runs" and (path.parents[1] / PLAN).is_file()
+        within = path.parent.name == "runs" and _has_several(path.parents[1])
         below = path.parents[2] if within else path.parent
         name = only = path.relative_to(below).as_posix()
-    return RunsBelow(below, only), "" if is_comparison else name
+    return RunsBelow(below, only), "" if has_several else name
+
+
+def _has_several(folder: Path) -> bool:
+    """A comparison's, or a fleet's."""
+    return (folder / PLAN).is_file() or (folder / FLEET).is_file()
 
 
 def open_browser(address: str) -> None:

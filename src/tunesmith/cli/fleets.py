@@ -1,0 +1,89 @@
+"""What the command `fleet` does and shows; a run loads none of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tunesmith.cli import console
+from tunesmith.errors import BadInput
+from tunesmith.text import counted
+
+if TYPE_CHECKING:
+    from tunesmith.session.fleet.fleets import FleetRun
+
+
+def act(target: Path, out: Path | None, wanted: str, cell: str | None, as_json: bool) -> None:
+    """What the command is asked for; nothing in particular: start the fleet, or go on with it."""
+    if wanted and out is not None and wanted != "--slurm":
+        raise BadInput(f"{wanted} takes a fleet that is there, which has its folder", hint="leave out --out")
+    if wanted == "--stop":
+        _stop(target, as_json)
+    elif wanted == "--slurm":
+        _write_jobs(target, out, as_json)
+    elif cell is not None:
+        _run_cell(target, cell, as_json)
+    elif wanted == "--collect":
+        from tunesmith.session.fleet.fleets import collect_fleet
+
+        show_fleet(collect_fleet(target), as_json)
+    else:
+        run(target, out, as_json)
+
+
+def run(target: Path, out: Path | None, as_json: bool) -> None:
+    """Start or go on, and show what it has come to."""
+    from tunesmith.session.fleet.fleets import run_fleet
+
+    with console.progress(as_json) as listener:
+        found = run_fleet(target, out, listener)
+    show_fleet(found, as_json)
+
+
+def _stop(target: Path, as_json: bool) -> None:
+    from tunesmith.session.fleet.fleets import stop_fleet
+
+    is_led, cells = stop_fleet(target)
+    words = f"asked to stop: {counted(cells, 'cell')} at work"
+    nobody = "nobody is at work in this fleet"
+    lines = [words if is_led or cells else nobody]
+    console.say(as_json, {"folder": str(target), "led": is_led, "at_work": cells}, lines)
+
+
+def _write_jobs(target: Path, out: Path | None, as_json: bool) -> None:
+    from tunesmith.session.fleet.fleets import write_jobs
+
+    jobs = write_jobs(target, out)
+    lines = [f"sbatch {script}" for script in jobs.scripts]
+    lines += [f"tasks            {jobs.tasks}, each a cell"]
+    lines += [f"then             tunesmith fleet {jobs.folder} --collect"]
+    console.say(as_json, jobs, lines)
+
+
+def _run_cell(target: Path, cell: str, as_json: bool) -> None:
+    from tunesmith.session.fleet.fleets import run_one
+
+    with console.progress(as_json) as listener:
+        found = run_one(target, cell, listener)
+    if found.code:
+        console.fail(as_json, found.code, found.reason, None)
+    verified = found.standing.verified
+    gave = f": {verified.speedup:.2f}× verified" if verified is not None else ""
+    console.say(as_json, found, [f"{found.how}{gave}"])
+
+
+def show_fleet(found: FleetRun, as_json: bool) -> None:
+    from tunesmith.deliver import fleet_page
+
+    if as_json:
+        console.print_encoded({"folder": str(found.folder), "exit": found.exit_code, "fleet": found.result})
+    else:
+        grid = fleet_page.fleet_grid(found.result)
+        console.print_table(grid.head, [[str(value) for value in row] for row in grid.rows])
+        console.show_lines([f"{name:<16} {text}" for name, text in fleet_page.total_lines(found.result)])
+        console.print_line(f"{'page':<16} {found.folder / fleet_page.HTML}")
+    if found.exit_code:
+        console.print_line(f"hint: go on with: {found.go_on}", stderr=True)
+        raise typer.Exit(found.exit_code)
