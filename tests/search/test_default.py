@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.searcher_suite import TIED, drive, space, view_of
 from tunesmith.run.ports import Prior, SearchView, Tried
 from tunesmith.search.default import Default
-from tunesmith.search.models import APART_UNTIL, FOLLOWING, apart
+from tunesmith.search.earlier import UNTIL
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Space
 
