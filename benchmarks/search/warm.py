@@ -1,11 +1,11 @@
 """Warm starts between two GPUs of one kernel: what an earlier run on the other one is worth.
 
-    python -m benchmarks.search.warm FOLDER --out RESULTS [--seeds 40] [--jobs 2] [--page docs/benchmarks/warm.md]
+    python -m benchmarks.search.warm FOLDER --out RESULTS [--seeds 40] [--jobs 2] [--page PAGE.md]
 
 Every kernel that FOLDER has on several GPUs is searched on each with our default, from nothing (as compare.py
-does, whose runs are used where RESULTS has them), and again beginning from such a run of 200 evaluations on each
-other GPU, with the same seed. Writes RESULTS/default.jsonl and RESULTS/warm.jsonl, the configurations asked for by
-space and seed; what is there is not run again. With --page the figures are written as a page.
+does, whose runs are used where RESULTS has them), and again from such a run of 200 evaluations on each of the
+other GPUs, with the same seed. Writes RESULTS/default.jsonl and RESULTS/warm.jsonl, the configurations asked
+for by space and seed; what is there is not run again. With --page the figures are written as a page.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from benchmarks.search import compare
+from benchmarks.search.compare import EVALS as COLD_EVALS
 from benchmarks.search.compare import here, spaces, traces, unmixed
 from benchmarks.search.our_arm import prior_of, trace
 from benchmarks.search.recorded import Recorded
 from tunesmith.search.default import Default
 
 EVALS = 50
-# On these, and between them, the settings of search/earlier.py were chosen. No other space was looked at for it.
+# Between these the settings of search/earlier.py were chosen.
 CHOSEN_ON = frozenset(
     {
         "convolution-A100",
@@ -54,11 +53,34 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class ColdJob:
+    folder: Path
+    space: str
+    seed: int
+
+    def trace(self) -> Trace:
+        return trace(Default(), spaces(self.folder)[self.space], self.seed, COLD_EVALS)
+
+    @property
+    def line(self) -> dict[str, object]:
+        return {"space": self.space, "seed": self.seed}
+
+
+@dataclass(frozen=True)
 class WarmJob:
     folder: Path
     pair: Pair
     seed: int
     earlier: tuple[int, ...]
+
+    def trace(self) -> Trace:
+        found = spaces(self.folder)
+        prior = prior_of(found[self.pair.source], list(self.earlier), self.pair.source)
+        return trace(Default(), found[self.pair.target], self.seed, EVALS, priors=(prior,))
+
+    @property
+    def line(self) -> dict[str, object]:
+        return {"space": self.pair.target, "source": self.pair.source, "seed": self.seed}
 
 
 def pairs(found: dict[str, Recorded]) -> list[Pair]:
@@ -71,12 +93,6 @@ def pairs(found: dict[str, Recorded]) -> list[Pair]:
     ]
 
 
-def work(job: WarmJob) -> Trace:
-    found = spaces(job.folder)
-    prior = prior_of(found[job.pair.source], list(job.earlier), job.pair.source)
-    return trace(Default(), found[job.pair.target], job.seed, EVALS, priors=(prior,))
-
-
 def warm_traces(out: Path) -> dict[tuple[Pair, int], Trace]:
     path = out / "warm.jsonl"
     lines = path.read_text().splitlines() if path.exists() else []
@@ -84,12 +100,12 @@ def warm_traces(out: Path) -> dict[tuple[Pair, int], Trace]:
     return {(Pair(line["source"], line["space"]), line["seed"]): line["asked"] for line in found}
 
 
-def cold_jobs(folder: Path, out: Path, seeds: int) -> list[compare.Job]:
+def cold_jobs(folder: Path, out: Path, seeds: int) -> list[ColdJob]:
     """The runs from nothing that there are not yet."""
     done = traces(out, "default")
     names = dict.fromkeys(pair.target for pair in pairs(spaces(folder)))
     wanted = [(name, seed) for seed in range(seeds) for name in names if (name, seed) not in done]
-    return [compare.Job(folder, "default", name, seed) for name, seed in wanted]
+    return [ColdJob(folder, name, seed) for name, seed in wanted]
 
 
 def warm_jobs(folder: Path, out: Path, seeds: int) -> list[WarmJob]:
@@ -102,12 +118,38 @@ def warm_jobs(folder: Path, out: Path, seeds: int) -> list[WarmJob]:
     ]
 
 
-def run_all[T](
-    pool: ProcessPoolExecutor, work: Callable[[T], Any], jobs: Sequence[T], file: Path, line: Callable[[T, Any], Any]
-) -> None:
+def run_all(pool: ProcessPoolExecutor, jobs: Sequence[ColdJob | WarmJob], file: Path, commit: str) -> None:
     """Each result is on disk as soon as it is there."""
-    running = {pool.submit(work, job): job for job in jobs}
+    running = {pool.submit(job.trace): job for job in jobs}
     for count, future in enumerate(as_completed(running), start=1):
+        line = running[future].line | {"commit": commit, "asked": future.result()}
         with file.open("a") as out:
-            out.write(json.dumps(line(running[future], future.result())) + "\n")
+            out.write(json.dumps(line) + "\n")
         print(f"\r{file.stem}: {count} of {len(running)} runs", end="", file=sys.stderr)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path, help="the recorded spaces, *.json.gz")
+    parser.add_argument("--out", type=Path, required=True, help="where results go and earlier ones are found")
+    parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--page", type=Path, help="where the figures go")
+    given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
+    commit = here()
+    unmixed(given.out, ["default", "warm"], commit)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with ProcessPoolExecutor(given.jobs) as pool:
+        run_all(pool, cold_jobs(given.folder, given.out, given.seeds), given.out / "default.jsonl", commit)
+        run_all(pool, warm_jobs(given.folder, given.out, given.seeds), given.out / "warm.jsonl", commit)
+    if given.page is not None:
+        from benchmarks.search.warm_page import page
+
+        given.page.write_text(page(given.folder, given.out, given.seeds))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

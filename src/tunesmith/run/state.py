@@ -80,8 +80,6 @@ def _of_trial(trial: Trial) -> Iterator[Hashable]:
     if trial.config is not None:
         yield "of", trial.config.candidate
         yield kind, trial.config.candidate
-        if trial.followed:
-            yield "followed", trial.config.candidate
 
 
 def _of_outcome(outcome: Outcome) -> tuple[Hashable, ...]:

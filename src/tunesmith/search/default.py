@@ -119,8 +119,8 @@ class _Asking:
 
     # -- the opening --------------------------------------------------------------------------------
 
-    def _farthest(self) -> list[int]:
-        drawn = self.field.draw(self.rng, FAR_FROM, self.seen)
+    def _farthest(self, among: Numbers | None = None) -> list[int]:
+        drawn = self.field.draw(self.rng, FAR_FROM, self.seen) if among is None else among
         if not len(drawn):
             return []
         if not self.seen:
@@ -132,16 +132,12 @@ class _Asking:
         return [int(drawn[int(np.argmax(distances))])]
 
     def _followed(self) -> list[int]:
-        """The best foretold that differs in two parameters from all that is seen, if there is one."""
-        numbers = np.union1d(self.field.draw(self.rng, DRAWN, self.seen), self._best_of_priors())
-        if not len(numbers):
-            return []
-        foretold = self.guide.order(numbers)
-        if self.seen:
-            others = self.field.positions(np.array(sorted(self.seen)))
-            differing = (self.field.positions(numbers)[:, None] != others[None]).sum(axis=2).min(axis=1)
-            foretold = np.where(differing < 2, foretold - 1e3, foretold)
-        return [int(numbers[int(np.argmax(foretold))])]
+        """Of what is foretold to be best one far from all that is seen; the best that is open, if none is."""
+        best = self._best_of_priors()
+        if len(best):
+            return self._farthest(self.rng.choice(best, min(len(best), FAR_FROM), replace=False))
+        drawn = self.field.draw(self.rng, DRAWN, self.seen)
+        return [int(drawn[int(np.argmax(self.guide.order(drawn)))])] if len(drawn) else []
 
     def _best_of_priors(self) -> Numbers:
         """What earlier runs foretell to be best, as far as it is open here."""

@@ -21,21 +21,19 @@ from tunesmith.space.space import Space
 ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
 FITTED = 120
 AGREEMENT_FROM = 8  # outcomes from which runs are judged by how well they agree with them
-BEST = 0.05  # of all configurations: those foretold to be best, which count alike
+BEST = 0.01  # of all configurations: those foretold to be best, which count alike,
+FEWEST = 16  # and so many at least
 SAMPLE = 4000  # configurations that stand for all, where these are too many to list
 AT_ONCE = 2000  # configurations that are foretold in one go: memory
 
-FIRST = 8  # picks of a search, of which one in
-FIRST_EVERY = 2  # is what is foretold to be best: 1, 3, 5, 7, as 0 may be the default
-UNTIL = 48  # up to here a model knows what is foretold, but for one pick in
-HEDGE_EVERY = 3  # that does without: 10, 13, 16, ...
+FIRST = 8  # picks of a search, of which every second is among those foretold to be best,
+UNTIL = 48  # and up to here a model of its outcomes knows what is foretold: by then they say more
 
 
 def is_following(turn: int) -> bool:
-    """Whether the pick of this number follows what is foretold, as long as that holds."""
-    if turn < FIRST:
-        return turn % FIRST_EVERY == 1
-    return turn < UNTIL and turn % HEDGE_EVERY != 1
+    """Whether the pick of this number follows what is foretold, as long as that holds. The first may be the
+    default; and half of the first do not, so that what misleads costs no more than the others."""
+    return turn % 2 == 1 if turn < FIRST else turn < UNTIL
 
 
 class Guide:
@@ -52,7 +50,8 @@ class Guide:
         if len(known) >= AGREEMENT_FROM:
             told = np.nan_to_num(scores, nan=-np.inf)
             self._agreements = np.array([rank_correlation(each, told) for each in self._each(known)])
-        self._level = float(np.quantile(self._sampled, 1 - BEST)) if self._runs else np.inf
+        share = min(max(BEST, FEWEST / max(len(configs), 1)), 1.0)
+        self._level = float(np.quantile(self._sampled, 1 - share)) if self._runs else np.inf
 
     @property
     def holds(self) -> bool:
