@@ -19,13 +19,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.search.compare import EVALS as COLD_EVALS
+from benchmarks.search import compare
 from benchmarks.search.compare import here, spaces, traces, unmixed
 from benchmarks.search.our_arm import prior_of, trace
 from benchmarks.search.recorded import Recorded
 from tunesmith.search.default import Default
 
 EVALS = 50
+COLD_EVALS = compare.EVALS
 # Between these the settings of search/earlier.py were chosen.
 CHOSEN_ON = frozenset(
     {

@@ -12,11 +12,11 @@ for a while, and as long as outcomes do not speak against it (`earlier`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tunesmith.run.ports import Proposal, SearchView, Tried
-from tunesmith.search.earlier import FIRST, Guide, is_following
 from tunesmith.search.models import (
     DRAWN,
     LEVEL,
@@ -30,6 +30,9 @@ from tunesmith.search.models import (
 from tunesmith.search.simple import draw
 from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
 from tunesmith.space.params import Config
+
+if TYPE_CHECKING:
+    from tunesmith.search.earlier import Guide
 
 FAR_FROM = 60  # drawn, of which the farthest from all others is taken
 LEADERS = 5  # whose neighbours are always among the candidates
@@ -79,14 +82,13 @@ class _Asking:
         self.scores = _scores(self.tried, view.weights)
         self.turn = view.turn + len(first)
         self.begun = len(view.tried) + len(pending)  # by whomever: all of it counts towards the opening
-        priors = view.priors if self.encoding.params else ()
-        self.guide = Guide(view.space, view.configs, priors, self.numbers, self.scores[:, 0])
+        self.guide = _guide(view, self.numbers, self.scores[:, 0]) if self.encoding.params else None
         self.pending = [number for c in pending if (number := self.field.number(c)) is not None]
         closed = (self.field.number(config) for config in view.closed)
         self.seen = {*self.pending, *numbers, *(number for number in closed if number is not None)}
 
     def _follows(self, turn: int) -> bool:
-        return self.guide.holds and is_following(turn)
+        return self.guide is not None and self.guide.is_followed(turn)
 
     def proposal(self, n: int) -> Proposal:
         picks: list[int] = []
@@ -95,7 +97,7 @@ class _Asking:
         right = ~np.isnan(self.scores[:, 0])
         while len(picks) < n and self.encoding.params:
             opening = self.begun < self.choices.opening or right.sum() < 2
-            early = self.guide.holds and self.turn < FIRST
+            early = self.guide is not None and self.guide.is_early(self.turn)
             if (opening or early) and self._follows(self.turn):
                 more = self._followed()
             elif opening:
@@ -137,10 +139,14 @@ class _Asking:
         if len(best):
             return self._farthest(self.rng.choice(best, min(len(best), FAR_FROM), replace=False))
         drawn = self.field.draw(self.rng, DRAWN, self.seen)
-        return [int(drawn[int(np.argmax(self.guide.order(drawn)))])] if len(drawn) else []
+        if self.guide is None or not len(drawn):
+            return []
+        return [int(drawn[int(np.argmax(self.guide.order(drawn)))])]
 
     def _best_of_priors(self) -> Numbers:
         """What earlier runs foretell to be best, as far as it is open here."""
+        if self.guide is None:
+            return np.zeros(0, dtype=np.int64)
         best = self.field.open(self.guide.best())
         return best[~np.isin(best, list(self.seen))]
 
@@ -186,8 +192,9 @@ class _Asking:
         weights = _weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
         trend = self._static_trend([self.tried[i].config for i in used], numbers)
-        guide = self.guide
-        foretold = Foretold(guide.filter(self.numbers[used]), guide.filter(numbers)) if follows else None
+        foretold = None
+        if follows and self.guide is not None:
+            foretold = Foretold(self.guide.filter(self.numbers[used]), self.guide.filter(numbers))
         return outcomes.model(positions, weights, trend, foretold)
 
     def _static_trend(self, known: list[Config], numbers: Numbers) -> Trend | None:
@@ -203,6 +210,14 @@ class _Asking:
         spread = columns.std(axis=0)
         columns = STATIC * columns[:, spread > 0] / spread[spread > 0]
         return Trend(columns[: len(known)], columns[len(known) :])
+
+
+def _guide(view: SearchView, known: Numbers, scores: Vector) -> Guide | None:
+    if not view.priors:
+        return None
+    from tunesmith.search.earlier import Guide  # which few runs need
+
+    return Guide(view.space, view.configs, view.priors, known, scores)
 
 
 def _scores(tried: list[Tried], weights: tuple[float, ...]) -> Matrix:

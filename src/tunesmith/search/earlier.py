@@ -58,6 +58,14 @@ class Guide:
         """Whether there is anything foretold, and what is known here is not against all of it."""
         return bool(self._runs) and bool(self._agreements.max() > 0)
 
+    def is_followed(self, turn: int) -> bool:
+        """Whether the pick of this number follows."""
+        return self.holds and is_following(turn)
+
+    def is_early(self, turn: int) -> bool:
+        """Whether the pick of this number is one of the first, and others of them follow."""
+        return self.holds and turn < FIRST
+
     def order(self, numbers: Numbers) -> Vector:
         return self._together(self._each(numbers))
 
