@@ -1,7 +1,7 @@
 """What earlier runs foretell, and whether it holds here.
 
 Another device puts the best configurations into another order, and mostly agrees on where they are. So what
-is foretold serves as a filter: the best few per cent of all count alike, and which of them is best is found
+is foretold serves as a filter: the best one in a hundred count alike, and which of them is best is found
 out here.
 """
 
