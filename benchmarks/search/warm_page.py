@@ -74,7 +74,7 @@ def page(folder: Path, out: Path, seeds: int) -> str:
         "over seeds.",
         "",
         f"The settings were chosen on the pairs among {', '.join(sorted(CHOSEN_ON))};",
-        "the other pairs had no part in it.",
+        "the other pairs had no part in it, but for a first look with one seed.",
         "",
         "## Pairs that had no part in the choice",
         "",
