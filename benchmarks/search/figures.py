@@ -56,3 +56,11 @@ def curves(found: dict[str, Recorded], out: Path, arm: str, evals: int = EVALS) 
         return None
     values = [[nearness(found[name], runs[name, seed], evals) for seed in common] for name in names]
     return Curves(names, np.array(values))
+
+
+def table(head: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
+
+
+def short(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0")

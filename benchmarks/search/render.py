@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks/search.md and search.svg from the results of compare.py and warm.py.
+"""Writes docs/benchmarks/search.md and search.svg from the results of compare.py.
 
 python -m benchmarks.search.render FOLDER --out RESULTS [--docs docs/benchmarks]
 """
@@ -15,20 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.search.compare import ARMS, CHOICES, commits, spaces, traces
-from benchmarks.search.figures import BUDGETS, Curves, curves, interval
+from benchmarks.search.compare import ARMS, CHOICES, commits, spaces
+from benchmarks.search.figures import BUDGETS, Curves, curves, short, table
 from benchmarks.search.leave_one_out import LeftOut, leave_one_out
 from benchmarks.search.plot import plot
-from benchmarks.search.recorded import Recorded, nearness
-from benchmarks.search.warm import pairs
+from benchmarks.search.recorded import Recorded
 from tunesmith.run.ports import SearchView, Tried
 from tunesmith.search.default import Default
 from tunesmith.space.params import Config
 
 TARGETS = {25: 0.88, 50: 0.93, 100: 0.97, 200: 0.99}
-WARM_BUDGETS = (25, 50)
-WARM_GAIN = 0.04  # over all directions, at 25
-WARM_LOSS = 0.02  # in any of them, at 50
 LABELS = {
     "default": "Tunesmith",
     "default-in-batches": "Tunesmith, 4 at a time",
@@ -40,14 +36,6 @@ LABELS = {
     "kernel-tuner-adaptive_tabu_greywolf": "KT tabu grey wolf",
     "kernel-tuner-hybrid_vndx": "KT hybrid VNDX",
 }
-
-
-def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
-
-
-def short(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
 
 
 def cold(made: dict[str, Curves]) -> list[str]:
@@ -108,43 +96,6 @@ def left_out(found: LeftOut) -> list[str]:
     ]
 
 
-def warm(found: dict[str, Recorded], out: Path, ours: Curves) -> list[str]:
-    runs = traces(out, "warm")
-    rows = []
-    every: dict[int, list[np.ndarray]] = {b: [] for b in WARM_BUDGETS}
-    for source, target in pairs(found):
-        seeds = sorted(seed for space, seed in runs if space == target)
-        seeds = [seed for seed in seeds if seed < ours.seeds]
-        if not seeds:
-            return []
-        row = [f"{source} → {found[target].gpu}", str(len(seeds))]
-        for budget in WARM_BUDGETS:
-            values = np.array([nearness(found[target], runs[target, s], 50)[budget - 1] for s in seeds])
-            before = ours.at(budget)[ours.spaces.index(target)][seeds]
-            every[budget].append(values - before)
-            row += [short(float(before.mean())), short(float(values.mean()))]
-            row.append(f"{values.mean() - before.mean():+.3f}")
-        rows.append(row)
-    mean = ["mean", ""]
-    for budget in WARM_BUDGETS:
-        fewest = min(len(each) for each in every[budget])
-        gains = np.stack([each[:fewest] for each in every[budget]])
-        mean += ["", "", f"{np.mean([e.mean() for e in every[budget]]):+.3f} ± {short(interval(gains))}"]
-    head = ["from → to", "seeds"]
-    for budget in WARM_BUDGETS:
-        head += [f"cold at {budget}", "warm", "gain"]
-    lost = min(float(each.mean()) for each in every[50])
-    gained = float(np.mean([each.mean() for each in every[25]]))
-    return [
-        *table(head, [*rows, mean]),
-        "",
-        f"- {'reached' if gained >= WARM_GAIN else 'fell short'}: the mean gain at 25 is {gained:+.3f}, "
-        f"wanted are {WARM_GAIN:+.2f}",
-        f"- {'reached' if lost >= -WARM_LOSS else 'fell short'}: the worst at 50 is {lost:+.3f}, "
-        f"allowed are {-WARM_LOSS:+.2f}",
-    ]
-
-
 def milliseconds(recorded: Recorded, outcomes: int) -> float:
     """Of processor time for each of 8 configurations; hyperparameters are fitted anew each time."""
     rng = np.random.default_rng(0)
@@ -161,18 +112,18 @@ def milliseconds(recorded: Recorded, outcomes: int) -> float:
 
 def commit_of(out: Path) -> str:
     """What the runs of our default were made at, which must be the same for all of them."""
-    arms = ["warm", *(arm for arm in ARMS if arm.startswith(("default", "choice-")))]
+    arms = [arm for arm in ARMS if arm.startswith(("default", "choice-"))]
     found = {commit for arm in arms for commit in commits(out, arm)}
     if len(found) != 1:
         told = ", ".join(sorted(each or "none told" for each in found))
         raise SystemExit(
             f"the results are of {len(found)} commits ({told}): "
-            "run compare.py and warm.py at one, into files of their own"
+            "run compare.py at one, into files of their own"
         )
     return found.pop()
 
 
-def how(made: dict[str, Curves], chosen: LeftOut | None, warm_seeds: int) -> list[str]:
+def how(made: dict[str, Curves], chosen: LeftOut | None) -> list[str]:
     """The commands that give the page."""
     run = "python -m benchmarks.search"
     lines = [f"{run}.compare FOLDER --out RESULTS --seeds {made['default'].seeds}"]
@@ -182,8 +133,6 @@ def how(made: dict[str, Curves], chosen: LeftOut | None, warm_seeds: int) -> lis
     if chosen:
         arms = " ".join(f"choice-{name}" for name in chosen.all_settings if name != "default")
         lines.append(f"{run}.compare FOLDER --out RESULTS --seeds {chosen.seeds} --arms {arms}")
-    if warm_seeds:
-        lines.append(f"{run}.warm FOLDER --out RESULTS --seeds {warm_seeds}")
     return ["pip install optuna kernel_tuner==1.5.0", *lines, f"{run}.render FOLDER --out RESULTS"]
 
 
@@ -193,9 +142,8 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
     made = {arm: each for arm, each in arms.items() if each is not None and len(each.spaces) == len(found)}
     largest = max(found.values(), key=lambda each: len(each.configs))
     took = milliseconds(largest, 200)
-    chosen, warmed = leave_one_out(found, out), warm(found, out, made["default"])
+    chosen = leave_one_out(found, out)
     older = any(commits(out, arm) != {commit} for arm in made)
-    warm_seeds = len({seed for _, seed in traces(out, "warm")})
     lines = [
         "# Search",
         "",
@@ -236,18 +184,16 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         "",
         "## Warm starts",
         "",
-        "The earlier run is one of 200 evaluations on the other GPU, by the same search with the same seed.",
-        "",
-        *(warmed or ["Not run yet."]),
+        "What an earlier run on another GPU is worth is in [warm.md](warm.md).",
         "",
         "## How it was made",
         "",
         f"{datetime.date.today().isoformat()}, {os.cpu_count()} cores, no GPU: the times are looked up.",
-        f"The runs of Tunesmith's default, its settings and its warm starts are all of commit {commit}.",
+        f"The runs of Tunesmith's default and its settings are all of commit {commit}.",
         *(["Those of the other searchers were made at earlier ones."] if older else []),
         "",
         "```",
-        *how(made, chosen, warm_seeds),
+        *how(made, chosen),
         "```",
         "",
     ]
@@ -258,7 +204,7 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="the recorded spaces, *.json.gz")
-    parser.add_argument("--out", type=Path, required=True, help="what compare.py and warm.py wrote")
+    parser.add_argument("--out", type=Path, required=True, help="what compare.py wrote")
     parser.add_argument("--docs", type=Path, default=Path("docs/benchmarks"))
     given = parser.parse_args(arguments)
     text, picture = page(given.folder, given.out)

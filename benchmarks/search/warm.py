@@ -1,9 +1,11 @@
 """Warm starts between two GPUs of one kernel: what an earlier run on the other one is worth.
 
-    python -m benchmarks.search.warm FOLDER --out RESULTS [--seeds 50] [--jobs 2]
+    python -m benchmarks.search.warm FOLDER --out RESULTS [--seeds 40] [--jobs 2] [--page PAGE.md]
 
-An earlier run is one of our own default on the other GPU, as compare.py left it in RESULTS: the run with the
-same seed. Writes RESULTS/warm.jsonl, for every space and seed the configurations asked for.
+Every kernel that FOLDER has on several GPUs is searched on each with our default, from nothing (as compare.py
+does, whose runs are used where RESULTS has them), and again from such a run of 200 evaluations on each of the
+other GPUs, with the same seed. Writes RESULTS/default.jsonl and RESULTS/warm.jsonl, the configurations asked
+for by space and seed; what is there is not run again. With --page the figures are written as a page.
 """
 
 from __future__ import annotations
@@ -12,79 +14,141 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.search import compare
 from benchmarks.search.compare import here, spaces, traces, unmixed
 from benchmarks.search.our_arm import prior_of, trace
 from benchmarks.search.recorded import Recorded
 from tunesmith.search.default import Default
 
 EVALS = 50
+COLD_EVALS = compare.EVALS
+# Between these the settings of search/earlier.py were chosen.
+CHOSEN_ON = frozenset(
+    {
+        "convolution-A100",
+        "convolution-A4000",
+        "convolution-W6600",
+        "dedispersion-A100",
+        "dedispersion-W6600",
+    }
+)
+
+Trace = list[int]
 
 
 @dataclass(frozen=True)
-class Job:
-    folder: Path
+class Pair:
+    """A search on one GPU from what a run on another has found."""
+
     source: str
     target: str
+
+    @property
+    def was_chosen_on(self) -> bool:
+        return {self.source, self.target} <= CHOSEN_ON
+
+
+@dataclass(frozen=True)
+class ColdJob:
+    folder: Path
+    space: str
+    seed: int
+
+    def trace(self) -> Trace:
+        return trace(Default(), spaces(self.folder)[self.space], self.seed, COLD_EVALS)
+
+    @property
+    def line(self) -> dict[str, object]:
+        return {"space": self.space, "seed": self.seed}
+
+
+@dataclass(frozen=True)
+class WarmJob:
+    folder: Path
+    pair: Pair
     seed: int
     earlier: tuple[int, ...]
 
+    def trace(self) -> Trace:
+        found = spaces(self.folder)
+        prior = prior_of(found[self.pair.source], list(self.earlier), self.pair.source)
+        return trace(Default(), found[self.pair.target], self.seed, EVALS, priors=(prior,))
 
-def pairs(found: dict[str, Recorded]) -> list[tuple[str, str]]:
-    """From and to: every two spaces of one kernel, both ways."""
+    @property
+    def line(self) -> dict[str, object]:
+        return {"space": self.pair.target, "source": self.pair.source, "seed": self.seed}
+
+
+def pairs(found: dict[str, Recorded]) -> list[Pair]:
+    """Every two spaces of one kernel, both ways."""
     return [
-        (source.name, target.name)
+        Pair(source.name, target.name)
         for target in found.values()
         for source in found.values()
         if source.kernel == target.kernel and source.name != target.name
     ]
 
 
-def work(job: Job) -> tuple[Job, list[int]]:
-    found = spaces(job.folder)
-    prior = prior_of(found[job.source], list(job.earlier), job.source)
-    return job, trace(Default(), found[job.target], job.seed, EVALS, priors=(prior,))
+def warm_traces(out: Path) -> dict[tuple[Pair, int], Trace]:
+    path = out / "warm.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = [json.loads(line) for line in lines]
+    return {(Pair(line["source"], line["space"]), line["seed"]): line["asked"] for line in found}
 
 
-def missing(folder: Path, out: Path, seeds: int) -> list[Job]:
-    """One for every pair and seed for which there is an earlier run, and no result yet."""
-    earlier, done = traces(out, "default"), traces(out, "warm")
+def cold_jobs(folder: Path, out: Path, seeds: int) -> list[ColdJob]:
+    """The runs from nothing that there are not yet."""
+    done = traces(out, "default")
+    names = dict.fromkeys(pair.target for pair in pairs(spaces(folder)))
+    wanted = [(name, seed) for seed in range(seeds) for name in names if (name, seed) not in done]
+    return [ColdJob(folder, name, seed) for name, seed in wanted]
+
+
+def warm_jobs(folder: Path, out: Path, seeds: int) -> list[WarmJob]:
+    earlier, done = traces(out, "default"), warm_traces(out)
     return [
-        Job(folder, source, target, seed, tuple(earlier[source, seed]))
+        WarmJob(folder, pair, seed, tuple(earlier[pair.source, seed]))
         for seed in range(seeds)
-        for source, target in pairs(spaces(folder))
-        if (source, seed) in earlier and (target, seed) not in done
+        for pair in pairs(spaces(folder))
+        if (pair, seed) not in done
     ]
+
+
+def run_all(pool: ProcessPoolExecutor, jobs: Sequence[ColdJob | WarmJob], file: Path, commit: str) -> None:
+    """Each result is on disk as soon as it is there."""
+    running = {pool.submit(job.trace): job for job in jobs}
+    for count, future in enumerate(as_completed(running), start=1):
+        line = running[future].line | {"commit": commit, "asked": future.result()}
+        with file.open("a") as out:
+            out.write(json.dumps(line) + "\n")
+        print(f"\r{file.stem}: {count} of {len(running)} runs", end="", file=sys.stderr)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="the recorded spaces, *.json.gz")
-    parser.add_argument("--out", type=Path, required=True, help="where compare.py wrote, and this one does")
-    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--out", type=Path, required=True, help="where results go and earlier ones are found")
+    parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--page", type=Path, help="where the figures go")
     given = parser.parse_args(arguments)
+    given.out.mkdir(parents=True, exist_ok=True)
     commit = here()
     unmixed(given.out, ["default", "warm"], commit)
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(given.jobs) as pool:
-        running = [pool.submit(work, job) for job in missing(given.folder, given.out, given.seeds)]
-        for count, future in enumerate(as_completed(running), start=1):
-            job, asked = future.result()
-            line = {
-                "space": job.target,
-                "source": job.source,
-                "seed": job.seed,
-                "commit": commit,
-                "asked": asked,
-            }
-            with (given.out / "warm.jsonl").open("a") as file:
-                file.write(json.dumps(line) + "\n")
-            print(f"\r{count} of {len(running)} runs", end="", file=sys.stderr)
+        run_all(pool, cold_jobs(given.folder, given.out, given.seeds), given.out / "default.jsonl", commit)
+        run_all(pool, warm_jobs(given.folder, given.out, given.seeds), given.out / "warm.jsonl", commit)
+    if given.page is not None:
+        from benchmarks.search.warm_page import page
+
+        given.page.write_text(page(given.folder, given.out, given.seeds))
     return 0
 
 

@@ -12,6 +12,8 @@ from benchmarks.search.figures import curves
 from benchmarks.search.our_arm import trace
 from benchmarks.search.recorded import nearness, read, read_all
 from benchmarks.search.render import commit_of
+from benchmarks.search.warm import Pair, warm_traces
+from benchmarks.search.warm import main as warm_main
 from tunesmith.run.ports import Proposal, SearchView
 from tunesmith.search.simple import Random
 
@@ -68,7 +70,7 @@ def test_runs_of_two_commits_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="holds runs of abc1234, this is"):
         main([str(tmp_path), "--out", str(out), "--arms", "default", "--seeds", "1"])
     assert commit_of(out) == "abc1234"
-    (out / "warm.jsonl").write_text(json.dumps(line | {"commit": "def5678"}) + "\n")
+    (out / "default-in-batches.jsonl").write_text(json.dumps(line | {"commit": "def5678"}) + "\n")
     with pytest.raises(SystemExit, match="2 commits"):
         commit_of(out)
 
@@ -86,3 +88,21 @@ def test_batches_are_asked_for_as_a_run_does(tmp_path: Path) -> None:
 
     assert sorted(trace(Watched(), recorded, 0, 5, batch=2, width=4)) == [0, 1, 2, 3, 4]
     assert seen == [(0, 0), (0, 2), (2, 2)]
+
+
+def test_every_pair_of_one_kernel_is_searched_both_ways_and_shown(tmp_path: Path) -> None:
+    for name in ("scale-A", "scale-B", "scale-C", "other-A"):
+        write(tmp_path, name)
+    arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--seeds", "1"]
+    assert warm_main(arguments) == 0
+    first = warm_traces(tmp_path / "out")
+    names = ("scale-A", "scale-B", "scale-C")
+    assert set(first) == {(Pair(a, b), 0) for a in names for b in names if a != b}
+    assert all(sorted(asked) == [0, 1, 2, 3, 4] for asked in first.values())
+    shown = tmp_path / "warm.md"
+    assert warm_main([*arguments[:-1], "2", "--page", str(shown)]) == 0
+    assert warm_traces(tmp_path / "out").items() > first.items()
+    text = shown.read_text()
+    assert text.count("| scale: ") == 6
+    assert "the mean gain at 25 is +0.000" in text
+    assert "2 seeds" in text

@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.searcher_suite import TIED, drive, space, view_of
 from tunesmith.run.ports import Prior, SearchView, Tried
 from tunesmith.search.default import Default
-from tunesmith.search.models import APART_UNTIL, FOLLOWING, apart
+from tunesmith.search.earlier import UNTIL
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Space
 
@@ -149,44 +149,24 @@ def test_an_earlier_run_helps_behind_a_gate_too() -> None:
 
 
 def test_what_followed_is_said_and_only_picks_of_the_search_are_counted() -> None:
-    view = gated(20, (prior("helpful"),), 0)
-    asked = Default().ask(view, 6)
-    assert asked.followed == frozenset(asked.configs[1:4])
-    later = Default().ask(replace(view, asked=7, tried=(*view.tried, Tried(asked.configs[0], None))), 3)
-    assert later.followed == frozenset(later.configs[1:2])
+    """Neither what a gate tried nor what a compiler refused shifts the numbers."""
+    view = gated(20, (prior("helpful", cost=rough),), 0)
+    asked = Default().ask(view, 10)
+    assert asked.followed == {asked.configs[turn] for turn in (1, 3, 5, 7, 8, 9)}
+    refused = [c for c in (USUAL.configs[i] for i in range(5, 20000, 4000)) if c not in view.seen]
+    shifted = replace(view, tried=(*view.tried, *(Tried(c, None) for c in refused)), asked=6)
+    later = Default().ask(shifted, 3)
+    assert later.followed == frozenset(later.configs[1:])
 
 
-def test_where_nothing_followed_an_earlier_run_hides_nothing() -> None:
-    """Once the last pick that follows has been made, a search that has followed nobody is as without."""
-    with_prior = replace(gated(40, (prior("misleading"),), 0), asked=20)
+def test_after_a_while_an_earlier_run_changes_nothing() -> None:
+    with_prior = replace(gated(40, (prior("helpful", cost=rough),), 0), asked=UNTIL)
     assert Default().ask(with_prior, 4) == Default().ask(replace(with_prior, priors=()), 4)
 
 
-def test_what_cannot_run_shifts_no_numbers() -> None:
-    """A configuration that the compiler refuses is tried, and no pick of the search: whichever followed is
-    told by name and not by number."""
-    view = gated(12, (prior("misleading"),), 0)
-    follows = Default().ask(view, 4)
-    done = tuple(Tried(config, rough(config)) for config in follows.configs)
-    known = replace(view, tried=(*view.tried, *done), followed=follows.followed, asked=4)
-    refused = [c for c in (USUAL.configs[i] for i in range(5, 20000, 4000)) if c not in known.seen]
-    shifted = replace(known, tried=(*(Tried(c, None) for c in refused), *known.tried))
-    hidden = set(follows.followed)
-    without = replace(shifted, tried=tuple(t for t in shifted.tried if t.config not in hidden), priors=())
-    without = replace(without, closed=frozenset(hidden), followed=frozenset())
-    assert Default().ask(shifted, 1).configs == Default().ask(without, 1).configs
-
-
-def test_earlier_runs_are_followed_at_first() -> None:
-    assert FOLLOWING[:3] == (1, 2, 3)
-    assert len(FOLLOWING) == 6, "a misleading run costs no more"
-    assert FOLLOWING[-1] < APART_UNTIL
-
-
-def test_what_following_found_is_not_known_to_the_others_for_a_while() -> None:
-    followed = np.array([0, 1, 0, 1], dtype=bool)
-    assert apart(followed, 4).tolist() == [True, False, True, False]
-    assert apart(followed, APART_UNTIL).all()
+def test_an_earlier_run_that_says_the_opposite_of_what_is_known_is_not_followed() -> None:
+    misled = replace(gated(40, (prior("misleading", cost=rough),), 0), asked=10)
+    assert Default().ask(misled, 4) == Default().ask(replace(misled, priors=()), 4)
 
 
 @pytest.mark.parametrize(("outcomes", "seconds"), [(200, 0.16), (1000, 0.5)])

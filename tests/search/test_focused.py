@@ -10,7 +10,8 @@ from tests.conformance.searcher_suite import MIDDLE, SMALL, TIED, bowl, drive
 from tests.space.test_region import focus_on
 from tunesmith.run.ports import Prior, Searcher, SearchView, Tried
 from tunesmith.search.default import Default
-from tunesmith.search.models import FOLLOWING, OpenConfigs
+from tunesmith.search.earlier import is_following
+from tunesmith.search.models import OpenConfigs
 from tunesmith.search.simple import Evolution, Exhaustive, Focused, Random
 from tunesmith.space import space as region_module
 from tunesmith.space.params import Config
@@ -52,7 +53,7 @@ def test_picks_that_follow_earlier_runs_are_counted_over_both_sides() -> None:
     rows = tuple((MIDDLE.configs[i], bowl(MIDDLE.configs[i])) for i in range(0, 300, 3))
     view = focused(replace(MIDDLE, priors=(Prior("earlier", rows),), asked=0), "A >= 5", "B < 4")
     asked = Focused(Default()).ask(view, 10)
-    assert asked.followed == {asked.configs[turn] for turn in FOLLOWING if turn < 10}
+    assert asked.followed == {asked.configs[turn] for turn in range(10) if is_following(turn)}
 
 
 @each

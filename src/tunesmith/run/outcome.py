@@ -154,8 +154,6 @@ def keys_of_trial(trial: Trial) -> Iterator[Hashable]:
     if trial.config is not None:
         yield "of", trial.config.candidate
         yield kind, trial.config.candidate
-        if trial.followed:
-            yield "followed", trial.config.candidate
 
 
 def keys_of_outcome(outcome: Outcome) -> tuple[Hashable, ...]:

@@ -166,7 +166,6 @@ class SearchView:
     closed: frozenset[Config] = frozenset()  # never to be asked for, and nothing will be known of them
     weights: tuple[float, ...] = ()  # of the workloads
     priors: tuple[Prior, ...] = ()
-    followed: frozenset[Config] = frozenset()  # of what it asked for: picked by what the priors say
     asked: int | None = None  # so many it has picked, for this purpose; None: all that is tried or in flight
     pool: tuple[Config, ...] | None = None  # built, of which alone it may ask; None: of everything
     # Of what is built, by the compiler.
@@ -211,7 +210,6 @@ class SearchView:
         return replace(
             self,
             in_flight=(*self.in_flight, *proposal.configs),
-            followed=self.followed.union(proposal.followed),
             asked=None if self.asked is None else self.asked + len(proposal.configs),
         )
 

@@ -376,7 +376,6 @@ class OneSearch:
             seed=seed_of(state.settings.seed, "ask", events),
             weights=tuple(w.weight for w in self.problem.workloads),
             priors=self._priors(),
-            followed=self._followed(),
             asked=state.asked.count(("build" if pool is None and state.settings.ahead else "search", own)),
             pool=pool,
             static={s.config: s.features for s in state.surveyed.of(("of", own)) if s.config is not None},
@@ -416,14 +415,6 @@ class OneSearch:
         if since < max(LEAST, done * STALLED):
             return None
         return f"more trials are expected to gain {max(gains):.2%}, measurements here can see {visible:.2%}"
-
-    def _followed(self) -> frozenset[Config]:
-        """What followed earlier runs when it was last asked for: to be built, or to be measured."""
-        asked, own = self.state.asked, self.candidate.id
-        if not asked.count(("followed", own)):
-            return frozenset()
-        last = {t.config: t.followed for t in asked.of(("of", own)) if t.purpose == "search" and t.config}
-        return frozenset(config for config, followed in last.items() if followed)
 
     def _known(self) -> int:
         """Configurations that were built or asked for, or are on the way."""

@@ -5,32 +5,34 @@ part of the space and the neighbours of the best, and the largest expected impro
 time only neighbours of the two best are compared, because a model is never quite right about details. What
 is in flight, or has just been picked, is taken to turn out as expected, so that a batch does not crowd.
 
-Where there are earlier runs, some of the first evaluations follow them, and for a while the others go on as
-if those had found nothing (`transfer`).
+Where there are earlier runs, half of the first picks and most of those after them follow what these foretell,
+for a while, and as long as outcomes do not speak against it (`earlier`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tunesmith.run.ports import Proposal, SearchView, Tried
 from tunesmith.search.models import (
     DRAWN,
-    FOLLOWING,
     LEVEL,
-    Guide,
+    Foretold,
     ImprovementModel,
     Numbers,
     OpenConfigs,
     Outcomes,
-    apart,
     most_telling,
 )
 from tunesmith.search.simple import draw
 from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
 from tunesmith.space.params import Config
+
+if TYPE_CHECKING:
+    from tunesmith.search.earlier import Guide
 
 FAR_FROM = 60  # drawn, of which the farthest from all others is taken
 LEADERS = 5  # whose neighbours are always among the candidates
@@ -71,24 +73,22 @@ class _Asking:
         self.rng = np.random.default_rng(view.seed)
         self.field = OpenConfigs(view)
         self.encoding = Encoding.of(view.space)
-        self.guide = Guide(view.space, view.priors) if self.encoding.params else None
         pending = (*view.in_flight, *first)
         numbered = [self.field.number(t.config) for t in view.tried]
         numbers = [number for number in numbered if number is not None]
         self.tried = [t for t, number in zip(view.tried, numbered, strict=True) if number is not None]
-        self.known = self.field.positions(np.array(numbers, dtype=np.int64))
+        self.numbers = np.array(numbers, dtype=np.int64)
+        self.known = self.field.positions(self.numbers)
         self.scores = _scores(self.tried, view.weights)
         self.turn = view.turn + len(first)
-        # Whoever tried it: what did not follow is known to all, and counts towards the opening.
-        self.alone = sum(c not in view.followed for c in (*(t.config for t in view.tried), *pending))
-        hidden = np.array([t.config in view.followed for t in self.tried], dtype=bool)
-        self.own = np.flatnonzero(apart(hidden, self.turn))
+        self.begun = len(view.tried) + len(pending)  # by whomever: all of it counts towards the opening
+        self.guide = _guide(view, self.numbers, self.scores[:, 0]) if self.encoding.params else None
         self.pending = [number for c in pending if (number := self.field.number(c)) is not None]
         closed = (self.field.number(config) for config in view.closed)
         self.seen = {*self.pending, *numbers, *(number for number in closed if number is not None)}
 
     def _follows(self, turn: int) -> bool:
-        return bool(self.guide) and turn in FOLLOWING
+        return self.guide is not None and self.guide.is_followed(turn)
 
     def proposal(self, n: int) -> Proposal:
         picks: list[int] = []
@@ -96,25 +96,24 @@ class _Asking:
         gain: float | None = None
         right = ~np.isnan(self.scores[:, 0])
         while len(picks) < n and self.encoding.params:
-            follows = self._follows(self.turn)
-            opening = self.alone < self.choices.opening or right[self.own].sum() < 2
-            if follows and (opening or right.sum() < 2):
-                more = self._modelled(1)[0] if right.sum() >= 2 else self._followed()
+            opening = self.begun < self.choices.opening or right.sum() < 2
+            early = self.guide is not None and self.guide.is_early(self.turn)
+            if (opening or early) and self._follows(self.turn):
+                more = self._followed()
             elif opening:
                 more = self._farthest()
             else:
-                more, gain = self._modelled(n - len(picks))
+                more, gain = self._modelled(1 if early else n - len(picks))
             if not more:
                 break
             for turn, number in enumerate(more, start=self.turn):
                 if self._follows(turn):
                     followed.add(self.view.configs[number])
-                else:
-                    self.alone += 1
             picks += more
             self.seen.update(more)
             self.pending += more
             self.turn += len(more)
+            self.begun += len(more)
         configs = [*self.first, *(self.view.configs[number] for number in picks)]
         if len(picks) < n:  # the draw found nothing new: little is left, or nothing varies
             configs += draw(self.view, n - len(picks), self.rng, {*self.view.seen, *configs})
@@ -122,8 +121,8 @@ class _Asking:
 
     # -- the opening --------------------------------------------------------------------------------
 
-    def _farthest(self) -> list[int]:
-        drawn = self.field.draw(self.rng, FAR_FROM, self.seen)
+    def _farthest(self, among: Numbers | None = None) -> list[int]:
+        drawn = self.field.draw(self.rng, FAR_FROM, self.seen) if among is None else among
         if not len(drawn):
             return []
         if not self.seen:
@@ -135,35 +134,28 @@ class _Asking:
         return [int(drawn[int(np.argmax(distances))])]
 
     def _followed(self) -> list[int]:
-        """The best predicted one that differs in two parameters from all that is seen, if there is one."""
-        numbers = np.union1d(self.field.draw(self.rng, DRAWN, self.seen), self._best_of_priors())
-        if not len(numbers) or self.guide is None:
+        """Of what is foretold to be best one far from all that is seen; the best that is open, if none is."""
+        best = self._best_of_priors()
+        if len(best):
+            return self._farthest(self.rng.choice(best, min(len(best), FAR_FROM), replace=False))
+        drawn = self.field.draw(self.rng, DRAWN, self.seen)
+        if self.guide is None or not len(drawn):
             return []
-        positions = self.field.positions(numbers)
-        predicted = self.guide.predictions(positions, self.known, self.scores[:, 0])
-        if self.seen:
-            others = self.field.positions(np.array(sorted(self.seen)))
-            differing = (positions[:, None] != others[None]).sum(axis=2).min(axis=1)
-            predicted = np.where(differing < 2, predicted - 1e3, predicted)
-        return [int(numbers[int(np.argmax(predicted))])]
+        return [int(drawn[int(np.argmax(self.guide.order(drawn)))])]
 
     def _best_of_priors(self) -> Numbers:
-        """The best of each earlier run that are open here."""
-        found: list[int] = []
-        for prior in self.view.priors:
-            right = [(score, config) for config, score in prior.rows if score is not None]
-            best = sorted(right, key=lambda row: -row[0])[:100]
-            numbers = [self.field.number(config) for _, config in best]
-            found += [number for number in numbers if number is not None and number not in self.seen]
-        return self.field.open(np.unique(np.array(found, dtype=np.int64)))
+        """What earlier runs foretell to be best, as far as it is open here."""
+        if self.guide is None:
+            return np.zeros(0, dtype=np.int64)
+        best = self.field.open(self.guide.best())
+        return best[~np.isin(best, list(self.seen))]
 
     # -- with a model -------------------------------------------------------------------------------
 
     def _modelled(self, n: int) -> tuple[list[int], float | None]:
         """Picks by expected improvement, and what the next few may add."""
         follows = [self._follows(self.turn + k) for k in range(n)]
-        among = {side: np.arange(len(self.tried)) if side else self.own for side in sorted(set(follows))}
-        used = {side: each[most_telling(self.scores[each, 0], OUTCOMES)] for side, each in among.items()}
+        used = {side: most_telling(self.scores[:, 0], OUTCOMES) for side in sorted(set(follows))}
         around = {side: self._around(keep) for side, keep in used.items()}
         drawn = self.field.draw(self.rng, DRAWN, self.seen)
         priors = self._best_of_priors() if True in used else drawn[:0]
@@ -199,9 +191,11 @@ class _Asking:
         outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.level)
         weights = _weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
-        guide = self.guide if follows and self.guide else None
-        trend = None if guide else self._static_trend([self.tried[i].config for i in used], numbers)
-        return outcomes.model(positions, weights, trend, guide)
+        trend = self._static_trend([self.tried[i].config for i in used], numbers)
+        foretold = None
+        if follows and self.guide is not None:
+            foretold = Foretold(self.guide.filter(self.numbers[used]), self.guide.filter(numbers))
+        return outcomes.model(positions, weights, trend, foretold)
 
     def _static_trend(self, known: list[Config], numbers: Numbers) -> Trend | None:
         """What the compiler says of builds, as a trend: it may matter beyond what the parameters tell."""
@@ -216,6 +210,14 @@ class _Asking:
         spread = columns.std(axis=0)
         columns = STATIC * columns[:, spread > 0] / spread[spread > 0]
         return Trend(columns[: len(known)], columns[len(known) :])
+
+
+def _guide(view: SearchView, known: Numbers, scores: Vector) -> Guide | None:
+    if not view.priors:
+        return None
+    from tunesmith.search.earlier import Guide  # which few runs need
+
+    return Guide(view.space, view.configs, view.priors, known, scores)
 
 
 def _scores(tried: list[Tried], weights: tuple[float, ...]) -> Matrix:

@@ -1,4 +1,4 @@
-"""What a model is asked about, and what outcomes, and earlier runs as a trend, let us expect of it."""
+"""What a model is asked about, and what outcomes let us expect of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.run.ports import Prior, SearchView
+from tunesmith.run.ports import SearchView
 from tunesmith.space import gaussian_process as gp
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.gaussian_process import Matrix, Positions, Vector
@@ -134,86 +134,6 @@ def targets(scores: Matrix, level: float = LEVEL) -> Targets:
     return Targets(np.stack(columns, axis=1), np.array(scales))
 
 
-ROWS = 200  # of an earlier run that are looked at: the better half of them its best, the rest from all over
-PRIOR_FITTED = 120
-# The picks of a search, by number, that follow the earlier runs. The first, 0, may be the default.
-FOLLOWING = (1, 2, 3, 8, 12, 16)
-APART_UNTIL = 48  # up to here the others do not know of what those have found
-TRUST = 0.8  # the weight expected of the trend,
-DOUBT = 0.4  # and its deviation
-AGREEMENT_FROM = 8  # outcomes from which runs are weighed by how well they agree
-
-
-def apart(followed: NDArray[np.bool_], turn: int) -> NDArray[np.bool_]:
-    """Which outcomes a pick that does not follow knows of, given which of them followed."""
-    return ~followed | (turn >= APART_UNTIL)
-
-
-class Guide:
-    """The earlier runs' common prediction, as log speed-ups; only differences mean anything."""
-
-    def __init__(self, space: Space, priors: tuple[Prior, ...]) -> None:
-        models = [_model(space, prior) for prior in priors]
-        self._encoding = gp.Encoding.of(space)
-        self._models = [model for model in models if model is not None]
-
-    def __bool__(self) -> bool:
-        return bool(self._models)
-
-    def predictions(self, positions: gp.Positions, known: gp.Positions, scores: Vector) -> Vector:
-        """For each configuration; runs count by agreement with scores known here, once there are some."""
-        each = [model.means(self._encoding, positions) for model in self._models]
-        weights = np.ones(len(each))
-        right = ~np.isnan(scores)
-        if right.sum() >= AGREEMENT_FROM and len(each) > 1:
-            at_known = [model.means(self._encoding, known)[right] for model in self._models]
-            weights = np.array([max(0.01, _rank_correlation(m, scores[right])) for m in at_known])
-        total: Vector = weights / weights.sum() @ np.stack(each)
-        return total
-
-
-class _PriorModel:
-    def __init__(self, settings: gp.Hyperparameters, rows: gp.Positions, weights: Vector) -> None:
-        self._settings, self._rows, self._weights = settings, rows, weights
-
-    def means(self, encoding: gp.Encoding, positions: gp.Positions) -> Vector:
-        return gp.covariance(encoding, self._settings, positions, self._rows) @ self._weights
-
-
-@lru_cache(maxsize=8)  # pure, and the same for every question of a run
-def _model(space: Space, prior: Prior) -> _PriorModel | None:
-    """None where the run says nothing that could be used."""
-    places = [param.positions for param in space.params]
-    names = [param.name for param in space.params]
-    rows: list[list[int]] = []
-    scores: list[float] = []
-    for config, score in prior.rows:
-        values = config.as_dict()
-        if all(name in values and values[name] in at for name, at in zip(names, places, strict=True)):
-            rows.append([at[values[name]] for name, at in zip(names, places, strict=True)])
-            scores.append(np.nan if score is None else score)
-    if np.isfinite(scores).sum() < 2:
-        return None
-    order = np.argsort(-np.nan_to_num(np.array(scores), nan=-np.inf), kind="stable")
-    rng = np.random.default_rng(0)
-    if len(order) > ROWS:
-        others = rng.choice(order[ROWS // 2 :], ROWS - ROWS // 2, replace=False)
-        order = np.concatenate([order[: ROWS // 2], others])
-    positions = np.array(rows, dtype=np.uint32)[order]
-    encoding = gp.Encoding.of(space)
-    made = targets(np.array(scores)[order][:, None])
-    part = rng.permutation(len(order))[:PRIOR_FITTED]
-    settings = gp.fit(encoding, positions[part], made.values[part])
-    kernel = gp.covariance(encoding, settings, positions, positions)
-    kernel.flat[:: len(kernel) + 1] += settings.noise + gp.JITTER
-    return _PriorModel(settings, positions, np.linalg.solve(kernel, made.values[:, 0]) * made.scales[0])
-
-
-def _rank_correlation(a: Vector, b: Vector) -> float:
-    ranks = [np.argsort(np.argsort(x)) for x in (a, b)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
-
-
 FITTED = 60  # outcomes that hyperparameters are fitted to
 REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
 
@@ -236,6 +156,18 @@ class ImprovementModel:
         return total
 
 
+TRUST = 0.8  # the weight expected of what is foretold,
+DOUBT = 0.4  # and its deviation
+
+
+@dataclass(frozen=True)
+class Foretold:
+    """Log speed-ups by earlier runs, of which only differences mean anything."""
+
+    known: Vector
+    candidates: Vector
+
+
 @dataclass(frozen=True)
 class Outcomes:
     """Scores (a column for each function, NaN where it failed) of configurations given by positions."""
@@ -254,21 +186,21 @@ class Outcomes:
         return _fitted(self.space, known.tobytes(), known.dtype.str, values.tobytes())
 
     def model(
-        self, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None, guide: Guide | None
+        self, candidates: gp.Positions, weights: Vector, trend: gp.Trend | None, foretold: Foretold | None
     ) -> ImprovementModel:
-        """With a guide the earlier runs' prediction is the trend: of the expected weight, give or take what
-        our own outcomes say."""
-        known, made = self.known, targets(self.scores, self.level)
-        unexplained, foretold = made.values, np.zeros((len(candidates), 1))
-        if guide is not None:
-            every = guide.predictions(np.concatenate([known, candidates]), known, self.scores[:, 0])
-            every = (every - every[: len(known)].mean()) / made.scales[0]
-            there, here = every[: len(known)], every[len(known) :]
-            trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
-            unexplained, foretold = made.values - TRUST * there[:, None], TRUST * here[:, None]
+        """What is foretold is part of the trend: of the expected weight, give or take what our own outcomes
+        say."""
+        made = targets(self.scores, self.level)
+        unexplained, expected = made.values, np.zeros((len(candidates), 1))
+        if foretold is not None:
+            middle = foretold.known.mean()
+            there, here = ((each - middle) / made.scales[0] for each in (foretold.known, foretold.candidates))
+            unexplained, expected = made.values - TRUST * there[:, None], TRUST * here[:, None]
+            own = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
+            trend = own if trend is None else own.beside(trend)
         encoding = gp.Encoding.of(self.space)
-        posterior = gp.Posterior(encoding, self.settings, known, unexplained, candidates, trend)
-        posterior.means += foretold
+        posterior = gp.Posterior(encoding, self.settings, self.known, unexplained, candidates, trend)
+        posterior.means += expected
         return ImprovementModel(posterior, made, weights)
 
 

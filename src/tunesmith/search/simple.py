@@ -188,6 +188,7 @@ class Focused:
         turns = range(len(view.seen) + len(picks), len(view.seen) + n)
         outside = sum(turn % OUTSIDE_EVERY == OUTSIDE_EVERY - 1 for turn in turns)
         gains: list[float | None] = []
+        followed: frozenset[Config] = frozenset()
         asked = view.with_asked(Proposal(tuple(picks)))
         shares: list[tuple[Side, int]] = [("inside", len(turns) - outside), ("outside", outside)]
         # Whatever one side cannot give, the other does.
@@ -199,6 +200,6 @@ class Focused:
             asked = asked.with_asked(found)
             picks += found.configs
             gains.append(found.gain)
+            followed |= found.followed
         known = [gain for gain in gains if gain is not None]
-        followed = asked.followed.intersection(picks)
         return Proposal(tuple(picks), max(known) if known else None, followed)

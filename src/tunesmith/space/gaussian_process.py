@@ -256,6 +256,10 @@ class Trend:
     known: Matrix
     candidates: Matrix
 
+    def beside(self, other: Trend) -> Trend:
+        sides = ((self.known, other.known), (self.candidates, other.candidates))
+        return Trend(*(np.concatenate(each, axis=1) for each in sides))
+
 
 class Posterior:
     """What the outcomes say about candidates: means for each function, and a deviation that they share."""
