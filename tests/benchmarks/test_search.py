@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.search.compare import main, traces
 from benchmarks.search.figures import curves
-from benchmarks.search.our_arm import trace
+from benchmarks.search.our_arm import steady, trace
 from benchmarks.search.recorded import nearness, read, read_all
 from benchmarks.search.render import commit_of
 from tunesmith.run.ports import Proposal, SearchView
@@ -84,5 +84,5 @@ def test_batches_are_asked_for_as_a_run_does(tmp_path: Path) -> None:
             seen.append((len(view.tried), len(view.in_flight)))
             return super().ask(view, n)
 
-    assert sorted(trace(Watched(), recorded, 0, 5, batch=2, width=4)) == [0, 1, 2, 3, 4]
+    assert sorted(trace(Watched(), recorded, 0, 5, steady(2, 4))) == [0, 1, 2, 3, 4]
     assert seen == [(0, 0), (0, 2), (2, 2)]

@@ -15,7 +15,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run import events
 from tunesmith.run.baked import baked_services
-from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, noun
+from tunesmith.run.budget import ahead_now, asked_to_finish, exhausted_budget, exhausted_share, noun, pace
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.outcome import Effort, Purpose, Trial
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tunesmith.run.tools import ToolCall
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
-BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
+CHOICE = 4  # built ones to choose from, as long as more are being built
 
 
 def _with_remedy(error: BadInput) -> str:
@@ -221,7 +221,8 @@ class Loop:
         if search.template.is_concrete:
             self._search_one(search)
             return
-        is_hungry = len(state.in_flight) <= max(0, self.settings.width - BATCH)
+        batch, enough = pace(search.known, 1, self.settings.width)
+        is_hungry = len(state.in_flight) <= enough
         cut = exhausted_share(state)
         reason = exhausted_budget(state) or cut or search.nothing_to_gain()
         if reason is None:
@@ -234,12 +235,12 @@ class Loop:
             if len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
                 self._ask([None], "short", "sentinel")
                 return
-            if (is_hungry and self._ask_batch(BATCH)) or self._ask_builds():
+            if (is_hungry and self._ask_batch(max(CHOICE, batch), batch)) or self._ask_builds():
                 return
             if is_hungry and state.building:
                 self._append(self.lab.built())
                 return
-            if is_hungry and self._ask_batch(1):
+            if is_hungry and self._ask_batch(1, batch):
                 return
             reason = None if state.in_flight else search.nothing_left()
         if state.in_flight:
@@ -288,7 +289,7 @@ class Loop:
             self._admit(wanted.config)
         self._append(self.lab.profile(wanted.config, wanted.workload, wanted.seconds))
 
-    def _ask_batch(self, least: int) -> bool:
+    def _ask_batch(self, least: int, most: int) -> bool:
         """Of what is built, the most promising, if there is enough of it; where nothing is built ahead, of
         everything. Before that, what need not be measured is left out."""
         state, pool = self._state, None
@@ -302,12 +303,12 @@ class Loop:
             if len(state.pool) < least:
                 return False
             pool = tuple(found.config for found in state.pool if found.config is not None)
-        return self._propose(pool, BATCH, "short")
+        return self._propose(pool, most, "short")
 
     def _ask_builds(self) -> bool:
         """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
         search = self._of_one()
-        ahead, possible = self.settings.ahead, search.may_build()
+        ahead, possible = ahead_now(search.known, self.settings.ahead), search.may_build()
         missing = min(possible, ahead - search.ahead())
         if missing <= 0 or missing < min(possible, ahead // 2):
             return False
