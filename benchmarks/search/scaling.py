@@ -1,11 +1,12 @@
 """Simulated scaling: a search of a recorded space on 1 to 64 devices, with a simulated clock.
 
-    python -m benchmarks.search.scaling FOLDER --out RESULTS [--devices 1 8 64] [--evals 2048] [--seeds 1]
-                                        [--cores 12 | --builders N] [--jobs 2]
+    python -m benchmarks.search.scaling FOLDER --out RESULTS [--devices 1 8 64] [--evals 1024] [--seeds 1]
+                                        [--cores 12] [--jobs 2]
     python -m benchmarks.search.scaling FOLDER --out RESULTS --show
 
-RESULTS gets a file of JSON lines; what is there already is not simulated again. `--cores` are builder cores
-that come with each device, `--builders` those of all of them together, however many devices there are.
+RESULTS gets a file of JSON lines; what is there already is not simulated again. Without `--cores` each device
+has its own host, which builds what the device measures next to it: an evaluation takes what was recorded. With
+`--cores` so many builder cores come with each device, builds are made ahead, and the device only measures.
 
 The searcher is the real one and the processor time of each of its answers passes on the simulated clock, in
 which the loop does nothing else. Everything else is simulated: builds on builder cores, trials on devices,
@@ -72,7 +73,7 @@ class Costs:
 @dataclass(frozen=True)
 class Cluster:
     devices: int
-    builders: int
+    builders: int  # cores that build ahead; 0: the host of a device builds what it measures
 
     @property
     def ahead(self) -> int:
@@ -182,26 +183,29 @@ class Simulation:
         """At the pace of a run, which has nothing to choose from as long as too little is built."""
         batch, enough = self._pace(len(self._tried), self._cluster.devices, WIDTH)
         left = self._evals - len(self._tried) - len(self._flying)
-        count = min(batch, left, len(self._pool))
-        if count <= 0 or len(self._flying) > enough or len(self._pool) < least:
+        count, pool = min(batch, left), None
+        if self._cluster.builders:
+            count = min(count, len(self._pool) if len(self._pool) >= least else 0)
+            pool = tuple(self._config(number) for number in self._pool)
+        if count <= 0 or len(self._flying) > enough:
             return False
-        pool = tuple(self._config(number) for number in self._pool)
         flying = tuple(self._config(number) for number in self._flying)
-        for number in self._ask(self._view(pool, flying), count):
-            del self._pool[number]
+        numbers = self._ask(self._view(pool, flying), count)
+        for number in numbers:
+            self._pool.pop(number, None)
             self._flying[number] = None
             begun = max(self._now, heapq.heappop(self._free_devices))
             ended = begun + self._trial(number)
             heapq.heappush(self._free_devices, ended)
             self._send("measured", number, ended)
-        return True
+        return bool(numbers)
 
     def _ask_builds(self) -> bool:
         waiting = len(self._pool) + len(self._building)
         known = len(self._tried) + len(self._flying) + waiting
         ahead = self._ahead(len(self._tried), self._cluster.ahead)
         missing = min(ahead - waiting, BUILDS * self._evals - known)
-        if missing < max(1, ahead // 2):
+        if not self._cluster.builders or missing < max(1, ahead // 2):
             return False
         flying = tuple(self._config(n) for n in (*self._flying, *self._building, *self._pool))
         numbers = self._ask(self._view(None, flying), missing)
@@ -230,6 +234,7 @@ class Simulation:
         """Seconds on a device; those behind a failure are what a new worker takes."""
         failed = self._recorded.scores[number] is None
         on_device = self._costs.request + float(self._times.trial[number])
+        on_device += 0.0 if self._cluster.builders else float(self._times.build[number])
         on_device += self._costs.replaced if failed else 0.0
         self.found.measuring += on_device
         return on_device
@@ -327,11 +332,16 @@ def rows(folder: Path, lines: list[dict[str, Any]]) -> Iterator[str]:
     names += ["ms of it a trial", *map(str, BUDGETS)]
     yield "| " + " | ".join(names) + " |"
     yield "| ---: " * len(names) + "|"
-    alone = {(x["space"], x["seed"], x["evals"]): x["ended"] for x in lines if x["devices"] == 1}
-    groups = sorted({(x["evals"], x["devices"], x["builders"]) for x in lines})
-    for evals, devices, builders in groups:
+    alone = {
+        (x["space"], x["seed"], x["evals"], x["builders"]): x["ended"] for x in lines if x["devices"] == 1
+    }
+    groups = sorted({(x["evals"], x["builders"] // x["devices"], x["devices"], x["builders"]) for x in lines})
+    for evals, cores, devices, builders in groups:
         own = [x for x in lines if (x["evals"], x["devices"], x["builders"]) == (evals, devices, builders)]
-        shares = [alone[x["space"], x["seed"], evals] / x["ended"] / devices for x in own]
+        own = [x for x in own if (x["space"], x["seed"], evals, cores) in alone]
+        if not own:
+            continue
+        shares = [alone[x["space"], x["seed"], evals, cores] / x["ended"] / devices for x in own]
         by_space = [
             np.mean([s for s, x in zip(shares, own, strict=True) if x["space"] == name])
             for name in sorted({x["space"] for x in own})
@@ -341,7 +351,7 @@ def rows(folder: Path, lines: list[dict[str, Any]]) -> Iterator[str]:
             np.mean(by_space),
             np.min(by_space),
             np.mean([x["measuring"] / x["ended"] / devices for x in own]),
-            np.mean([x["building"] / x["ended"] / builders for x in own]),
+            np.mean([x["building"] / x["ended"] / max(1, builders) for x in own]),
             np.mean([seconds / x["ended"] for seconds, x in zip(loop, own, strict=True)]),
         ]
         near = np.array([nearness(spaces(folder)[x["space"]], x["asked"], EVALS) for x in own]).mean(axis=0)
@@ -358,9 +368,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="the recorded spaces, *.json.gz")
     parser.add_argument("--out", type=Path, required=True, help="where results go and earlier ones are found")
     parser.add_argument("--devices", type=int, nargs="+", default=DEVICES)
-    parser.add_argument("--cores", type=int, default=12, help="builder cores that come with a device")
-    parser.add_argument("--builders", type=int, default=0, help="builder cores of all devices together")
-    parser.add_argument("--evals", type=int, default=2048)
+    parser.add_argument("--cores", type=int, default=0, help="builder cores that come with a device")
+    parser.add_argument("--evals", type=int, default=1024)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", action="store_true", help="print the tables of what is there")
@@ -374,7 +383,7 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     done = {key_of(line) for line in read_lines(given.out)}
     wanted = [
-        Wanted(given.folder, space, seed, devices, given.builders or given.cores * devices, given.evals)
+        Wanted(given.folder, space, seed, devices, given.cores * devices, given.evals)
         for seed in range(given.seeds)
         for devices in sorted(given.devices, reverse=True)
         for space in spaces(given.folder)
