@@ -5,7 +5,7 @@
     python -m benchmarks.search.scaling FOLDER --out RESULTS --show
 
 RESULTS gets a file of JSON lines; what is there already is not simulated again. Without `--cores` each device
-has its own host, which builds what the device measures next to it: an evaluation takes what was recorded. With
+has its own host, which builds what the device is to measure: an evaluation takes what was recorded. With
 `--cores` so many builder cores come with each device, builds are made ahead, and the device only measures.
 
 The searcher is the real one and the processor time of each of its answers passes on the simulated clock, in
@@ -43,7 +43,7 @@ from benchmarks.fold import a_problem, events
 from benchmarks.search.compare import EVALS, here
 from benchmarks.search.figures import BUDGETS
 from benchmarks.search.recorded import Recorded, nearness, read_all
-from tunesmith.run.budget import FIRST_AHEAD, ahead_now, pace
+from tunesmith.run.budget import pace
 from tunesmith.run.events import Settings
 from tunesmith.run.loop import CHOICE
 from tunesmith.run.ports import Proposal, Searcher, SearchView, Tried
@@ -51,6 +51,7 @@ from tunesmith.run.scores import BUILDS, scores
 from tunesmith.run.state import State, apply
 from tunesmith.run.store import FileJournal
 from tunesmith.search.default import Default
+from tunesmith.session.machine import LEAST_AHEAD
 from tunesmith.space.params import Config
 
 FILE = "scaling.jsonl"
@@ -78,7 +79,7 @@ class Cluster:
     @property
     def ahead(self) -> int:
         """Configurations built or being built that nobody has asked to measure."""
-        return max(FIRST_AHEAD, 2 * self.builders)
+        return max(LEAST_AHEAD, 2 * self.builders)
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,8 @@ class Simulation:
         seed: int,
         clock: Callable[[], float] = time.process_time,
         pace: Callable[[int, int, int], tuple[int, int]] = pace,
-        ahead: Callable[[int, int], int] = ahead_now,
     ) -> None:
-        self._pace, self._ahead = pace, ahead
+        self._pace = pace
         self._searcher, self._recorded, self._times = searcher, recorded, times
         self._cluster, self._costs, self._evals, self._seed, self._clock = cluster, costs, evals, seed, clock
         self._now = 0.0
@@ -203,7 +203,7 @@ class Simulation:
     def _ask_builds(self) -> bool:
         waiting = len(self._pool) + len(self._building)
         known = len(self._tried) + len(self._flying) + waiting
-        ahead = self._ahead(len(self._tried), self._cluster.ahead)
+        ahead = self._cluster.ahead
         missing = min(ahead - waiting, BUILDS * self._evals - known)
         if not self._cluster.builders or missing < max(1, ahead // 2):
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.run.budget import BLIND, FIRST_AHEAD, PER_SPARE, ahead_now, pace
+from tunesmith.run.budget import BLIND, PER_SPARE, pace
 
 WIDTH = 8
 KNOWN = range(0, 2000, 7)
@@ -43,8 +43,3 @@ def test_several_devices_have_none_that_wait_as_long_as_little_is_known() -> Non
 def test_the_more_is_known_the_more_are_asked_for_at_once() -> None:
     assert [pace(known, 64, WIDTH)[0] for known in (0, 200, 1000)] == [4, 6, 16]
     assert [pace(known, 4, WIDTH)[0] for known in (0, 1000)] == [1, 3]
-
-
-def test_little_is_built_ahead_of_what_is_known() -> None:
-    assert [ahead_now(known, 30) for known in (0, FIRST_AHEAD, 20, 30, 500)] == [FIRST_AHEAD, 8, 20, 30, 30]
-    assert ahead_now(0, 0) == ahead_now(500, 0) == 0, "nothing where nothing is to be built ahead"

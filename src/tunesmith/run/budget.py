@@ -379,7 +379,6 @@ def _exhausted(
 
 BLIND = 16  # trials in flight at most before anything is known, however many devices there are
 PER_SPARE = 16  # known outcomes for each trial that waits behind those on the devices
-FIRST_AHEAD = 8  # configurations built ahead before anything is known
 
 
 def pace(known: int, devices: int, width: int) -> tuple[int, int]:
@@ -394,9 +393,3 @@ def pace(known: int, devices: int, width: int) -> tuple[int, int]:
     most = min(devices + spare, max(BLIND, known))
     batch = min(most, max(1, spare // 2, devices // 16))
     return batch, most - batch
-
-
-def ahead_now(known: int, most: int) -> int:
-    """Configurations to build before it is decided which to measure. What is built early is chosen blindly,
-    and binds a searcher that may ask to measure nothing else."""
-    return min(most, max(FIRST_AHEAD, known))

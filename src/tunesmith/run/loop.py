@@ -15,7 +15,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run import events
 from tunesmith.run.baked import baked_services
-from tunesmith.run.budget import ahead_now, asked_to_finish, exhausted_budget, exhausted_share, noun, pace
+from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, noun, pace
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.outcome import Effort, Purpose, Trial
@@ -308,7 +308,7 @@ class Loop:
     def _ask_builds(self) -> bool:
         """Keep builders busy with what is likely to be asked for, many at once: each order costs thought."""
         search = self._of_one()
-        ahead, possible = ahead_now(search.known, self.settings.ahead), search.may_build()
+        ahead, possible = self.settings.ahead, search.may_build()
         missing = min(possible, ahead - search.ahead())
         if missing <= 0 or missing < min(possible, ahead // 2):
             return False
