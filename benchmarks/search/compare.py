@@ -22,8 +22,8 @@ from pathlib import Path
 
 from benchmarks.search import kernel_tuner_arm, optuna_arm, our_arm
 from benchmarks.search.recorded import Recorded, read_all
+from tunesmith.run.budget import pace
 from tunesmith.run.events import Settings
-from tunesmith.run.loop import BATCH
 from tunesmith.run.ports import Searcher
 from tunesmith.search.default import Choices, Default
 from tunesmith.search.simple import Evolution, Random
@@ -45,19 +45,36 @@ def _kernel_tuner(strategy: str) -> Arm:
     return lambda recorded, seed, evals: kernel_tuner_arm.run(recorded, strategy, seed, evals)
 
 
-def _ours(make: Callable[[], Searcher], batch: int = 1, width: int = 1) -> Arm:
-    return lambda recorded, seed, evals: our_arm.trace(make(), recorded, seed, evals, batch, width)
+def _ours(make: Callable[[], Searcher], paced: our_arm.Paced = our_arm.ONE) -> Arm:
+    return lambda recorded, seed, evals: our_arm.trace(make(), recorded, seed, evals, paced)
+
+
+def _as_a_run(devices: int) -> our_arm.Paced:
+    return lambda known: pace(known, devices, Settings().width)
+
+
+# What several devices do to a search; parallel.py shows it.
+PARALLEL: dict[str, our_arm.Paced] = {
+    **{f"batches-of-{count}": our_arm.steady(count, count) for count in (4, 16)},  # all told, then all asked
+    **{f"always-{count}": our_arm.steady(1, count) for count in (4, 16)},  # one told, one asked
+    "four-behind-four": our_arm.steady(4, 8),  # as runs asked once, with one device
+    **{f"run-on-{count}": _as_a_run(count) for count in (4, 16, 64)},
+    # The most that n evaluations can come to with 16 in flight: all before the last 16 one by one.
+    **{f"bound-16-at-{n}": our_arm.then_all(n - 16, 16) for n in (25, 50)},
+}
 
 
 ARMS: dict[str, Arm] = {
     "default": _ours(Default),
-    "default-in-batches": _ours(Default, batch=BATCH, width=Settings().width),  # as in a run
+    "default-in-a-run": _ours(Default, _as_a_run(1)),
     "evolution": _ours(Evolution),
     "random": _ours(Random),
     "optuna-tpe": optuna_arm.run,
     **{f"kernel-tuner-{name}": _kernel_tuner(name) for name in kernel_tuner_arm.STRATEGIES},
     **{f"choice-{name}": _ours(partial(Default, choices)) for name, choices in CHOICES.items()},
+    **{f"parallel-{name}": _ours(Default, paced) for name, paced in PARALLEL.items()},
 }
+USUAL = [arm for arm in ARMS if not arm.startswith(("choice-", "parallel-"))]
 
 
 @dataclass(frozen=True)
@@ -112,11 +129,11 @@ def unmixed(out: Path, arms: list[str], commit: str) -> None:
 
 
 def missing(folder: Path, out: Path, arms: list[str], seeds: int) -> Iterator[Job]:
-    for arm in arms:
-        done = traces(out, arm)
-        for seed in range(seeds):
+    done = {(arm, *run) for arm in arms for run in traces(out, arm)}
+    for seed in range(seeds):
+        for arm in arms:
             for space in spaces(folder):
-                if (space, seed) not in done:
+                if (arm, space, seed) not in done:
                     yield Job(folder, arm, space, seed)
 
 
@@ -124,9 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="the recorded spaces, *.json.gz")
     parser.add_argument("--out", type=Path, required=True, help="where results go and earlier ones are found")
-    parser.add_argument(
-        "--arms", nargs="+", choices=ARMS, default=[arm for arm in ARMS if not arm.startswith("choice-")]
-    )
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=USUAL)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args(arguments)

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.search.recorded import Recorded
 from tunesmith.run.ports import Prior, Searcher, SearchView, Tried
 from tunesmith.space.params import Config
+
+Paced = Callable[[int], tuple[int, int]]  # of what is known: as in `pace` of a run
+
+
+def steady(batch: int, width: int) -> Paced:
+    """A batch whenever there is room for one within the width, from beginning to end."""
+    return lambda _known: (batch, width - batch)
+
+
+def then_all(first: int, batch: int) -> Paced:
+    """One at a time until so many are known, then a batch."""
+    return lambda known: (1, 0) if known < first else (batch, 0)
+
+
+ONE = steady(1, 1)  # at a time
 
 
 def trace(
@@ -14,18 +30,18 @@ def trace(
     recorded: Recorded,
     seed: int,
     evals: int,
-    batch: int = 1,
-    width: int = 1,
+    paced: Paced = ONE,
     priors: tuple[Prior, ...] = (),
 ) -> list[int]:
-    """Asked for a batch whenever there is room for one within the width; outcomes come in order."""
+    """Asked for a batch whenever as few are in flight as the pace says; outcomes come in order."""
     # A recording has no default: one that is not feasible is never asked for.
     view = SearchView(
         recorded.space, recorded.configs, Config(()), (), (), budget_left=evals, seed=seed, priors=priors
     )
     asked: list[int] = []
     while True:
-        while len(asked) < evals and len(view.in_flight) <= width - batch:
+        batch, enough = paced(len(view.tried))
+        while len(asked) < evals and len(view.in_flight) <= enough:
             view = replace(view, seed=seed * 100_003 + len(asked), budget_left=evals - len(asked))
             proposal = searcher.ask(view, batch)
             if not proposal.configs:  # everything has been tried

@@ -1,7 +1,8 @@
 """Recorded spaces: every feasible configuration of a kernel on one GPU, with its time.
 
 A space is a gzipped JSON file: `params` (name → values), `configs` (lists of values in that order), `time_ms`
-(one for each, null where it failed). The kernel and the GPU are read from its name, `kernel-GPU.json.gz`.
+(one for each, null where it failed), and perhaps `cost_s` (what each evaluation took: compiling, verifying
+and timing). The kernel and the GPU are read from its name, `kernel-GPU.json.gz`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Recorded:
     space: Space
     rows: NDArray[np.int64]
     times: NDArray[np.float64]
+    costs: NDArray[np.float64] | None = None  # seconds of each evaluation, where they were recorded
 
     @property
     def kernel(self) -> str:
@@ -75,7 +77,8 @@ def read(path: Path) -> Recorded:
     times = np.array([np.nan if time is None else time for time in data["time_ms"]], dtype=np.float64)
     places = [[param.positions[int(value)] for value in rows[:, i]] for i, param in enumerate(params)]
     order = np.lexsort(places[::-1])
-    return Recorded(path.name.removesuffix(".json.gz"), Space(params), rows[order], times[order])
+    costs = np.array(data["cost_s"], dtype=np.float64)[order] if "cost_s" in data else None
+    return Recorded(path.name.removesuffix(".json.gz"), Space(params), rows[order], times[order], costs)
 
 
 def read_all(folder: Path) -> list[Recorded]:

@@ -27,7 +27,7 @@ from tunesmith.space.params import Config
 TARGETS = {25: 0.88, 50: 0.93, 100: 0.97, 200: 0.99}
 LABELS = {
     "default": "Tunesmith",
-    "default-in-batches": "Tunesmith, 4 at a time",
+    "default-in-a-run": "Tunesmith, as a run asks",
     "evolution": "Tunesmith evolution",
     "random": "random",
     "optuna-tpe": "Optuna TPE",
@@ -127,7 +127,7 @@ def how(made: dict[str, Curves], chosen: LeftOut | None) -> list[str]:
     """The commands that give the page."""
     run = "python -m benchmarks.search"
     lines = [f"{run}.compare FOLDER --out RESULTS --seeds {made['default'].seeds}"]
-    if "default-in-batches" not in made:
+    if "default-in-a-run" not in made:
         lines[0] += " \\"
         lines.append(f"    --arms {' '.join(made)}")
     if chosen:
@@ -166,8 +166,8 @@ def page(folder: Path, out: Path) -> tuple[str, str]:
         *by_space(made["default"]),
         "",
         "Tunesmith is asked for one configuration at a time, as the others are. `tunesmith tune` asks",
-        "for 4 whenever at most 4 are under way, so that the device never waits, and each pick knows less:",
-        f"that is the line *{LABELS['default-in-batches']}*. Kernel Tuner 1.5.0 gets a",
+        "before the last one is measured, so that the device never waits, and the more are known the more",
+        f"at once: that is the line *{LABELS['default-in-a-run']}*. Kernel Tuner 1.5.0 gets a",
         "fresh search-space object for every run, and its annealing is told of 4/3 of the evaluations,",
         "because it stops at 3/4 of them. Optuna 5.0's TPE has categorical parameters; a suggestion that is",
         "not feasible or known already is replaced by the nearest that is feasible and new, and a failed",

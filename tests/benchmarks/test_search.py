@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,11 @@ import pytest
 
 from benchmarks.search.compare import main, traces
 from benchmarks.search.figures import curves
-from benchmarks.search.our_arm import trace
-from benchmarks.search.recorded import nearness, read, read_all
+from benchmarks.search.our_arm import steady, trace
+from benchmarks.search.parallel import table
+from benchmarks.search.recorded import Recorded, nearness, read, read_all
 from benchmarks.search.render import commit_of
+from benchmarks.search.scaling import LAUNCHES, Cluster, Costs, Simulated, Simulation, times_of
 from benchmarks.search.warm import Pair, warm_traces
 from benchmarks.search.warm import main as warm_main
 from tunesmith.run.ports import Proposal, SearchView
@@ -86,7 +89,7 @@ def test_batches_are_asked_for_as_a_run_does(tmp_path: Path) -> None:
             seen.append((len(view.tried), len(view.in_flight)))
             return super().ask(view, n)
 
-    assert sorted(trace(Watched(), recorded, 0, 5, batch=2, width=4)) == [0, 1, 2, 3, 4]
+    assert sorted(trace(Watched(), recorded, 0, 5, steady(2, 4))) == [0, 1, 2, 3, 4]
     assert seen == [(0, 0), (0, 2), (2, 2)]
 
 
@@ -106,3 +109,57 @@ def test_every_pair_of_one_kernel_is_searched_both_ways_and_shown(tmp_path: Path
     assert text.count("| scale: ") == 6
     assert "the mean gain at 25 is +0.000" in text
     assert "2 seeds" in text
+
+
+def simulated(recorded: Recorded, devices: int, builders: int, evals: int) -> Simulated:
+    times = times_of(recorded, [recorded])
+    costs = Costs(request=0.0, replaced=0.0, event=0.0)
+    cluster = Cluster(devices, builders)
+    return Simulation(Random(), recorded, times, cluster, costs, evals, 0, clock=lambda: 0.0).run()
+
+
+def test_a_simulated_cluster_is_as_fast_as_what_it_waits_for(tmp_path: Path) -> None:
+    """Ten launches of a millisecond each, and a build of 90 ms."""
+    configs = [[a, b] for a in range(16) for b in range(16)]
+    data = {"params": {"A": list(range(16)), "B": list(range(16))}, "configs": configs}
+    data |= {"time_ms": [1.0 + a / 160 for a, _ in configs], "cost_s": [0.1 + a / 16000 for a, _ in configs]}
+    with gzip.open(tmp_path / "scale-GPU.json.gz", "wt") as file:
+        json.dump(data, file)
+    (recorded,) = read_all(tmp_path)
+    times = times_of(recorded, [recorded])
+    assert np.allclose(times.trial, recorded.times / 100)
+    assert np.allclose(times.build, 0.09)
+    one, four = (simulated(recorded, devices, 64, 200) for devices in (1, 4))
+    assert len(set(four.asked)) == len(four.asked) == 200
+    assert one.ended[-1] == pytest.approx(one.measuring + 0.09), "the device waits for the first build alone"
+    assert 2 < one.ended[-1] / four.ended[-1] < 4
+    alone, eight = (simulated(recorded, devices, 0, 200) for devices in (1, 8))
+    assert alone.ended[-1] == pytest.approx(200 * 0.1, rel=0.1), "its host builds, and it never waits"
+    assert alone.ended[-1] / eight.ended[-1] > 0.95 * 8
+    few = simulated(recorded, 4, 1, 60)
+    assert few.ended[-1] >= 0.09 * 60, "builds saturate first"
+    assert simulated(recorded, 4, 64, 200) == four
+
+
+def test_recordings_without_costs_take_the_builds_of_another(tmp_path: Path) -> None:
+    write(tmp_path, "scale-A")
+    write(tmp_path, "scale-B")
+    (first, second) = read_all(tmp_path)
+    known = replace(first, costs=np.full(len(first.rows), 3.0))
+    modelled = times_of(second, [known, second])
+    assert np.array_equal(modelled.build, times_of(known, [known]).build)
+    assert np.allclose(modelled.trial, LAUNCHES * np.nan_to_num(second.times) / 1e3)
+
+
+def test_parallel_figures_stand_beside_one_at_a_time(tmp_path: Path) -> None:
+    write(tmp_path, "scale-GPU")
+    out = tmp_path / "out"
+    out.mkdir()
+    for arm, asked in (("default", [0, 1, 2, 3, 4]), ("parallel-always-4", [4, 3, 2, 1, 0])):
+        lines = [json.dumps({"space": "scale-GPU", "seed": s, "commit": "a", "asked": asked}) for s in (0, 1)]
+        (out / f"{arm}.jsonl").write_text("\n".join(lines) + "\n")
+    head, _, alone, four = table({each.name: each for each in read_all(tmp_path)}, out)
+    assert head.startswith("| asked | seeds | 25 | 50")
+    assert alone.startswith("| one at a time | 2 | 1.000 |")
+    assert "4 always in flight" in four
+    assert "+.000 ± .000" in four

@@ -57,6 +57,17 @@ def test_a_batch_does_not_crowd() -> None:
     assert max(away) >= 3
 
 
+def test_several_at_once_are_those_that_come_one_by_one() -> None:
+    """In a space that is compared as a whole: only promising ones are compared again, and nothing is lost."""
+    made = view_of(space({"A": 8, "B": 8, "C": 6, "D": 3}))  # 1152 configurations
+    view = replace(drive(Default(), made, slope, evals=30), budget_left=None)
+    at_once = Default().ask(view, 12).configs
+    for config in at_once:
+        proposal = Default().ask(view, 1)
+        assert proposal.configs == (config,)
+        view = view.with_asked(proposal)
+
+
 def test_what_is_in_flight_is_taken_into_account() -> None:
     view = drive(Default(), USUAL, slope, evals=40)
     first = Default().ask(replace(view, budget_left=None), 1).configs

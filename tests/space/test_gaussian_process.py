@@ -91,11 +91,27 @@ def test_to_expect_an_outcome_is_to_know_it_as_the_mean() -> None:
     targets = np.random.default_rng(13).normal(size=(12, 1))
     posterior = Posterior(ENCODING, made, known, targets, new)
     more = np.concatenate([targets, posterior.means[2:3], posterior.means[4:5]])
-    posterior.expect(2)
-    posterior.expect(4)
+    posterior.expect(np.array([2, 4]))
     anew = Posterior(ENCODING, made, np.concatenate([known, new[[2, 4]]]), more, new)
     assert np.allclose(posterior.means, anew.means, atol=1e-6)
     assert np.allclose(posterior.variances, anew.variances, atol=1e-6)
+
+
+def test_a_few_candidates_by_themselves_are_what_they_are_among_all() -> None:
+    known, new, made = rows(90, 11), rows(8, 12), settings(2)
+    trend = Trend(
+        np.random.default_rng(9).normal(size=(90, 1)), np.random.default_rng(10).normal(size=(8, 1))
+    )
+    targets = np.random.default_rng(13).normal(size=(90, 2))
+    posterior = Posterior(ENCODING, made, known, targets, new, trend)
+    posterior.expect(np.array([7]))
+    joint = posterior.joint(np.array([1, 2, 4, 6]))
+    assert np.allclose(joint.deviations, posterior.deviations[[1, 2, 4, 6]])
+    for place, candidate in enumerate((1, 2, 4)):
+        posterior.expect(np.array([candidate]))
+        joint.expect(place)
+    assert np.allclose(joint.means, posterior.means[[1, 2, 4, 6]])
+    assert np.allclose(joint.deviations, posterior.deviations[[1, 2, 4, 6]], rtol=1e-4)
 
 
 def test_what_does_not_matter_gets_a_longer_length() -> None:

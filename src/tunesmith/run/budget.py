@@ -375,3 +375,21 @@ def _exhausted(
     if limit.device_seconds is not None and state.device_seconds - used >= limit.device_seconds:
         return f"{what} of {counted(float(limit.device_seconds), 'second')} on the device is used up"
     return None
+
+
+BLIND = 16  # trials in flight at most before anything is known, however many devices there are
+PER_SPARE = 16  # known outcomes for each trial that waits behind those on the devices
+
+
+def pace(known: int, devices: int, width: int) -> tuple[int, int]:
+    """Configurations asked for at a time, and the trials in flight down to which nobody asks.
+
+    Each device has a trial, and some wait, so that no device does while a searcher thinks. What is in flight
+    teaches a searcher nothing, so while little is known few wait, and no more are in flight than are known.
+    The more is known the longer it thinks, and the less one outcome more matters: then it is asked for
+    several at once. `width` is the most in flight where there is one device.
+    """
+    spare = min(max(known // PER_SPARE, devices == 1), max(width - 1, devices // 2))
+    most = min(devices + spare, max(BLIND, known))
+    batch = min(most, max(1, spare // 2, devices // 16))
+    return batch, most - batch

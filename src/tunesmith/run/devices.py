@@ -21,13 +21,6 @@ HELD_DOWN = 0.5  # share of the rounds that were taken under a clock that is
 RARELY = 0.25  # where that is less at its peers
 
 
-def pace(state: State, batch: int, enough: int) -> tuple[int, int]:
-    """Configurations asked for at a time, and the trials in flight with which no device waits for the loop:
-    one each, and some for who is done first; no fewer than one device has."""
-    count = len(state.devices)
-    return max(batch, count // 2), max(enough, count + count // 4 if count > 1 else 0)
-
-
 def next_event(problem: Problem, state: State) -> LeftOut | AskedOf | None:
     """Whom to leave out, or who is to time the original: before its first trial, and now and then."""
     if (gone := unfit(state)) is not None:

@@ -14,7 +14,7 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.problem import Problem
 from tunesmith.run import devices, events
 from tunesmith.run.baked import baked_services
-from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, noun
+from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, noun, pace
 from tunesmith.run.candidates import Checks, Faulty, Passed, Templates, examine
 from tunesmith.run.delivery import builds_known, delivery
 from tunesmith.run.outcome import Effort, Purpose, Trial
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tunesmith.run.tools import ToolCall
 
 SENTINEL_EVERY = 16  # trials between two looks at the original
-BATCH = 4  # configurations asked for at a time: the fewer, the more each of them owes to those before it
+CHOICE = 4  # built ones to choose from, as long as more are being built
 
 
 def _with_remedy(error: BadInput) -> str:
@@ -237,7 +237,7 @@ class Loop:
         if search.template.is_concrete:
             self._search_one(search)
             return
-        batch, enough = devices.pace(state, BATCH, max(0, self.settings.width - BATCH))
+        batch, enough = pace(search.known, max(1, len(state.devices)), self.settings.width)
         is_hungry = len(state.in_flight) <= enough
         cut = exhausted_share(state)
         reason = exhausted_budget(state) or cut or search.nothing_to_gain()
@@ -251,7 +251,7 @@ class Loop:
             if not state.devices and len(asked) - after - asked.count("build", after) >= SENTINEL_EVERY:
                 self._ask([None], "short", "sentinel")
                 return
-            if (is_hungry and self._ask_batch(batch, batch)) or self._ask_builds():
+            if (is_hungry and self._ask_batch(max(CHOICE, batch), batch)) or self._ask_builds():
                 return
             if is_hungry and state.building:
                 self._append(self.lab.built())

@@ -336,6 +336,11 @@ class OneSearch:
         """What came of its configurations."""
         return scores(self.problem, self.state, self.candidate.id)
 
+    @property
+    def known(self) -> int:
+        """How many outcomes its searcher has."""
+        return self.state.searched.count(("of", self.candidate.id))
+
     def may_build(self) -> int:
         """How many more configurations there are that the budget has room to build."""
         known, left = self._known(), evals_left(self.state)

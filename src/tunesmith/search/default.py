@@ -11,10 +11,12 @@ for a while, and as long as outcomes do not speak against it (`earlier`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tunesmith.run.ports import Proposal, SearchView, Tried
 from tunesmith.search.models import (
@@ -25,6 +27,7 @@ from tunesmith.search.models import (
     Numbers,
     OpenConfigs,
     Outcomes,
+    most_promising,
     most_telling,
 )
 from tunesmith.search.simple import draw
@@ -37,9 +40,11 @@ if TYPE_CHECKING:
 FAR_FROM = 60  # drawn, of which the farthest from all others is taken
 LEADERS = 5  # whose neighbours are always among the candidates
 LOCAL_LEADERS = 2
-OUTCOMES = 500  # the best ones a model is made of, where there are more
+OUTCOMES = 256  # a model is made of, where there are more: the best, and some from all over
 STATIC = 0.3  # deviation of what one figure of the compiler's is expected to do, beside 1 for everything
 SOON = 4  # evaluations that the gain is stated for
+SHORTLIST = 128  # candidates that are compared again after each of several picks,
+SHORTLIST_EACH = 4  # or so many for each pick
 
 
 @dataclass(frozen=True)
@@ -162,25 +167,35 @@ class _Asking:
         numbers = np.unique(np.concatenate([drawn, priors, *(x for each in around.values() for x in each)]))
         if not len(numbers):
             return [], None
-        open_ = np.arange(len(numbers) + len(self.pending)) < len(numbers)
+        pending = np.arange(len(numbers), len(numbers) + len(self.pending))
         numbers = np.concatenate([numbers, self.pending]).astype(np.int64)
         near = {side: np.isin(numbers, np.concatenate(each[:LOCAL_LEADERS])) for side, each in around.items()}
         models = {side: self._model(side, keep, numbers) for side, keep in used.items()}
         for model in models.values():
-            for taken in range(len(numbers) - len(self.pending), len(numbers)):
-                model.posterior.expect(taken)
-        gain = SOON * float(models[False].improvements()[open_].max()) if False in models else None
-        picks: list[int] = []
-        for turn, side in enumerate(follows[: int(open_.sum())], start=self.turn):
-            is_local = (turn + 1) % self.choices.local_every == 0 and bool(np.any(open_ & near[side]))
-            where = open_ & near[side] if is_local else open_
-            place = int(np.argmax(np.where(where, models[side].improvements(), -np.inf)))
-            open_[place] = False
-            picks.append(int(numbers[place]))
-            if len(picks) < n:
-                for model in models.values():
-                    model.posterior.expect(place)
-        return picks, gain
+            model.posterior.expect(pending)
+        worth = {side: model.improvements() for side, model in models.items()}
+        for each in worth.values():
+            each[pending] = -np.inf
+        gain = SOON * float(worth[False].max()) if False in models else None
+        if n == 1:
+            return [int(numbers[self._best_place(self.turn, worth[follows[0]], near[follows[0]])])], gain
+        kept = _shortlist(n, worth, near)
+        numbers, near = numbers[kept], {side: each[kept] for side, each in near.items()}
+        joint = {side: model.posterior.joint(kept) for side, model in models.items()}
+        taken: list[int] = []
+        for turn, side in enumerate(follows[: len(numbers)], start=self.turn):
+            now = models[side].improvements(joint[side])
+            now[taken] = -np.inf
+            taken.append(self._best_place(turn, now, near[side]))
+            for each_side in joint.values():
+                each_side.expect(taken[-1])
+        return numbers[taken].tolist(), gain
+
+    def _best_place(self, turn: int, worth: Vector, near: NDArray[np.bool_]) -> int:
+        """Every so many turns of those near the best alone, if any of them is open."""
+        local = np.where(near, worth, -np.inf)
+        is_local = (turn + 1) % self.choices.local_every == 0 and local.max() > -np.inf
+        return int(np.argmax(local if is_local else worth))
 
     def _around(self, used: Numbers) -> list[Numbers]:
         """What is next to each of the best."""
@@ -218,6 +233,14 @@ def _guide(view: SearchView, known: Numbers, scores: Vector) -> Guide | None:
     from tunesmith.search.earlier import Guide  # which few runs need
 
     return Guide(view.space, view.configs, view.priors, known, scores)
+
+
+def _shortlist(n: int, worth: Mapping[bool, Vector], near: Mapping[bool, NDArray[np.bool_]]) -> Numbers:
+    """Of the candidates those that may be among n picks: the most promising, of all and of those near."""
+    count = max(SHORTLIST, SHORTLIST_EACH * n)
+    kept = [most_promising(each, count) for each in worth.values()]
+    kept += [most_promising(np.where(near[side], each, -np.inf), count) for side, each in worth.items()]
+    return np.unique(np.concatenate(kept))
 
 
 def _scores(tried: list[Tried], weights: tuple[float, ...]) -> Matrix:

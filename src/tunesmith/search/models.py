@@ -146,11 +146,12 @@ class ImprovementModel:
     made: Targets
     weights: Vector
 
-    def improvements(self) -> Vector:
+    def improvements(self, joint: gp.JointPosterior | None = None) -> Vector:
         """In log units, summed over the functions by weight: the general configuration counts 1, and each
-        workload, which may get one of its own, its share."""
-        deviations = self.posterior.deviations[:, None]
-        ahead = (self.posterior.means - self.made.best) / deviations
+        workload, which may get one of its own, its share. Of all candidates, or of a few of them."""
+        posterior = self.posterior if joint is None else joint
+        deviations = posterior.deviations[:, None]
+        ahead = (posterior.means - self.made.best) / deviations
         expected = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
         total: Vector = expected @ (self.weights * self.made.scales)
         return total
@@ -212,6 +213,12 @@ def most_telling(scores: Vector, count: int) -> Numbers:
     others = order[count // 2 :]
     spread = others[np.linspace(0, len(others) - 1, count - count // 2).astype(np.int64)]
     return np.sort(np.concatenate([order[: count // 2], spread]))
+
+
+def most_promising(worth: Vector, count: int) -> Numbers:
+    """The places of the largest, in order of place, without those that are worth minus infinity."""
+    order = np.argsort(-worth, kind="stable")[:count]
+    return np.sort(order[worth[order] > -np.inf])
 
 
 @lru_cache(maxsize=32)  # pure: the same outcomes give the same hyperparameters

@@ -167,15 +167,19 @@ def covariance(encoding: Encoding, settings: Hyperparameters, a: Positions, b: P
     total = _matern_of(_squares(encoding.features(a) * scales, encoding.features(b) * scales))
     total *= settings.whole
     share = settings.alone / len(encoding.params)
+    rows: list[Matrix] = []
+    columns: list[Matrix] = []
     for owner, (param, table) in enumerate(zip(encoding.params, encoding.tables, strict=True)):
         own, here, there = scales[encoding.columns(owner)], a[:, param], b[:, param]
-        if len(table) <= FEW:  # compare the values, and look the configurations up
+        if len(table) <= FEW:  # compare the values; one product for all parameters looks the pairs up
             values = table * own
-            few = share * _matern_of(_squares(values, values) * _alone_scale(encoding))
-            total += few[here].take(there, axis=1)
+            rows.append((share * _matern_of(_squares(values, values) * _alone_scale(encoding)))[here])
+            columns.append(np.eye(len(table))[there])
         else:
             squares = _squares(table[here] * own, table[there] * own)
             total += share * _matern_of(squares * _alone_scale(encoding))
+    if rows:
+        total += np.concatenate(rows, axis=1) @ np.concatenate(columns, axis=1).T
     return total
 
 
@@ -277,7 +281,7 @@ class Posterior:
         self._trend = trend or Trend(np.zeros((len(known), 0)), np.zeros((len(candidates), 0)))
         kernel = covariance(encoding, settings, known, known) + self._trend.known @ self._trend.known.T
         kernel.flat[:: len(kernel) + 1] += settings.noise + JITTER
-        half = np.linalg.inv(np.linalg.cholesky(kernel))
+        half = _inverse_of_lower(np.linalg.cholesky(kernel))
         across = covariance(encoding, settings, candidates, known)
         self._white = (across + self._trend.candidates @ self._trend.known.T) @ half.T
         self.means = self._white @ (half @ targets)
@@ -289,21 +293,63 @@ class Posterior:
         deviations: Vector = np.sqrt(np.maximum(self.variances, 1e-10))
         return deviations
 
+    def expect(self, which: NDArray[np.int64]) -> None:
+        """Take it that these candidates turn out as the means say: all else that is near becomes certain."""
+        shared = self._shared(np.arange(len(self._candidates)), which)
+        kernel = shared[which]
+        kernel.flat[:: len(kernel) + 1] = np.maximum(np.diag(kernel), 1e-10) + self._settings.noise + JITTER
+        columns = shared @ _inverse_of_lower(np.linalg.cholesky(kernel)).T
+        self._white = np.concatenate([self._white, columns], axis=1)
+        self.variances = self.variances - np.sum(columns**2, axis=1)
+
+    def joint(self, kept: NDArray[np.int64]) -> JointPosterior:
+        """Of these candidates alone."""
+        return JointPosterior(self.means[kept], self._shared(kept, kept), self._settings.noise)
+
+    def _shared(self, some: NDArray[np.int64], others: NDArray[np.int64]) -> Matrix:
+        """What they have in common beyond what is known."""
+        here, there = self._candidates[some], self._candidates[others]
+        shared = covariance(self._encoding, self._settings, here, there)
+        shared += self._trend.candidates[some] @ self._trend.candidates[others].T
+        shared -= self._white[some] @ self._white[others].T
+        return shared
+
+
+class JointPosterior:
+    """A few candidates with all that each two of them have in common: quick to go on with, one by one."""
+
+    def __init__(self, means: Matrix, covariances: Matrix, noise: float) -> None:
+        self.means, self._covariances, self._noise = means, covariances, noise
+
+    @property
+    def deviations(self) -> Vector:
+        deviations: Vector = np.sqrt(np.maximum(np.diag(self._covariances), 1e-10))
+        return deviations
+
     def expect(self, candidate: int) -> None:
-        """Take it that this candidate turns out as the means say. They stay; what is near becomes certain."""
-        here = self._candidates[candidate : candidate + 1]
-        shared = covariance(self._encoding, self._settings, self._candidates, here)[:, 0]
-        shared += self._trend.candidates @ self._trend.candidates[candidate]
-        shared -= self._white @ self._white[candidate]
-        certain = max(self.variances[candidate], 1e-10) + self._settings.noise + JITTER
-        column = shared / np.sqrt(certain)
-        self._white = np.concatenate([self._white, column[:, None]], axis=1)
-        self.variances = self.variances - column**2
+        """Take it that it turns out as its means say. They stay; what is near becomes certain."""
+        shared = self._covariances[candidate]
+        certain = max(float(shared[candidate]), 1e-10) + self._noise + JITTER
+        self._covariances = self._covariances - np.outer(shared, shared / certain)
 
 
 def _squares(a: Matrix, b: Matrix) -> Matrix:
     squares: Matrix = np.sum(a * a, axis=1)[:, None] + np.sum(b * b, axis=1) - 2 * a @ b.T
     return np.maximum(squares, 0.0, out=squares)
+
+
+def _inverse_of_lower(factor: NDArray[np.floating]) -> Matrix:
+    """Of a lower triangular matrix: by halves, which leaves most of the work to products."""
+    inverse: Matrix
+    if len(factor) <= 64:
+        inverse = np.linalg.inv(factor).astype(np.float64, copy=False)
+        return inverse
+    half = len(factor) // 2
+    inverse = np.zeros(factor.shape)
+    inverse[:half, :half] = _inverse_of_lower(factor[:half, :half])
+    inverse[half:, half:] = _inverse_of_lower(factor[half:, half:])
+    inverse[half:, :half] = -inverse[half:, half:] @ (factor[half:, :half] @ inverse[:half, :half])
+    return inverse
 
 
 def _alone_scale(encoding: Encoding) -> float:
