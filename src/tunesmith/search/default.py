@@ -1,9 +1,10 @@
 """The default: a model of what was found proposes what may improve most, and looks around the best.
 
 A few configurations far apart open the search. From then on a model of all outcomes is asked about a random
-part of the space and the neighbours of the best, and the largest expected improvement wins; every third
-time only neighbours of the two best are compared, because a model is never quite right about details. What
-is in flight, or has just been picked, is taken to turn out as expected, so that a batch does not crowd.
+part of the space and what is beside the best: neighbours and, after a while, what exchanges one size for
+another (`moves`). The largest expected improvement wins, averaged over two models: one fitted to the
+outcomes, one that takes every parameter to matter as usual. What is in flight, or has just been picked, is
+taken to turn out as expected, so that a batch does not crowd.
 
 Where there are earlier runs, some of the first evaluations follow them, and for a while the others go on as
 if those had found nothing (`transfer`).
@@ -20,6 +21,7 @@ from tunesmith.search.models import (
     DRAWN,
     FOLLOWING,
     LEVEL,
+    Believes,
     Guide,
     ImprovementModel,
     Numbers,
@@ -28,6 +30,7 @@ from tunesmith.search.models import (
     apart,
     most_telling,
 )
+from tunesmith.search.moves import exchanges
 from tunesmith.search.simple import draw
 from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
 from tunesmith.space.params import Config
@@ -46,7 +49,9 @@ class Choices:
 
     opening: int = 8  # configurations far apart before a model is asked
     level: float = LEVEL  # the quantile of the scores below which they all count the same
-    local_every: int = 3  # so many picks, one is among the neighbours of the best alone
+    local_every: int | None = None  # so many picks, one is among the neighbours of the best alone; None: none
+    believes: Believes = "both"
+    exchanges_from: int | None = 25  # outcomes on, exchanges with the best are candidates; None: never
 
 
 class Default:
@@ -180,7 +185,8 @@ class _Asking:
         gain = SOON * float(models[False].improvements()[open_].max()) if False in models else None
         picks: list[int] = []
         for turn, side in enumerate(follows[: int(open_.sum())], start=self.turn):
-            is_local = (turn + 1) % self.choices.local_every == 0 and bool(np.any(open_ & near[side]))
+            every = self.choices.local_every
+            is_local = every is not None and (turn + 1) % every == 0 and bool(np.any(open_ & near[side]))
             where = open_ & near[side] if is_local else open_
             place = int(np.argmax(np.where(where, models[side].improvements(), -np.inf)))
             open_[place] = False
@@ -193,10 +199,19 @@ class _Asking:
     def _around(self, used: Numbers) -> list[Numbers]:
         """What is next to each of the best."""
         order = np.argsort(-np.nan_to_num(self.scores[used, 0], nan=-np.inf), kind="stable")
-        return [self.field.around(self.tried[i].config, self.seen) for i in used[order][:LEADERS]]
+        return [self._beside(self.tried[i].config) for i in used[order][:LEADERS]]
+
+    def _beside(self, leader: Config) -> Numbers:
+        """What differs in one parameter, and what exchanges one size for another."""
+        near = self.field.around(leader, self.seen)
+        since = self.choices.exchanges_from
+        if since is None or len(self.tried) < since:
+            return near
+        return np.union1d(near, self.field.among(exchanges(self.view.space, leader), self.seen))
 
     def _model(self, follows: bool, used: Numbers, numbers: Numbers) -> ImprovementModel:
-        outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.level)
+        level, believes = self.choices.level, self.choices.believes
+        outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], level, believes)
         weights = _weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
         guide = self.guide if follows and self.guide else None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,8 +82,14 @@ class OpenConfigs:
             for value in param.values[max(0, at - NEXT) : at + NEXT + 1]
             if value != config[param.name]
         ]
-        numbers = [self.number(c) for c in near if self._part is None or self._part.is_beside(c)]
-        return _without(np.array(sorted(i for i in numbers if i is not None), dtype=np.int64), seen)
+        return self.among(near, seen)
+
+    def among(self, configs: Iterable[Config], seen: set[int]) -> Numbers:
+        """Those of them that are unseen and may be asked for."""
+        beside = (c for c in configs if self._part is None or self._part.is_beside(c))
+        numbers = {number for c in beside if (number := self.number(c)) is not None}
+        found = _without(np.array(sorted(numbers), dtype=np.int64), seen)
+        return found if self._part is not None else self.open(found)
 
 
 @lru_cache(maxsize=2)
@@ -214,26 +222,44 @@ def _rank_correlation(a: Vector, b: Vector) -> float:
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
+Believes = Literal["fitted", "usual", "both"]  # which hyperparameters a model goes by
 FITTED = 60  # outcomes that hyperparameters are fitted to
 REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
+
+
+@dataclass(frozen=True)
+class Posteriors:
+    """What the outcomes say, each time with other hyperparameters."""
+
+    each: tuple[gp.Posterior, ...]
+
+    def expect(self, candidate: int) -> None:
+        for posterior in self.each:
+            posterior.expect(candidate)
 
 
 @dataclass(frozen=True)
 class ImprovementModel:
     """Asked how much each candidate may add."""
 
-    posterior: gp.Posterior
+    posterior: Posteriors
     made: Targets
     weights: Vector
 
     def improvements(self) -> Vector:
         """In log units, summed over the functions by weight: the general configuration counts 1, and each
-        workload, which may get one of its own, its share."""
-        deviations = self.posterior.deviations[:, None]
-        ahead = (self.posterior.means - self.made.best) / deviations
-        expected = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
+        workload, which may get one of its own, its share. The mean over the posteriors."""
+        expected = np.mean([expected_gains(each, self.made.best) for each in self.posterior.each], axis=0)
         total: Vector = expected @ (self.weights * self.made.scales)
         return total
+
+
+def expected_gains(posterior: gp.Posterior, best: Vector) -> Matrix:
+    """By how much each candidate is expected to exceed the best, for each function."""
+    deviations = posterior.deviations[:, None]
+    ahead = (posterior.means - best) / deviations
+    gains: Matrix = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
+    return gains
 
 
 @dataclass(frozen=True)
@@ -244,6 +270,7 @@ class Outcomes:
     known: gp.Positions
     scores: Matrix
     level: float
+    believes: Believes = "both"
 
     @property
     def settings(self) -> gp.Hyperparameters:
@@ -267,9 +294,19 @@ class Outcomes:
             trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
             unexplained, foretold = made.values - TRUST * there[:, None], TRUST * here[:, None]
         encoding = gp.Encoding.of(self.space)
-        posterior = gp.Posterior(encoding, self.settings, known, unexplained, candidates, trend)
-        posterior.means += foretold
-        return ImprovementModel(posterior, made, weights)
+        # Fitted to few outcomes, hyperparameters are too sure of what does not matter: the usual ones have an
+        # equal say.
+        several: list[gp.Hyperparameters] = []
+        if self.believes != "usual":
+            several.append(self.settings)
+        if self.believes != "fitted":
+            several.append(gp.usual(encoding))
+        posteriors = tuple(
+            gp.Posterior(encoding, each, known, unexplained, candidates, trend) for each in several
+        )
+        for posterior in posteriors:
+            posterior.means += foretold
+        return ImprovementModel(Posteriors(posteriors), made, weights)
 
 
 def most_telling(scores: Vector, count: int) -> Numbers:
