@@ -1,7 +1,7 @@
 """Runs searchers on recorded spaces, many seeds each, and writes down which configurations they asked for.
 
     python -m benchmarks.search.compare FOLDER --out RESULTS [--arms default optuna-tpe ...] [--seeds 50]
-        [--jobs 2] [--until-best]
+        [--first-seed 0] [--jobs 2] [--until-best]
 
 FOLDER holds the recorded spaces. RESULTS gets one file of JSON lines per searcher, each line with the commit
 it was made at; what is there already is not run again, so a run that was stopped goes on where it was. A file
@@ -119,10 +119,10 @@ def unmixed(out: Path, arms: list[str], commit: str) -> None:
             )
 
 
-def missing(folder: Path, out: Path, arms: list[str], seeds: int, until_best: bool) -> Iterator[Job]:
+def missing(folder: Path, out: Path, arms: list[str], seeds: range, until_best: bool) -> Iterator[Job]:
     for arm in arms:
         done = traces(out, arm)
-        for seed in range(seeds):
+        for seed in seeds:
             for space in spaces(folder):
                 if (space, seed) not in done:
                     yield Job(folder, arm, space, seed, until_best)
@@ -136,6 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--arms", nargs="+", choices=ARMS, default=[arm for arm in ARMS if not arm.startswith("choice-")]
     )
     parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--first-seed", type=int, default=0, help="others than those a choice was made by")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument(
         "--until-best", action="store_true", help="end a run with the optimum; warm.py needs runs that go on"
@@ -147,7 +148,8 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(given.jobs) as pool:
-        left = missing(given.folder, given.out, given.arms, given.seeds, given.until_best)
+        seeds = range(given.first_seed, given.first_seed + given.seeds)
+        left = missing(given.folder, given.out, given.arms, seeds, given.until_best)
         running = [pool.submit(work, job) for job in left]
         for count, future in enumerate(as_completed(running), start=1):
             job, asked = future.result()
