@@ -24,7 +24,7 @@ from benchmarks.search.compare import spaces
 from benchmarks.search.our_arm import trace
 from benchmarks.search.recorded import nearness
 from tunesmith.search import models
-from tunesmith.search.default import Choices, Default
+from tunesmith.search.default import Default
 from tunesmith.space import gaussian_process as gp
 
 ROWS = 300
@@ -45,8 +45,7 @@ def work(job: tuple[Path, str, int, int]) -> tuple[str, int, list[int]]:
     folder, name, seed, evals = job
     settings = told(folder, name)
     with mock.patch.object(models, "_fitted", return_value=settings):
-        searcher = Default(Choices(believes="fitted"))
-        return name, seed, trace(searcher, spaces(folder)[name], seed, evals, until_best=True)
+        return name, seed, trace(Default(), spaces(folder)[name], seed, evals, until_best=True)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,9 +2,8 @@
 
 A few configurations far apart open the search. From then on a model of all outcomes is asked about a random
 part of the space and what is beside the best: neighbours and, after a while, what exchanges one size for
-another (`moves`). The largest expected improvement wins, averaged over two models: one fitted to the
-outcomes, one that takes every parameter to matter as usual. What is in flight, or has just been picked, is
-taken to turn out as expected, so that a batch does not crowd.
+another (`moves`). The largest expected improvement wins. What is in flight, or has just been picked, is taken
+to turn out as expected, so that a batch does not crowd.
 
 Where there are earlier runs, some of the first evaluations follow them, and for a while the others go on as
 if those had found nothing (`transfer`).
@@ -21,7 +20,6 @@ from tunesmith.search.models import (
     DRAWN,
     FOLLOWING,
     LEVEL,
-    Believes,
     Guide,
     ImprovementModel,
     Numbers,
@@ -50,7 +48,6 @@ class Choices:
     opening: int = 8  # configurations far apart before a model is asked
     level: float = LEVEL  # the quantile of the scores below which they all count the same
     local_every: int | None = None  # so many picks, one is among the neighbours of the best alone; None: none
-    believes: Believes = "both"
     exchanges_from: int | None = 25  # outcomes on, exchanges with the best are candidates; None: never
 
 
@@ -210,8 +207,7 @@ class _Asking:
         return np.union1d(near, self.field.among(exchanges(self.view.space, leader), self.seen))
 
     def _model(self, follows: bool, used: Numbers, numbers: Numbers) -> ImprovementModel:
-        level, believes = self.choices.level, self.choices.believes
-        outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], level, believes)
+        outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.level)
         weights = _weights(self.view.weights, self.scores.shape[1])
         positions = self.field.positions(numbers)
         guide = self.guide if follows and self.guide else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,44 +221,26 @@ def _rank_correlation(a: Vector, b: Vector) -> float:
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
-Believes = Literal["fitted", "usual", "both"]  # which hyperparameters a model goes by
 FITTED = 60  # outcomes that hyperparameters are fitted to
 REFIT_EVERY = 5  # outcomes: between, the same hyperparameters serve
-
-
-@dataclass(frozen=True)
-class Posteriors:
-    """What the outcomes say, each time with other hyperparameters."""
-
-    each: tuple[gp.Posterior, ...]
-
-    def expect(self, candidate: int) -> None:
-        for posterior in self.each:
-            posterior.expect(candidate)
 
 
 @dataclass(frozen=True)
 class ImprovementModel:
     """Asked how much each candidate may add."""
 
-    posterior: Posteriors
+    posterior: gp.Posterior
     made: Targets
     weights: Vector
 
     def improvements(self) -> Vector:
         """In log units, summed over the functions by weight: the general configuration counts 1, and each
-        workload, which may get one of its own, its share. The mean over the posteriors."""
-        expected = np.mean([expected_gains(each, self.made.best) for each in self.posterior.each], axis=0)
+        workload, which may get one of its own, its share."""
+        deviations = self.posterior.deviations[:, None]
+        ahead = (self.posterior.means - self.made.best) / deviations
+        expected = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
         total: Vector = expected @ (self.weights * self.made.scales)
         return total
-
-
-def expected_gains(posterior: gp.Posterior, best: Vector) -> Matrix:
-    """By how much each candidate is expected to exceed the best, for each function."""
-    deviations = posterior.deviations[:, None]
-    ahead = (posterior.means - best) / deviations
-    gains: Matrix = deviations * (ahead * _below(ahead) + np.exp(-(ahead**2) / 2) / np.sqrt(2 * np.pi))
-    return gains
 
 
 @dataclass(frozen=True)
@@ -270,7 +251,6 @@ class Outcomes:
     known: gp.Positions
     scores: Matrix
     level: float
-    believes: Believes = "both"
 
     @property
     def settings(self) -> gp.Hyperparameters:
@@ -294,19 +274,9 @@ class Outcomes:
             trend = gp.Trend(_with_constant(DOUBT * there), _with_constant(DOUBT * here))
             unexplained, foretold = made.values - TRUST * there[:, None], TRUST * here[:, None]
         encoding = gp.Encoding.of(self.space)
-        # Fitted to few outcomes, hyperparameters are too sure of what does not matter: the usual ones have an
-        # equal say.
-        several: list[gp.Hyperparameters] = []
-        if self.believes != "usual":
-            several.append(self.settings)
-        if self.believes != "fitted":
-            several.append(gp.usual(encoding))
-        posteriors = tuple(
-            gp.Posterior(encoding, each, known, unexplained, candidates, trend) for each in several
-        )
-        for posterior in posteriors:
-            posterior.means += foretold
-        return ImprovementModel(Posteriors(posteriors), made, weights)
+        posterior = gp.Posterior(encoding, self.settings, known, unexplained, candidates, trend)
+        posterior.means += foretold
+        return ImprovementModel(posterior, made, weights)
 
 
 def most_telling(scores: Vector, count: int) -> Numbers:
