@@ -2,8 +2,8 @@
 
 A few configurations far apart open the search. From then on a model of all outcomes is asked about a random
 part of the space and what is beside the best: neighbours and, after a while, what exchanges one size for
-another (`moves`). The largest expected improvement wins. What is in flight, or has just been picked, is taken
-to turn out as expected, so that a batch does not crowd.
+another (`models.exchanges`). The largest expected improvement wins. What is in flight, or has just been
+picked, is taken to turn out as expected, so that a batch does not crowd.
 
 Where there are earlier runs, some of the first evaluations follow them, and for a while the others go on as
 if those had found nothing (`transfer`).
@@ -26,9 +26,9 @@ from tunesmith.search.models import (
     OpenConfigs,
     Outcomes,
     apart,
+    exchanges,
     most_telling,
 )
-from tunesmith.search.moves import exchanges
 from tunesmith.search.simple import draw
 from tunesmith.space.gaussian_process import Encoding, Matrix, Trend, Vector
 from tunesmith.space.params import Config

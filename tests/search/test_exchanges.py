@@ -10,8 +10,7 @@ from tests.conformance.searcher_suite import view_of
 from tests.space.test_region import focus_on
 from tunesmith.run.ports import SearchView, Tried
 from tunesmith.search.default import Choices, Default
-from tunesmith.search.models import OpenConfigs
-from tunesmith.search.moves import REACH, exchanges
+from tunesmith.search.models import NEXT, OpenConfigs, exchanges
 from tunesmith.space.expr import parse
 from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Constraint, Space
@@ -52,7 +51,7 @@ def test_two_sizes_change_and_their_product_stays(number: int) -> None:
 def test_of_a_great_many_values_those_near_are_looked_at() -> None:
     made = Space((Param("A", tuple(range(1, 70_001))), Param("B", tuple(range(1, 70_001)))))
     own = Config.of({"A": 30_240, "B": 100})
-    assert all(abs(other["A"] - own["A"]) <= REACH for other in exchanges(made, own))
+    assert all(abs(other["A"] - own["A"]) <= NEXT for other in exchanges(made, own))
 
 
 # Threads along two axes, 256 in all: neither can change alone.
