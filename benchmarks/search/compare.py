@@ -1,6 +1,7 @@
 """Runs searchers on recorded spaces, many seeds each, and writes down which configurations they asked for.
 
-    python -m benchmarks.search.compare FOLDER --out RESULTS [--arms default tpe ...] [--seeds 50] [--jobs 2]
+    python -m benchmarks.search.compare FOLDER --out RESULTS [--arms default optuna-tpe ...] [--seeds 50]
+        [--first-seed 0] [--jobs 2] [--until-best]
 
 FOLDER holds the recorded spaces. RESULTS gets one file of JSON lines per searcher, each line with the commit
 it was made at; what is there already is not run again, so a run that was stopped goes on where it was. A file
@@ -28,25 +29,29 @@ from tunesmith.run.ports import Searcher
 from tunesmith.search.default import Choices, Default
 from tunesmith.search.simple import Evolution, Random
 
-Arm = Callable[[Recorded, int, int], list[int]]
+Arm = Callable[[Recorded, int, int, bool], list[int]]
 
 EVALS = 200
 
 # What the default might have been; leave_one_out.py says how it would have been chosen.
 CHOICES = {
+    "before": Choices(local_every=3, exchanges_from=None),  # the default up to 2026-11-17
+    "local-3": Choices(local_every=3),
+    "local-6": Choices(local_every=6),
+    "no-exchanges": Choices(exchanges_from=None),
     "opening-12": Choices(opening=12),
     "level-0.3": Choices(level=0.3),
-    "local-2": Choices(local_every=2),
-    "local-4": Choices(local_every=4),
 }
 
 
 def _kernel_tuner(strategy: str) -> Arm:
-    return lambda recorded, seed, evals: kernel_tuner_arm.run(recorded, strategy, seed, evals)
+    return lambda recorded, seed, evals, _: kernel_tuner_arm.run(recorded, strategy, seed, evals)
 
 
 def _ours(make: Callable[[], Searcher], paced: our_arm.Paced = our_arm.ONE) -> Arm:
-    return lambda recorded, seed, evals: our_arm.trace(make(), recorded, seed, evals, paced)
+    return lambda recorded, seed, evals, until_best: our_arm.trace(
+        make(), recorded, seed, evals, paced, until_best=until_best
+    )
 
 
 def _as_a_run(devices: int) -> our_arm.Paced:
@@ -83,6 +88,7 @@ class Job:
     arm: str
     space: str
     seed: int
+    until_best: bool
 
 
 @cache
@@ -91,7 +97,7 @@ def spaces(folder: Path) -> dict[str, Recorded]:
 
 
 def work(job: Job) -> tuple[Job, list[int]]:
-    return job, ARMS[job.arm](spaces(job.folder)[job.space], job.seed, EVALS)
+    return job, ARMS[job.arm](spaces(job.folder)[job.space], job.seed, EVALS, job.until_best)
 
 
 def traces(out: Path, arm: str) -> dict[tuple[str, int], list[int]]:
@@ -128,13 +134,13 @@ def unmixed(out: Path, arms: list[str], commit: str) -> None:
             )
 
 
-def missing(folder: Path, out: Path, arms: list[str], seeds: int) -> Iterator[Job]:
+def missing(folder: Path, out: Path, arms: list[str], seeds: range, until_best: bool) -> Iterator[Job]:
     done = {(arm, *run) for arm in arms for run in traces(out, arm)}
-    for seed in range(seeds):
+    for seed in seeds:
         for arm in arms:
             for space in spaces(folder):
                 if (arm, space, seed) not in done:
-                    yield Job(folder, arm, space, seed)
+                    yield Job(folder, arm, space, seed, until_best)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -143,7 +149,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="where results go and earlier ones are found")
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=USUAL)
     parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--first-seed", type=int, default=0, help="others than those a choice was made by")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument(
+        "--until-best", action="store_true", help="end a run with the optimum; warm.py needs runs that go on"
+    )
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     commit = here()
@@ -151,9 +161,9 @@ def main(arguments: list[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with ProcessPoolExecutor(given.jobs) as pool:
-        running = [
-            pool.submit(work, job) for job in missing(given.folder, given.out, given.arms, given.seeds)
-        ]
+        seeds = range(given.first_seed, given.first_seed + given.seeds)
+        left = missing(given.folder, given.out, given.arms, seeds, given.until_best)
+        running = [pool.submit(work, job) for job in left]
         for count, future in enumerate(as_completed(running), start=1):
             job, asked = future.result()
             found = {"space": job.space, "seed": job.seed, "commit": commit, "asked": asked}

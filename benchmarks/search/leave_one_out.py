@@ -26,13 +26,13 @@ class LeftOut:
 
 
 def leave_one_out(found: dict[str, Recorded], out: Path) -> LeftOut | None:
-    """On the seeds that every setting has; None where there is nothing to choose from."""
+    """On the seeds that every setting has; None where there is nothing to choose from, or by."""
     made = {
         name: curves(found, out, arm)
         for name, arm in {"default": "default", **{name: f"choice-{name}" for name in CHOICES}}.items()
     }
     runs: dict[str, Curves] = {name: each for name, each in made.items() if each is not None}
-    if "default" not in runs or len(runs) < 2:
+    if "default" not in runs or len(runs) < 2 or len({each.kernel for each in found.values()}) < 2:
         return None
     seeds = min(each.seeds for each in runs.values())
     names = runs["default"].spaces

@@ -32,8 +32,10 @@ def trace(
     evals: int,
     paced: Paced = ONE,
     priors: tuple[Prior, ...] = (),
+    until_best: bool = False,
 ) -> list[int]:
-    """Asked for a batch whenever as few are in flight as the pace says; outcomes come in order."""
+    """Asked for a batch whenever as few are in flight as the pace says; outcomes come in order. `until_best` ends
+    it once the optimum has been asked for, after which no figure changes."""
     # A recording has no default: one that is not feasible is never asked for.
     view = SearchView(
         recorded.space, recorded.configs, Config(()), (), (), budget_left=evals, seed=seed, priors=priors
@@ -48,7 +50,7 @@ def trace(
                 break
             asked += [_number(recorded, config) for config in proposal.configs]
             view = view.with_asked(proposal)
-        if not view.in_flight:
+        if not view.in_flight or (until_best and recorded.best_number in asked):
             return asked
         done, *rest = view.in_flight
         tried = Tried(done, recorded.scores[_number(recorded, done)])

@@ -44,6 +44,10 @@ class Recorded:
         return float(np.nanmin(self.times))
 
     @cached_property
+    def best_number(self) -> int:
+        return int(np.nanargmin(self.times))
+
+    @cached_property
     def configs(self) -> ConfigSet:
         columns = []
         for param, values in zip(self.space.params, self.rows.T, strict=True):

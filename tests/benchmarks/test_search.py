@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.search import side_by_side
 from benchmarks.search.compare import main, traces
 from benchmarks.search.figures import curves
 from benchmarks.search.our_arm import steady, trace
@@ -163,3 +164,50 @@ def test_parallel_figures_stand_beside_one_at_a_time(tmp_path: Path) -> None:
     assert alone.startswith("| one at a time | 2 | 1.000 |")
     assert "4 always in flight" in four
     assert "+.000 ± .000" in four
+
+
+def test_a_run_may_end_with_the_optimum_and_no_figure_changes(tmp_path: Path) -> None:
+    write(tmp_path, "scale-GPU")
+    (recorded,) = read_all(tmp_path)
+    shortest = set()
+    for seed in range(8):
+        whole = trace(Random(), recorded, seed, 5)
+        part = trace(Random(), recorded, seed, 5, until_best=True)
+        assert part == whole[: whole.index(recorded.best_number) + 1]
+        assert np.array_equal(nearness(recorded, part, 5), nearness(recorded, whole, 5))
+        shortest.add(len(part))
+    assert min(shortest) < 5
+
+
+def test_seeds_may_be_others_than_those_of_a_choice(tmp_path: Path) -> None:
+    write(tmp_path, "scale-GPU")
+    out = tmp_path / "out"
+    arguments = [str(tmp_path), "--out", str(out), "--arms", "random", "--seeds", "2", "--first-seed", "7"]
+    assert main(arguments) == 0
+    assert {seed for _, seed in traces(out, "random")} == {7, 8}
+
+
+def test_searchers_are_put_side_by_side_on_equal_runs_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, "scale-GPU")
+    out = tmp_path / "out"
+    out.mkdir()
+
+    def lines(arm: str, asked: list[list[int]]) -> None:
+        made = [
+            {"space": "scale-GPU", "seed": seed, "commit": "abc", "asked": each}
+            for seed, each in enumerate(asked)
+        ]
+        (out / f"{arm}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in made))
+
+    lines("default", [[0, 1], [0, 2]])
+    lines("choice-before", [[2, 1], [1, 2]])
+    lines("optuna-tpe", [[2, 1]])
+    with pytest.raises(SystemExit, match="optuna-tpe: 1 seeds of 1 spaces"):
+        side_by_side.main([str(tmp_path), "--out", str(out)])
+    lines("optuna-tpe", [[2, 1], [2, 0]])
+    assert side_by_side.main([str(tmp_path), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "| default | 2 | 1.000 ± .000 | 1.000 ± .000 |" in printed
+    assert "| scale-GPU | 1.000 (.667 .833) |" in printed

@@ -1,9 +1,9 @@
 """The default: a model of what was found proposes what may improve most, and looks around the best.
 
 A few configurations far apart open the search. From then on a model of all outcomes is asked about a random
-part of the space and the neighbours of the best, and the largest expected improvement wins; every third
-time only neighbours of the two best are compared, because a model is never quite right about details. What
-is in flight, or has just been picked, is taken to turn out as expected, so that a batch does not crowd.
+part of the space and what is beside the best: neighbours and, after a while, what exchanges one size for
+another (`models.exchanges`). The largest expected improvement wins. What is in flight, or has just been
+picked, is taken to turn out as expected, so that a batch does not crowd.
 
 Where there are earlier runs, half of the first picks and most of those after them follow what these foretell,
 for a while, and as long as outcomes do not speak against it (`earlier`).
@@ -27,6 +27,7 @@ from tunesmith.search.models import (
     Numbers,
     OpenConfigs,
     Outcomes,
+    exchanges,
     most_promising,
     most_telling,
 )
@@ -53,7 +54,8 @@ class Choices:
 
     opening: int = 8  # configurations far apart before a model is asked
     level: float = LEVEL  # the quantile of the scores below which they all count the same
-    local_every: int = 3  # so many picks, one is among the neighbours of the best alone
+    local_every: int | None = None  # so many picks, one is among the neighbours of the best alone; None: none
+    exchanges_from: int | None = 25  # outcomes on, exchanges with the best are candidates; None: never
 
 
 class Default:
@@ -193,14 +195,22 @@ class _Asking:
 
     def _best_place(self, turn: int, worth: Vector, near: NDArray[np.bool_]) -> int:
         """Every so many turns of those near the best alone, if any of them is open."""
-        local = np.where(near, worth, -np.inf)
-        is_local = (turn + 1) % self.choices.local_every == 0 and local.max() > -np.inf
+        local, every = np.where(near, worth, -np.inf), self.choices.local_every
+        is_local = every is not None and (turn + 1) % every == 0 and local.max() > -np.inf
         return int(np.argmax(local if is_local else worth))
 
     def _around(self, used: Numbers) -> list[Numbers]:
         """What is next to each of the best."""
         order = np.argsort(-np.nan_to_num(self.scores[used, 0], nan=-np.inf), kind="stable")
-        return [self.field.around(self.tried[i].config, self.seen) for i in used[order][:LEADERS]]
+        return [self._beside(self.tried[i].config) for i in used[order][:LEADERS]]
+
+    def _beside(self, leader: Config) -> Numbers:
+        """What differs in one parameter, and what exchanges one size for another."""
+        near = self.field.around(leader, self.seen)
+        since = self.choices.exchanges_from
+        if since is None or len(self.tried) < since:
+            return near
+        return np.union1d(near, self.field.among(exchanges(self.view.space, leader), self.seen))
 
     def _model(self, follows: bool, used: Numbers, numbers: Numbers) -> ImprovementModel:
         outcomes = Outcomes(self.view.space, self.known[used], self.scores[used], self.choices.level)

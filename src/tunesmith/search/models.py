@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +14,7 @@ from tunesmith.run.ports import SearchView
 from tunesmith.space import gaussian_process as gp
 from tunesmith.space.configset import ConfigSet
 from tunesmith.space.gaussian_process import Matrix, Positions, Vector
-from tunesmith.space.params import Config
+from tunesmith.space.params import Config, Param
 from tunesmith.space.space import Region, Space
 
 LISTED = 20_000  # spaces up to this size are listed; of larger ones only what is drawn is ever made
@@ -80,8 +82,34 @@ class OpenConfigs:
             for value in param.values[max(0, at - NEXT) : at + NEXT + 1]
             if value != config[param.name]
         ]
-        numbers = [self.number(c) for c in near if self._part is None or self._part.is_beside(c)]
-        return _without(np.array(sorted(i for i in numbers if i is not None), dtype=np.int64), seen)
+        return self.among(near, seen)
+
+    def among(self, configs: Iterable[Config], seen: set[int]) -> Numbers:
+        """Those of them that are unseen and may be asked for."""
+        beside = (c for c in configs if self._part is None or self._part.is_beside(c))
+        numbers = {number for c in beside if (number := self.number(c)) is not None}
+        found = _without(np.array(sorted(numbers), dtype=np.int64), seen)
+        return found if self._part is not None else self.open(found)
+
+
+def exchanges(space: Space, config: Config) -> Iterator[Config]:
+    """Those that differ in two sizes and have the same product of the two.
+
+    Threads along one axis for threads along another, a larger tile for fewer threads: a product that is
+    right, or bounded by a constraint, stays as it is, where a change of either size alone would lose it.
+    """
+    sizes = [param for param in space.params if _is_size(param)]
+    for one, two in combinations(sizes, 2):
+        own, other = config[one.name], config[two.name]
+        at = one.positions[own]
+        for value in one.values[max(0, at - NEXT) : at + NEXT + 1]:
+            left, rest = divmod(own * other, value)
+            if value != own and not rest and left in two.positions:
+                yield config.replace(one.name, value).replace(two.name, left)
+
+
+def _is_size(param: Param) -> bool:
+    return len(param.values) > 1 and not param.categorical and min(param.values) > 0
 
 
 @lru_cache(maxsize=2)
