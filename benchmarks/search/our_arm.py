@@ -34,8 +34,8 @@ def trace(
     priors: tuple[Prior, ...] = (),
     until_best: bool = False,
 ) -> list[int]:
-    """Asked for a batch whenever as few are in flight as the pace says; outcomes come in order. `until_best` ends
-    it once the optimum has been asked for, after which no figure changes."""
+    """Asked for a batch whenever as few are in flight as the pace says; outcomes come in order. `until_best`
+    ends it once the optimum has been asked for, after which no figure changes."""
     # A recording has no default: one that is not feasible is never asked for.
     view = SearchView(
         recorded.space, recorded.configs, Config(()), (), (), budget_left=evals, seed=seed, priors=priors
