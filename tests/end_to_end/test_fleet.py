@@ -112,8 +112,9 @@ def test_stopped_as_one_and_resumed_with_a_bad_kernel_among_them(tmp_path: Path)
     write(tmp_path, '[[device]]\nname = "a"\n')
     tiny.spoil(tmp_path / "ops" / "op1" / "kernel.fake", 'op = "scale"', 'op = "copy"')
     fleet = tmp_path / "fleet"
+    tunesmith(tmp_path, "--version")  # so that the next of them is quick
     head = start(tmp_path, "fleet", "plan.toml", "--out", "fleet")
-    wait_for(lambda: (fleet / "fleet.jsonl").exists() and len(lines(fleet)) > 3)
+    wait_for(lambda: (fleet / "fleet.jsonl").exists() and len(lines(fleet)) > 1)
     asked = tunesmith(tmp_path, "fleet", "fleet", "--stop")
     assert asked.code == 0, asked.err
     _, err = head.communicate(timeout=120)
