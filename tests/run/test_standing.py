@@ -40,7 +40,7 @@ def test_a_whole_run_goes_through_its_phases() -> None:
     assert searching[-1].best == best_so_far(run.watcher.states[-1])
     busy = [one for one in searching if one.doing]
     assert all(one.queued == len(one.queue) for one in busy)
-    assert max(one.queued for one in busy) >= 7
+    assert max(one.queued for one in busy) >= 2  # behind the one that is measured: few, as little is known
 
 
 def test_before_anything_has_happened() -> None:
