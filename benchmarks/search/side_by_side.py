@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.search.compare import spaces
-from benchmarks.search.figures import BUDGETS, Curves, curves
+from benchmarks.search.figures import BUDGETS, Curves, curves, short, table
 from benchmarks.search.leave_one_out import leave_one_out
-from benchmarks.search.render import left_out, short, table
+from benchmarks.search.render import left_out
 
 GOALS = {25: 0.88, 50: 0.94, 100: 0.98, 200: 0.995}
 ARMS = {"default": "default", "choice-before": "before", "optuna-tpe": "Optuna's TPE"}

@@ -336,12 +336,10 @@ def resume(
 
 
 def resume_all(
-    folders: Sequence[PathName], *, listener: ListenerLike | None = None, wait: bool | None = None, record:
-    str | None = None, sandbox: str | None = None, sign: str | None = None, workers: str | None = None,
-    ray: str | None = None,
-) -> list[Run | TunesmithError]:  # fmt: skip
+    folders: Sequence[PathName], *, listener: ListenerLike | None = None, **others: Unpack[OtherSettings]
+) -> list[Run | TunesmithError]:
     """Go on with several runs; what stops one does not stop the others. Each has its own folder to record."""
-    config = settings(wait=wait, record=record, sandbox=sandbox, sign=sign, workers=workers, ray=ray)
+    config = settings(**others)
     ended: list[Run | TunesmithError] = []
     for folder in map(Path, folders):
         own = str(Path(config.record) / folder.resolve().name) if config.record else ""

@@ -400,14 +400,9 @@ class ActiveRun:
             known = [*([state.baseline.outcome] if state.baseline else []), *state.outcomes]
             note = self.listener.note
             stored = CeilingsCache(Path(self.config.cache_dir), note) if ceilings else None
-            options: dict[str, Any] = {
-                "progress": note,
-                "ceilings": stored,
-                "store": self.store,
-                "beside": host,
-            }
+            options: dict[str, Any] = {"progress": note, "ceilings": stored, "store": self.store}
+            options |= {"beside": host, "counters": settings.profile == "counters"}
             options["extra"] = state.extended.cases if state.extended else ()
-            options["counters"] = settings.profile == "counters"
             lab: LocalLab | LabPool
             if self.posts:
                 from tunesmith.session.several import make_pool  # which few runs need
