@@ -74,7 +74,7 @@ def test_runs_of_two_commits_are_not_mixed(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="holds runs of abc1234, this is"):
         main([str(tmp_path), "--out", str(out), "--arms", "default", "--seeds", "1"])
     assert commit_of(out) == "abc1234"
-    (out / "default-in-batches.jsonl").write_text(json.dumps(line | {"commit": "def5678"}) + "\n")
+    (out / "default-in-a-run.jsonl").write_text(json.dumps(line | {"commit": "def5678"}) + "\n")
     with pytest.raises(SystemExit, match="2 commits"):
         commit_of(out)
 

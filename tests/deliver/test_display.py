@@ -447,7 +447,7 @@ class TestReport:
         assert "template so far  run/template.cl" in shown
         assert not [line for line in shown if line.startswith("delivered")]
         drafted = replace(found, status="drafted", speedup=None)
-        says(lines(replace(half, so_far=drafted)), "template 2 by mailbox is written", "checked where")
+        says(lines(replace(half, so_far=drafted)), "template 2 by mailbox is written", "not checked")
         says(lines(replace(half, so_far=replace(found, speedup=None))), "nothing measured")
 
     @pytest.mark.parametrize(("detail", "why"), [("off by one\nmore", "off by one"), ("", "no reason given")])

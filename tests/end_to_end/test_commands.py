@@ -75,7 +75,7 @@ class TestCheck:
     def test_json_without_a_reference(self, tmp_path: Path) -> None:
         problem = tiny.fake(tmp_path / "problem")
         tiny.spoil(problem / "problem.toml", 'reference = "reference.py:scale"', "")
-        ended = tunesmith(tmp_path, "check", problem, "--json", "--device", "simulated")
+        ended = tunesmith(tmp_path, "check", problem, "--json", "--device", "0")
         assert ended.code == 0, ended.err
         assert ended.err == ""
         device = {"problem": "tiny", "device": "simulated device"}

@@ -238,7 +238,7 @@ def test_a_sandbox_that_is_none(tmp_path: Path) -> None:
 )
 def test_a_run_is_steered_by_default(flags: dict[str, bool], steer: bool, profile: str) -> None:
     config = resolve(flags, {"HOME": "/h"}, Path("/nowhere"))
-    settings = run_settings(config, DEVICE, 10, HERE)
+    settings = run_settings(config, DEVICE, 10, (HERE,))
     assert (settings.steer, settings.profile) == (steer, profile)
 
 

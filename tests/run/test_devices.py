@@ -306,14 +306,6 @@ def test_two_devices_that_differ_are_no_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "batch", "enough"), [(1, 4, 4), (2, 4, 4), (4, 4, 5), (8, 4, 10), (64, 32, 80)]
-)
-def test_no_device_waits_for_the_loop(count: int, batch: int, enough: int) -> None:
-    state = state_of(Enlisted(tuple(map(str, range(count)))))
-    assert devices.pace(state, 4, 4) == (batch, enough)
-
-
-@pytest.mark.parametrize(
     ("event", "words"),
     [
         (Enlisted(()), "are some"),

@@ -145,7 +145,7 @@ class TestEnvironment:
         monkeypatch.setattr(sys, "prefix", str(prefix))
         started: list[dict[str, str]] = []
         monkeypatch.setattr(
-            "tunesmith.session.machine.WorkerProcess", lambda _command, env, *_: started.append(env)
+            "tunesmith.session.workplace.WorkerProcess", lambda _command, env, *_: started.append(env)
         )
         machine.Workplace(backend, prefix).spawn("test")
         assert (started[0].get("OCL_ICD_VENDORS") == f"{prefix}/pocl/vendors") is told

@@ -44,7 +44,7 @@ LOCAL_LEADERS = 2
 OUTCOMES = 256  # a model is made of, where there are more: the best, and some from all over
 STATIC = 0.3  # deviation of what one figure of the compiler's is expected to do, beside 1 for everything
 SOON = 4  # evaluations that the gain is stated for
-SHORTLIST = 128  # candidates that are compared again after each of several picks,
+SHORTLIST = 256  # candidates that are compared again after each of several picks,
 SHORTLIST_EACH = 4  # or so many for each pick
 
 

@@ -80,7 +80,7 @@ class ReplayBackend:
         self._name = Path(path).name
 
     def devices(self) -> tuple[Device, ...]:
-        (device,) = FakeBackend().devices()
+        device, *_ = FakeBackend().devices()
         digest = digest_of(repr(sorted(self._recording.times.items())))
         return (replace(device, backend="replay", name=f"recording {self._name}", driver=digest[:16]),)
 
