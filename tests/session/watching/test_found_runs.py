@@ -76,8 +76,8 @@ def test_a_run_that_a_process_holds_is_live(root: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "..", "../elsewhere/secret", "link", "old/../old", "/old", "cmp", "cmp/runs", "cmp/runs/scale", "not a run",
-     "cmp/runs/linked/secret", "cmp/runs/scale/linked", "cmp2/runs/elsewhere/secret",
+    ["", ".", "..", "../elsewhere/secret", "link", "old/../old", "/old", "cmp", "cmp/runs", "not a run",
+     "cmp/runs/scale", "cmp/runs/linked/secret", "cmp/runs/scale/linked", "cmp2/runs/elsewhere/secret",
      "old/", "old/objects", "cmp/runs/../../old", "old\x00"],
 )  # fmt: skip
 def test_what_is_not_listed_cannot_be_named(root: Path, name: str) -> None:

@@ -197,7 +197,7 @@ def work(order: WorkOrder, reporter: Reporter) -> WorkLine:
 
 def _state(done: WorkLine) -> str:
     if done.compared is not None and done.compared.troubles:
-        return "stopped"
+        return "waiting" if done.compared.waiting else "stopped"
     return done.run.state if done.run is not None else "finished"
 
 
