@@ -9,17 +9,18 @@ import pytest
 from tests.cli.mcp.test_mailbox import HOSTED, run_of
 from tests.comparisons import plan, ran
 from tests.wording import says
+from tunesmith.cli.mcp import worker
 from tunesmith.cli.mcp.comparing import check_comparison, compared_answer
-from tunesmith.cli.mcp.worker import WorkLine, _state
+from tunesmith.cli.mcp.worker import WorkLine, WorkOrder, _state
 from tunesmith.deliver.compared import compare
 from tunesmith.errors import BadInput, TunesmithError, WaitingForModel
 from tunesmith.problem.codec import encode
 from tunesmith.session.comparison import Compared
 
 
-def planned_in(folder: Path, **more: str) -> Path:
+def planned_in(folder: Path, problems: str = "p") -> Path:
     folder.mkdir()
-    (folder / "compare.json").write_bytes(encode(plan(model="mailbox", **more)))
+    (folder / "compare.json").write_bytes(encode(plan(problems=problems, model="mailbox")))
     return folder
 
 
@@ -32,6 +33,9 @@ def test_every_run_that_has_begun_is_asked_whom_it_names(tmp_path: Path) -> None
         check_comparison(folder, ())
     says(str(error.value), "models through this server are mailbox, expert", HOSTED)
     check_comparison(folder, (HOSTED,))
+    named_again = WorkOrder("compare", (), "", problems=("p",), out=str(folder))
+    with pytest.raises(BadInput, match="models through this server"):
+        worker.compare(named_again, lambda _update: None)
 
 
 @pytest.mark.parametrize("link", ["runs", "runs/p", "runs/p/template-2"])
