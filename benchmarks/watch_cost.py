@@ -134,6 +134,7 @@ def one_run(place: Path, evals: int, watch: bool) -> TimedRun:
         following.start()
         found = _timed(place, run, words)
         following.join()
+        assert follower.at_end >= before, "the server told of no end"
         used, last = follower.at_end - before, processor_seconds(server.pid) - follower.at_end
         server.terminate()
     print(f"  {len(follower.pages)} pages of {max(follower.pages) >> 10} KiB", file=sys.stderr)

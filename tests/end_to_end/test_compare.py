@@ -318,7 +318,7 @@ def test_what_waits_for_a_reply_is_known_before_it_is_its_turn(tmp_path: Path) -
     problem(tmp_path)
     assert tunesmith(tmp_path, *command(*MODEL, arms="template", repeats=1)).code == 4
     folder = RunFolder(tmp_path / "cmp")
-    work = comparison.ComparisonRuns(folder, comparison._read_plan(folder), RunConfig(), _Quiet())
+    work = comparison.ComparisonRuns(folder, comparison.read_plan(folder), RunConfig(), _Quiet())
     seen = work._seen(Planned("tiny", "template", 1))
     assert seen.status == "waiting"
     says(seen.reason, "request 1", "no reply")

@@ -18,6 +18,7 @@ from tunesmith.run.dialogue import NoReply, Pending, Reply, Request, RunInstruct
 from tunesmith.run.events import Instructed, Unanswered
 from tunesmith.run.instructions import taken_up
 from tunesmith.run.loop import Loop
+from tunesmith.run.ports import write_down
 from tunesmith.run.state import State, fold
 from tunesmith.run.talking import Talking
 
@@ -62,13 +63,16 @@ class WatchedTalk(TalkingRun):
 
     def talk(self, templates: Templates) -> Talking:
         found = super().talk(templates)
-        return replace(found, conversation=replace(found.conversation, inbox=self._waiting))
+        return replace(found, conversation=replace(found.conversation, inbox=self))
 
-    def _waiting(self) -> Sequence[RunInstruction]:
+    def waiting(self) -> Sequence[RunInstruction]:
         opened = [e.request.number for e in fold(self.journal.read()).open_requests]
         if self.number in opened:
             self.inbox.given = [(0, self.given)]
         return self.inbox.waiting()
+
+    def drop(self, id: str) -> None:
+        self.inbox.drop(id)
 
     def go(self) -> State:
         self.inbox = TimedInbox(self.journal, [])
@@ -123,6 +127,25 @@ def test_a_hint_waits_and_a_reply_is_heard_beside_it(over: threading.Event) -> N
     assert len(events(run, Instructed)) == 1
     kinds = kinds_of(run)
     assert kinds.index("Instructed") > kinds.index("Admitted")
+
+
+@pytest.mark.parametrize("given", [STOP, FINISH])
+def test_what_was_taken_up_is_dropped_also_without_a_loop(
+    given: RunInstruction, over: threading.Event
+) -> None:
+    run = a_watched_run(given, 1, over)
+    run.inbox = TimedInbox(run.journal, [(0, given)])
+    state = fold(run.journal.read())
+    talk = run.talk(Templates(PROBLEM, state.device, run.template, run.texts))
+    told = talk.told(state)
+    assert told == Instructed(given.id, given.what)
+    assert not run.inbox.dropped, "it is not in the journal yet"
+    state = write_down(told, state, run.journal, run.watcher)
+    try:
+        assert talk.told(state) is None
+    except KeyboardInterrupt:
+        assert given == STOP
+    assert run.inbox.dropped == [given.id]
 
 
 def test_without_a_device_nothing_can_finish() -> None:

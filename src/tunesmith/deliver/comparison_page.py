@@ -15,7 +15,8 @@ from tunesmith.text import Inside, Markup, element, plain
 
 MOST_ROWS = 2000  # of a table
 _PICTURE = re.compile(r"!\[([^\]]*)\]\((?:[\w.-]+/)*([\w.-]+)\)")
-_INLINE = re.compile(r"`([^`]*)`|\\([!-/:-@\[-`{-~])|\[([^\]]*)\]\(([^)]*)\)|\*\*([^*]+)\*\*")
+# No part of it reads past where it may begin anew: a hostile text takes as long as any of its length.
+_INLINE = re.compile(r"`([^`]*)`|\\([!-/:-@\[-`{-~])|\[([^\[\]]{0,500})\]\(([^()]{0,500})\)|\*\*([^*]+)\*\*")
 _RULE = re.compile(r":?-{3,}:?")
 _BETWEEN = re.compile(r"(?<!\\)\|")
 

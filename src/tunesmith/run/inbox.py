@@ -60,6 +60,8 @@ class FolderInbox:
         return tuple(found)
 
     def drop(self, id: str) -> None:
+        if not _NAME.fullmatch(f"{id}.json"):
+            return  # of what was never a file
         try:
             (self._folder / f"{id}.json").unlink(missing_ok=True)
         except OSError:

@@ -9,6 +9,7 @@ from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_sh
 from tunesmith.run.candidates import parse_config
 from tunesmith.run.dialogue import RunInstruction
 from tunesmith.run.events import Instructed
+from tunesmith.run.ports import Inbox
 from tunesmith.run.scores import OneSearch
 from tunesmith.run.state import State
 from tunesmith.space.params import Config
@@ -28,11 +29,22 @@ def hints(state: State) -> list[Config]:
     return [c for c in named if c.candidate == own and c not in on_the_way and not state.searched.count(c)]
 
 
+def not_taken(
+    waiting: Sequence[RunInstruction], state: State, inbox: Inbox | None = None
+) -> list[RunInstruction]:
+    """Without what is in the journal, which is taken out of the inbox too, where that is given."""
+    known = {taken.id for taken in state.instructed}
+    if inbox is not None:
+        for id in known.intersection(given.id for given in waiting):
+            inbox.drop(id)
+    return [given for given in waiting if given.id not in known]
+
+
 def going_on(waiting: Sequence[RunInstruction], state: State) -> Iterator[Instructed]:
     """Who resumes a run does not want what was asked of it before to stop it again. `waiting`: what lies in
     its inbox then."""
-    for given in waiting:
-        if given.what == "stop" and all(given.id != known.id for known in state.instructed):
+    for given in not_taken(waiting, state):
+        if given.what == "stop":
             yield Instructed(given.id, "stop", refused="the run had ended before it was taken up")
     if is_stopping(state):
         yield Instructed("", "resume")

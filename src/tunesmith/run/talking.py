@@ -27,7 +27,6 @@ from tunesmith.run.dialogue import (
     Reply,
     Request,
     Role,
-    RunInstruction,
 )
 from tunesmith.run.events import (
     Decided,
@@ -42,7 +41,7 @@ from tunesmith.run.events import (
     Settings,
     Unanswered,
 )
-from tunesmith.run.ports import Author, ModelWriter, Planner, Refactoring, Tester, Written
+from tunesmith.run.ports import Author, Inbox, ModelWriter, Planner, Refactoring, Tester, Written
 from tunesmith.run.state import Candidate, State
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ class Conversation:
     note: Callable[[str], None] = lambda _text: None
     authors: Sequence[LanguageModel] = ()  # where several write: the first writes the first branch
     start: Callable[[Callable[[], None]], None] = lambda ask: ask()  # one attempt beside others
-    inbox: Callable[[], Sequence[RunInstruction]] | None = None  # what whoever watches asks meanwhile
+    inbox: Inbox | None = None  # what whoever watches asks meanwhile
     _waits: dict[int, float] = field(default_factory=dict, init=False)  # seconds before the next attempt
     _asked: set[int] = field(default_factory=set, init=False)  # beside others, and not arrived
     _arrived: SimpleQueue[tuple[int, Found]] = field(default_factory=SimpleQueue, init=False)
@@ -242,17 +241,16 @@ class Talking:
     def told(self, state: State) -> Instructed | None:
         """What whoever watches asks that cannot wait; a hint can. KeyboardInterrupt where that was to stop,
         and it is in the journal."""
-        if state.instructed:
-            from tunesmith.run.instructions import is_stopping  # which few runs need
+        inbox = self.conversation.inbox
+        waiting = inbox.waiting() if inbox is not None else ()
+        if not (waiting or state.instructed):
+            return None
+        from tunesmith.run.instructions import is_stopping, not_taken, taken_up  # which few runs need
 
-            if is_stopping(state):
-                raise KeyboardInterrupt(STOPPED)
-        for given in self.conversation.inbox() if self.conversation.inbox is not None else ():
-            if given.what != "hint" and all(given.id != known.id for known in state.instructed):
-                from tunesmith.run.instructions import taken_up
-
-                return taken_up(given, state, None)
-        return None
+        urgent = [i for i in not_taken(waiting, state, inbox) if i.what != "hint"]
+        if is_stopping(state):
+            raise KeyboardInterrupt(STOPPED)
+        return taken_up(urgent[0], state, None) if urgent else None
 
     def asked_of_lab(self, state: State) -> tuple[int, ToolCall] | None:
         """What a model wants to know before it goes on, with the number of the request that it answers so."""

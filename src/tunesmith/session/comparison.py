@@ -139,7 +139,7 @@ def _lock_and_go_on(
     """With what is there, which must be as planned where there is a plan."""
     folder.lock()
     try:
-        if plan is not None and (other := comparing.differences(_read_plan(folder), plan)):
+        if plan is not None and (other := comparing.differences(read_plan(folder), plan)):
             fault = f"this folder holds another comparison: {'; '.join(other)}"
             hint = f"go on with that one: {folder.go_on}; or choose another folder with --out"
             raise BadInput(fault, where=str(folder.path), hint=hint)
@@ -194,7 +194,7 @@ def _digests(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     return tuple((name, digest_of(text.encode())) for name, text in texts.items())
 
 
-def _read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
+def read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
     where = folder.path / PLAN
     with explained("read the plan", where):
         data = read_plain(where)
@@ -211,7 +211,7 @@ def _read_plan(folder: RunFolder) -> comparing.ComparisonPlan:
 
 
 def _go_on(folder: RunFolder, config: RunConfig, listener: Listener) -> Compared:
-    plan = _read_plan(folder)
+    plan = read_plan(folder)
     if plan.prompts:
         folder.replace_folder(PROMPTS, {name: folder.get(digest) for name, digest in plan.prompts})
     try:
@@ -396,7 +396,7 @@ class ComparisonRuns:
 def look(path: Path) -> tuple[comparing.ComparisonPlan, tuple[comparing.RunResult, ...]]:
     """What the runs of a comparison have to tell, by their journals; none of them goes on. Failures are those
     that its own page tells of: a journal does not know of them."""
-    plan, told = _read_plan(RunFolder(path)), path / pages.DATA
+    plan, told = read_plan(RunFolder(path)), path / pages.DATA
     failed: dict[comparing.Planned, str] = {}
     if told.is_file():
         found = decode(encode(json.loads(read_plain(told))["comparison"]), ComparisonResult, str(told))

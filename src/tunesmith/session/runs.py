@@ -288,7 +288,8 @@ def _continue(
 
         for told in going_on(waiting, state):
             state = write_down(told, state, journal, listener)
-    cast = replace(_cast(folder, started, config, listener), inbox=inbox.waiting)
+            inbox.drop(told.id)
+    cast = replace(_cast(folder, started, config, listener), inbox=inbox)
     if state.open_requests:  # first, and what follows from it: for that no device need be here
         talk = casting.talking(problem, templates, state, cast)
         while (said := talk.next_event(state)) is not None:

@@ -52,7 +52,28 @@ def _mended(text: str, *logs: str) -> str:
         ("o[i] += x;", "o[i] += x", "+=", f"o[i] = {_CALL}<{_LIKE}<decltype(o[i])>>(o[i] + ( x));"),
         # Of a call, g++ points to what stands last.
         ("n -= g(x);", ")", "", f"n = {_CALL}<{_LIKE}<decltype(n)>>(n - ( g(x)));"),
+        *(
+            (
+                f"{head} n += x;",
+                "n += x",
+                "+=",
+                f"{head} n = {_CALL}<{_LIKE}<decltype(n)>>(n + ( x));",
+            )
+            for head in (
+                "if (f(a, b[0]) && c)",
+                "if (c) g(); else",
+                "if (c) g(); else if (d)",
+                "#pragma unroll\nfor (int i = 0; i < 4; ++i)",
+                "for (;;) while (c)",
+                "do",
+                "return",
+                "if constexpr (c)",
+            )
+        ),
+        ("if (c) *p += x;", "*p += x", "+=", f"if (c) *p = {_CALL}<{_LIKE}<decltype(*p)>>(*p + ( x));"),
+        ("else (n) += x;", "(n) += x", "+=", "else (n) += x;"),
         # To name it twice would do it twice.
+        ("if (c) *next() += x;", "*next() += x", "+=", "if (c) *next() += x;"),
         ("o[i++] += x;", "o[i++] += x", "+=", "o[i++] += x;"),
         ("*next() += x;", "*next() += x", "+=", "*next() += x;"),
         (
@@ -129,8 +150,12 @@ def test_what_an_integer_cannot_hold_is_clamped_wherever_it_becomes_one() -> Non
         o[0] = a; o[1] = u; o[2] = c; o[3] = n; o[4] = m; o[5] = taken(low); o[6] = given(big); o[7] = p;
         o[8] = b.v; o[9] = f.v; o[10] = any<int>(big); o[11] = any<float>(2.5f); o[12] = w[1];
         o[13] = l(-big);
+        int q = 5; if (threadIdx.x < 9) q += big; else q += low; int r = 5;
+        #pragma unroll
+        for (int z = 0; z < 2; ++z) r += big;
+        o[16] = q; o[17] = r;
         o[14] = make_uchar4(low, 1, 2, 3).x; o[15] = any<unsigned char>(low);
     """
     most, least = 2147483648.0, -2147483648.0
-    expected = [most, 0, 0, most, least, 1, most, most, 0, -3, most, 5, most, least, 0, 0]
-    np.testing.assert_array_equal(outputs(body, 16, threads=1, head=head), np.array(expected, np.float32))
+    expected = [most, 0, 0, most, least, 1, most, most, 0, -3, most, 5, most, least, 0, 0, most, most]
+    np.testing.assert_array_equal(outputs(body, 18, threads=1, head=head), np.array(expected, np.float32))

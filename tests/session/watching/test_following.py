@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.run.test_loop import Run
-from tunesmith.run.events import Recorded, Settings
+from tunesmith.run.events import Instructed, Recorded, Settings
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.state import fold
@@ -88,8 +88,12 @@ def test_no_link_is_followed(held: Path, records: list[Recorded]) -> None:
 def test_what_was_asked_and_is_not_taken_up(held: Path, records: list[Recorded]) -> None:
     (held / "journal.jsonl").write_bytes(lines(records[:5]))
     FolderInbox(held).put("hint", "BLOCK=64")
-    FolderInbox(held).put("stop")
+    stop = FolderInbox(held).put("stop")
     assert FollowedRun(held).look().waiting == ("hint BLOCK=64", "stop")
+    taken = replace(records[5], event=Instructed(stop, "stop"))
+    (held / "journal.jsonl").write_bytes(lines([*records[:5], taken]))
+    seen = FollowedRun(held).look()
+    assert (seen.fault, seen.state.events, seen.waiting) == ("", 6, ("hint BLOCK=64",))
 
 
 def test_nobody_at_work(tmp_path: Path, records: list[Recorded]) -> None:

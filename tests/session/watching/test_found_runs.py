@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.samples import started
+from tunesmith.deliver.comparing import Planned
 from tunesmith.run.events import Recorded
 from tunesmith.run.journal_lines import encode_record
+from tunesmith.run.store import FLEET
 from tunesmith.session.watching.found_runs import FoundRun, RunFilter, RunsBelow
 
 REPORT = '{"finished": true, "geometric_mean": 2.5, "version": 9}'
@@ -37,9 +39,15 @@ def root(tmp_path: Path) -> Path:
     (root / "cmp").mkdir()
     (root / "cmp" / "compare.json").write_text("{}")
     (root / "cmp" / "compare.md").write_text("# what they say\n")
-    a_run(root / "cmp" / "runs" / "one", changed=500)
+    a_run(root / "cmp" / "runs" / Planned("scale", "template", 1).place, changed=500)
     elsewhere = a_run(tmp_path / "elsewhere" / "secret")
     (root / "link").symlink_to(elsewhere)
+    (root / "cmp" / "runs" / "linked").symlink_to(elsewhere.parent)
+    (root / "cmp" / "runs" / "scale" / "linked").symlink_to(elsewhere)
+    (root / "cmp2").mkdir()
+    (root / "cmp2" / "compare.json").write_text("{}")
+    (root / "cmp2" / "runs").symlink_to(tmp_path)
+    os.utime(root / "cmp2" / "compare.json", (500, 500))
     return root
 
 
@@ -49,10 +57,10 @@ def test_runs_and_comparisons_the_newest_first(root: Path) -> None:
     assert [(r.name, r.status, r.problem, r.speedup) for r in found] == [
         ("new", "stopped", "norm", None),
         ("old", "finished", "scale", 2.5),
-        ("cmp/runs/one", "stopped", "scale", None),
+        ("cmp/runs/scale/template-1", "stopped", "scale", None),
     ]
     assert found[2].comparison == "cmp"
-    assert [one.name for one in below.comparisons()] == ["cmp"]
+    assert [one.name for one in below.comparisons()] == ["cmp", "cmp2"]
     assert below.comparison_text("cmp") == "# what they say\n"
     assert below.runs() == found
 
@@ -69,6 +77,7 @@ def test_a_run_that_a_process_holds_is_live(root: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["", ".", "..", "../elsewhere/secret", "link", "old/../old", "/old", "cmp", "cmp/runs", "not a run",
+     "cmp/runs/scale", "cmp/runs/linked/secret", "cmp/runs/scale/linked", "cmp2/runs/elsewhere/secret",
      "old/", "old/objects", "cmp/runs/../../old", "old\x00"],
 )  # fmt: skip
 def test_what_is_not_listed_cannot_be_named(root: Path, name: str) -> None:
@@ -78,13 +87,23 @@ def test_what_is_not_listed_cannot_be_named(root: Path, name: str) -> None:
 
 def test_what_is_listed_can_be_named(root: Path) -> None:
     assert RunsBelow(root).run("old") == root / "old"
-    assert RunsBelow(root).run("cmp/runs/one") == root / "cmp" / "runs" / "one"
+    assert RunsBelow(root).run("cmp/runs/scale/template-1") == root / "cmp" / "runs" / "scale" / "template-1"
+
+
+def test_runs_of_a_fleet_lie_one_beside_another(root: Path) -> None:
+    (root / "many").mkdir()
+    (root / "many" / FLEET).write_text("{}")
+    a_run(root / "many" / "runs" / "scale-1", changed=100)
+    found = RunsBelow(root).runs()[-1]
+    assert (found.name, found.comparison) == ("many/runs/scale-1", "many")
 
 
 def test_one_run_alone(root: Path) -> None:
     assert [run.name for run in RunsBelow(root, "old").runs()] == ["old"]
-    assert [run.name for run in RunsBelow(root, "cmp").runs()] == ["cmp/runs/one"]
-    assert [run.name for run in RunsBelow(root, "cmp/runs/one").runs()] == ["cmp/runs/one"]
+    assert [run.name for run in RunsBelow(root, "cmp").runs()] == ["cmp/runs/scale/template-1"]
+    assert [run.name for run in RunsBelow(root, "cmp/runs/scale/template-1").runs()] == [
+        "cmp/runs/scale/template-1"
+    ]
     assert RunsBelow(root, "old").comparisons() == ()
     assert RunsBelow(root, "old").run("new") is None
 

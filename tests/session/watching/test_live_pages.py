@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
@@ -144,6 +145,14 @@ def test_hostile_text_in_a_comparison_does_nothing() -> None:
     harmless(page)
     assert "<script>alert" not in page
     assert "javascript:" not in re.sub(r">[^<]*<", "><", page), "it leads nowhere"
+
+
+@pytest.mark.parametrize("piece", ["[", "[a](", "`", "**a"])
+def test_no_text_of_a_comparison_takes_long(piece: str) -> None:
+    before = time.process_time()
+    comparison_page("cmp", piece * 20_000, {}, TOKEN)
+    comparison_page("cmp", f"# {piece * 20_000}", {}, TOKEN)
+    assert time.process_time() - before < 1.0
 
 
 def test_what_a_comparison_says_becomes_a_page() -> None:

@@ -24,9 +24,12 @@ from tests.end_to_end.killing import simulated
 from tests.frameworks import need
 from tests.running import Begun, journal, start, tunesmith, wait_for_events
 from tunesmith.errors import BadInput
+from tunesmith.run.candidates import Templates
+from tunesmith.run.state import State
 from tunesmith.run.store import RunFolder
 from tunesmith.session import loopback
-from tunesmith.session.run_result import as_it_stands
+from tunesmith.session.run_result import Run, as_it_stands, run_of
+from tunesmith.session.watching import following
 from tunesmith.session.watching.found_runs import RunsBelow
 from tunesmith.session.watching.guard import Door
 from tunesmith.session.watching.starting import open_browser, served
@@ -219,18 +222,29 @@ def test_a_live_run_is_followed_told_things_stopped_resumed_and_read(tmp_path: P
         assert tunesmith(tmp_path, "verify", path).code == 0
 
 
-def test_a_report_of_a_live_run_is_the_same_read_bit_by_bit(root: Path, tmp_path: Path) -> None:
+def test_a_report_of_a_live_run_is_the_same_read_bit_by_bit(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_bits: list[int] = []
+
+    def counted(folder: RunFolder, templates: Templates, state: State) -> Run:
+        by_bits.append(state.events)
+        return run_of(folder, templates, state)
+
+    monkeypatch.setattr(following, "run_of", counted)
     lines = (root / "tiny-1" / "journal.jsonl").read_bytes().splitlines(keepends=True)
     shutil.copytree(root / "tiny-1", tmp_path / "run")
     (tmp_path / "run" / "certificate.json").unlink()
     run, clock = RunFolder(tmp_path / "run"), itertools.count(0, 1000)
     run.lock()
     bit_by_bit = server.FollowedRun(run.path, clock=lambda: float(next(clock)))
-    for count in (1, 3, 5, len(lines) // 2, len(lines) - 1, len(lines)):
+    counts = (1, 3, 5, len(lines) // 2, len(lines) - 1, len(lines))
+    for count in counts:
         (run.path / "journal.jsonl").write_bytes(b"".join(lines[:count]))
         found, whole = bit_by_bit.report(), as_it_stands(run)
         assert replace(found.result, seconds=0.0) == replace(whole.result, seconds=0.0)
         assert found.texts == whole.texts
+    assert by_bits == list(counts[:-1]), "of all but the last, which is read as a whole"
     run.unlock()
     changed = lines[3].replace(b'"at":', b'"at": ', 1)
     (run.path / "journal.jsonl").write_bytes(b"".join([*lines[:3], changed, *lines[4:6]]))

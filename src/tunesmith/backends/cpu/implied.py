@@ -31,6 +31,8 @@ _CLANG = re.compile(
 _COMPOUND = re.compile(r"(?<![+\-*/%&|^<>=!])([+\-*/])=(?!=)")
 _DEPTH = {")": 1, "]": 1, "(": -1, "[": -1}  # read from behind
 _FAR = 2000  # characters
+# What may stand before a statement without a `;` between them; the group is followed by a condition.
+_HEAD = re.compile(r"\s*(?:#[^\n]*\n|(?:else|do|return)\b|(if|for|while)\b\s*(?:constexpr\b\s*)?(?=\())\s*")
 _WORD = re.compile(r"[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.'])*")
 
 
@@ -179,12 +181,24 @@ def _left_of(plain: str, sign: int) -> str:
         if depth < 0 or (depth == 0 and plain[place - 1] in ";{},?:=&|!"):
             break
         place -= 1
-    left = plain[place:sign].strip() if sign >= 0 else ""
+    left = _without_heads(plain[place:sign]) if sign >= 0 else ""
     inside = left
     while inside != (inside := re.sub(r"\[[^\[\]]*\]", "", inside)):
         pass
     is_plain = re.fullmatch(r"\**[A-Za-z_]\w*(?:\s*(?:\.|->)\s*\w+)*\s*", inside) is not None
     return left if is_plain and not re.search(r"\+\+|--|=|\w\s*\(|[{};]", left) else ""
+
+
+def _without_heads(text: str) -> str:
+    """What stands behind `if (…)`, `for (…)`, `while (…)`, `else`, `do`, `return` and a pragma."""
+    while head := _HEAD.match(text):
+        text = text[head.end() :]
+        depth = end = 0
+        while head[1] and end < len(text) and (depth or not end):
+            depth += (text[end] == "(") - (text[end] == ")")
+            end += 1
+        text = text[end:]
+    return text.strip()
 
 
 def _templates(plain: str) -> list[tuple[int, int]]:

@@ -181,6 +181,7 @@ class ComparedAnswer:
     troubles: tuple[str, ...]  # what keeps runs from going on, or made them fail
     runs: tuple[str, ...]  # folders
     lines: tuple[str, ...]
+    waiting: tuple[str, ...] = ()  # folders of runs that wait for replies
 
 
 @dataclass(frozen=True)

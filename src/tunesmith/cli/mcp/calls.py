@@ -34,7 +34,7 @@ RunPath = Annotated[str, Field(description="the folder of a run")]
 TemplatePath = Annotated[str | None, Field(description="a template file of the kernel")]
 DeviceWish = Annotated[str | None, Field(description="id or part of the name; by default the first")]
 Wait = Annotated[float, Field(ge=0, le=MOST_WAIT, description="seconds; then a handle is returned")]
-Handle = Annotated[str, Field(description="as tune, check, profile, resume or reply returned it")]
+Handle = Annotated[str, Field(description="as tune, check, profile, compare, resume or reply returned it")]
 
 
 def refusal(message: str, hint: str | None = None) -> CallToolResult:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from tunesmith.cli.mcp.answers import ArmAnswer, ComparedAnswer, foreign, foreign_lines
-from tunesmith.cli.mcp.mailbox import check_models
+from tunesmith.cli.mcp.mailbox import check_models, check_run
 from tunesmith.deliver.compared import limits
+from tunesmith.deliver.comparing import schedule
 from tunesmith.deliver.comparison import RUNS
-from tunesmith.run.store import PLAN
-from tunesmith.session.comparison import Compared, look
+from tunesmith.errors import BadInput, WaitingForModel
+from tunesmith.run.store import PLAN, RunFolder, begun
+from tunesmith.session.comparison import Compared, read_plan
 
 
 def check_comparison(folder: Path, permitted: Sequence[str]) -> None:
-    """The models of one that somebody else may have planned."""
-    if (folder / PLAN).is_file():  # else whoever goes on with it says what is missing
-        check_models(look(folder)[0].model, permitted)
+    """The models of one that somebody else may have planned, and of its runs, which lie in its folder."""
+    if not (folder / PLAN).is_file():
+        return  # whoever goes on with it says what is missing
+    plan, own = read_plan(RunFolder(folder)), Path(os.path.realpath(folder))
+    check_models(plan.model, permitted)
+    for item in schedule(plan):
+        path = folder / RUNS / item.place
+        if not Path(os.path.realpath(path)).is_relative_to(own):
+            fault = "a run of a comparison lies in its folder, this path leads out of it"
+            raise BadInput(fault, where=str(path), hint="remove the link, or begin another comparison")
+        if begun(path):
+            check_run(path, permitted)
 
 
 def compared_answer(found: Compared) -> ComparedAnswer:
@@ -36,15 +48,25 @@ def compared_answer(found: Compared) -> ComparedAnswer:
     )
     troubles = foreign_lines([f"{folder.name}: {error}" for folder, error in found.troubles])
     runs = tuple(str(found.folder / RUNS / run.planned.place) for run in result.runs)
+    waiting = tuple(str(path) for path, error in found.troubles if isinstance(error, WaitingForModel))
     told = limits(result)
     lines = [
         *map(_arm_line, arms),
         *told,
         *troubles,
         f"the whole report: {found.folder / 'compare.md'}",
-        *([f"next: go on with compare, resume={found.folder}"] if troubles else []),
+        *(f"{path} waits for an answer" for path in waiting),
+        *([f"next: {_next_step(found, waiting)}"] if troubles else []),
     ]
-    return ComparedAnswer(str(found.folder), arms, foreign_lines(told), troubles, runs, foreign_lines(lines))
+    told_lines = foreign_lines(told), troubles, runs, foreign_lines(lines)
+    return ComparedAnswer(str(found.folder), arms, *told_lines, waiting)
+
+
+def _next_step(found: Compared, waiting: Sequence[str]) -> str:
+    go_on = f"go on with compare, resume={found.folder}"
+    if not waiting:
+        return go_on
+    return f"for each run that waits read its request with next_request, answer it with reply; then {go_on}"
 
 
 def _arm_line(arm: ArmAnswer) -> str:

@@ -86,15 +86,23 @@ def _folder(
 
 
 def _walk(roots: Sequence[Path]) -> Iterator[tuple[Path, list[str]]]:
-    """No link is followed; what is in a run or in a hidden folder is passed over."""
+    """No link is followed; what is in a run or in a hidden folder is passed over, and what has a name that no
+    answer can spell."""
     for root in roots:
         for here, inner, files in islice(os.walk(root), MOST_FOLDERS):
             folder = Path(here)
             is_deep = len(folder.relative_to(root).parts) >= DEEPEST
-            inner[:] = sorted(n for n in inner if not n.startswith(".") and n not in _PASSED_OVER)
+            inner[:] = sorted(
+                n for n in inner if not n.startswith(".") and n not in _PASSED_OVER and _is_text(n)
+            )
             if is_deep or JOURNAL in files:
                 inner.clear()
-            yield folder, sorted(files)
+            yield folder, sorted(filter(_is_text, files))
+
+
+def _is_text(name: str) -> bool:
+    """Whether it is UTF-8: other bytes of a name have no place in JSON."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in name)
 
 
 def run_files(folders: Sequence[Path]) -> list[tuple[Path, tuple[str, ...]]]:
@@ -109,10 +117,14 @@ def run_files(folders: Sequence[Path]) -> list[tuple[Path, tuple[str, ...]]]:
 
 
 def _delivered(tuned: Path) -> tuple[str, ...]:
-    if tuned.is_symlink() or not tuned.is_dir():
+    try:
+        if tuned.is_symlink() or not tuned.is_dir():
+            return ()
+        with os.scandir(tuned) as entries:
+            names = sorted(e.name for e in entries if e.is_file(follow_symlinks=False))
+    except OSError:  # it may not be read, or is gone again: the others are still listed
         return ()
-    with os.scandir(tuned) as entries:
-        return tuple(sorted(e.name for e in entries if e.is_file(follow_symlinks=False)))[:MOST_FOUND]
+    return tuple(filter(_is_text, names))[:MOST_FOUND]
 
 
 def draft(kernel: Path, folder: Path, entry: str | None, defines: Sequence[str]) -> DraftAnswer:

@@ -146,6 +146,7 @@ def compare(order: WorkOrder, listener: Listener) -> WorkLine:
         found = tunesmith.resume_comparison(order.target, wait=False, listener=listener)
     else:
         assert order.out is not None, "the server chooses the folder, so that it can name it"
+        check_comparison(Path(order.out), order.permitted)  # the same one may have been begun there
         found = tunesmith.compare(
             list(order.problems),
             strategies=order.strategies,
@@ -197,7 +198,7 @@ def work(order: WorkOrder, reporter: Reporter) -> WorkLine:
 
 def _state(done: WorkLine) -> str:
     if done.compared is not None and done.compared.troubles:
-        return "stopped"
+        return "waiting" if done.compared.waiting else "stopped"
     return done.run.state if done.run is not None else "finished"
 
 

@@ -4,7 +4,7 @@ names them. Makes models and prompts."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -16,10 +16,10 @@ from tunesmith.errors import BadInput, bug_text
 from tunesmith.problem import languages
 from tunesmith.run import config as settings
 from tunesmith.run.budget import STRATEGIES, part_of
-from tunesmith.run.dialogue import SINGLE, LanguageModel, Role, RunInstruction
+from tunesmith.run.dialogue import SINGLE, LanguageModel, Role
 from tunesmith.run.events import Decided
 from tunesmith.run.files import explained
-from tunesmith.run.ports import Catalogue, Declined, Offer
+from tunesmith.run.ports import Catalogue, Declined, Inbox, Offer
 from tunesmith.run.state import State
 from tunesmith.run.talking import Conversation, Talking
 from tunesmith.session.strategies.wishes import authors, played
@@ -225,7 +225,7 @@ class Casting:
     strategy: str = "template"
     library: LibraryTemplate | None = None  # a template of the library that the run begins from
     lessons: str = ""  # of earlier runs, for whoever plans
-    inbox: Callable[[], Sequence[RunInstruction]] | None = None  # what whoever watches asks of the run
+    inbox: Inbox | None = None  # what whoever watches asks of the run
 
 
 def checked_prompts(

@@ -17,6 +17,7 @@ from tunesmith.run.candidates import Templates
 from tunesmith.run.events import Event, Recorded, Replied, Requested
 from tunesmith.run.files import is_locked, open_plain
 from tunesmith.run.inbox import FolderInbox
+from tunesmith.run.instructions import not_taken
 from tunesmith.run.journal_lines import decode_line, with_long_texts
 from tunesmith.run.plausible import fault_of, misfit
 from tunesmith.run.standing import Standing, standing
@@ -106,8 +107,9 @@ class FollowedRun:
         if not self._fault:
             self._read_on()
         since = self._age() if live and self._state.stopped is None else 0.0
-        asked = tuple(_asked(i.what, i.text) for i in FolderInbox(self.path).waiting()) if live else ()
-        return RunSeen(self._state, live, since, asked, self._fault)
+        asked = not_taken(FolderInbox(self.path).waiting(), self._state) if live else ()
+        words = tuple(_asked(i.what, i.text) for i in asked)
+        return RunSeen(self._state, live, since, words, self._fault)
 
     def report(self) -> Run:
         """As it stood a moment ago: what takes long is not done again for everybody who looks. BadInput where

@@ -125,10 +125,17 @@ class RunsBelow:
             if (folder / JOURNAL).is_file():
                 if self._only in ("", folder.name):
                     yield folder, ""
-            elif (folder / PLAN).is_file() or (folder / FLEET).is_file():
-                for path in self._folders(folder / "runs"):
+            else:
+                for path in self._members(folder):
                     if (path / JOURNAL).is_file() and self._only in ("", folder.name, self._name(path)):
                         yield path, folder.name
+
+    def _members(self, folder: Path) -> Iterator[Path]:
+        """Where the runs of a comparison, by problem, or of a fleet lie; of another folder none."""
+        is_comparison = (folder / PLAN).is_file()
+        if (is_comparison or (folder / FLEET).is_file()) and not (folder / "runs").is_symlink():
+            for path in self._folders(folder / "runs"):
+                yield from self._folders(path) if is_comparison else (path,)
 
     def _folders(self, below: Path) -> list[Path]:
         """No link is followed: what it leads to is not below."""
