@@ -143,6 +143,17 @@ def test_who_joins_and_is_lost_at_once_has_joined_first(pool: Make) -> None:
     assert [own.changed() for _ in range(3)] == [Enlisted(("a", "b", "c")), gone, None]
 
 
+def test_one_that_could_not_be_had_is_told_first(pool: Make) -> None:
+    gone = LeftOut("b", "it is gone", lost=True)
+    own = LabPool([StubLab("a")], StubLab("builders"), [gone])  # type: ignore[list-item, arg-type]
+    own.submit(trial(0))
+    assert own.collect() is None
+    assert own.changed() == gone
+    own.leave_out("b")
+    assert [one.device for one in collected(own, 1)] == ["a"]
+    own.close()
+
+
 def test_an_original_that_was_asked_of_nobody_is_measured_by_another(pool: Make) -> None:
     """As of a run that had one device when it was killed."""
     own = pool(StubLab("a", lost), StubLab("b", lambda _t: time.sleep(0.01)))

@@ -60,6 +60,14 @@ class DeviceLab(LocalLab):
     def add_cases(self, cases: tuple[ExtraCase, ...]) -> None:
         self._cases.extra = cases
 
+    def close_own(self) -> None:
+        """Only what no other lab has a part in."""
+        for part in (self._runner, self._clean, self._cases):
+            part.close()
+        for threads in (self._ahead, self._thread):
+            threads.shutdown(wait=True, cancel_futures=True)
+        self._sanitizing.close()
+
 
 @dataclass(frozen=True)
 class BuildHost:
@@ -127,7 +135,8 @@ class LabPool:
     """The labs of several devices as one `Lab`. The first that is left is home: it times the original first,
     and everything that is timed against it."""
 
-    def __init__(self, labs: Sequence[DeviceLab], builders: Builders) -> None:
+    def __init__(self, labs: Sequence[DeviceLab], builders: Builders, lost: Sequence[LeftOut] = ()) -> None:
+        """`lost` are in force by the journal, and could not be had."""
         self._labs = {lab.name: lab for lab in labs}
         self._any, self._builders = labs[0], builders  # what needs no device any of them can do
         for lab in labs[1:]:
@@ -136,8 +145,11 @@ class LabPool:
         self._bound: dict[str, deque[Trial]] = {lab.name: deque() for lab in labs}
         self._were_bound: set[int] = set()  # trials that were asked of one device
         self._done: deque[Outcome | BaseException] = deque()
-        self._news: deque[LeftOut | str] = deque()  # who was lost or has joined, in order; not told yet
-        self._told = [lab.name for lab in labs]  # in force, as far as is told
+        self._news: deque[LeftOut | str] = deque(lost)  # who was lost or has joined, in order; not told yet
+        self._told = [
+            *(lab.name for lab in labs),
+            *(one.device for one in lost),
+        ]  # in force, as far as is told
         self._templates: list[Template] = []
         self._cases: tuple[ExtraCase, ...] = ()
         self._left_out: set[str] = set()
@@ -216,7 +228,7 @@ class LabPool:
     def leave_out(self, device: str) -> None:
         with self._changed:
             self._left_out.add(device)
-            self._bound[device].clear()
+            self._bound.setdefault(device, deque()).clear()
             self._told = [name for name in self._told if name != device]
             if self._left_out >= self._labs.keys() and self._news:
                 # The last of the others was lost meanwhile. It stays in force, and is missed.

@@ -53,4 +53,4 @@ def _take_in(
         if pool.join(lab):
             parts.options["progress"](f"{post.name} measures too from here on")
         else:
-            lab.close()
+            lab.close_own()

@@ -11,6 +11,7 @@ import pytest
 from tests.fleets import ended
 from tests.session.fleet.test_planning import write
 from tunesmith.errors import BadInput
+from tunesmith.run.store import LOCK
 from tunesmith.session.fleet import fleets, processes
 from tunesmith.session.fleet.cell import run_path
 from tunesmith.session.fleet.processes import CellProcesses
@@ -46,7 +47,7 @@ def test_a_budget_is_not_dealt_again_while_tasks_are_at_work(tmp_path: Path) -> 
     before = list(FleetJournal(fleet).read())
     own = run_path(fleet, CELL)
     own.mkdir(parents=True)
-    held = os.open(own / fleets.LOCK, os.O_RDWR | os.O_CREAT)
+    held = os.open(own / LOCK, os.O_RDWR | os.O_CREAT)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(BadInput, match=f"1 run held, the first {CELL}".replace("+", "[+]")) as caught:
