@@ -132,6 +132,55 @@ def test_a_device_that_joins_is_told_before_anything_it_measures(pool: Make) -> 
     assert [one.device for one in collected(own, 1)] == ["b"]
 
 
+def test_who_joins_and_is_lost_at_once_has_joined_first(pool: Make) -> None:
+    own = pool(StubLab("a"))
+    assert own.join(StubLab("b"))  # type: ignore[arg-type]
+    assert own.join(StubLab("c", lost))  # type: ignore[arg-type]
+    own.submit(trial(0, "sentinel"), "c")
+    gone = LeftOut("c", "worker 'a' cannot be reached", lost=True)
+    with own._changed:
+        assert own._changed.wait_for(lambda: gone in own._news, SECONDS)
+    assert [own.changed() for _ in range(3)] == [Enlisted(("a", "b", "c")), gone, None]
+
+
+def test_one_that_could_not_be_had_is_told_first(pool: Make) -> None:
+    gone = LeftOut("b", "it is gone", lost=True)
+    own = LabPool([StubLab("a")], StubLab("builders"), [gone])  # type: ignore[list-item, arg-type]
+    own.submit(trial(0))
+    assert own.collect() is None
+    assert own.changed() == gone
+    own.leave_out("b")
+    assert [one.device for one in collected(own, 1)] == ["a"]
+    own.close()
+
+
+def test_an_original_that_was_asked_of_nobody_is_measured_by_another(pool: Make) -> None:
+    """As of a run that had one device when it was killed."""
+    own = pool(StubLab("a", lost), StubLab("b", lambda _t: time.sleep(0.01)))
+    for number in range(3):
+        own.submit(trial(number, "sentinel"))
+    found: list[Outcome] = []
+    while len(found) < 3:
+        one = own.collect()
+        found += [one] if one is not None else []
+        own.changed()
+    assert {(one.trial.id, one.device) for one in found} == {(0, "b"), (1, "b"), (2, "b")}
+
+
+def test_where_the_last_is_left_out_the_one_lost_before_is_missed(pool: Make) -> None:
+    """It was lost after we had decided who is better left out."""
+    own = pool(StubLab("a"), StubLab("b", lost))
+    own.submit(trial(0, "sentinel"), "b")
+    with own._changed:
+        assert own._changed.wait_for(lambda: own._news, SECONDS)
+    own.leave_out("a")
+    assert own.changed() is None, "the journal still has it in force, as the last"
+    with pytest.raises(DeviceMissing, match="cannot be reached"):
+        own.collect()
+    with pytest.raises(DeviceMissing, match="no device"):
+        own.verify(trial(1, "finalist"))
+
+
 def test_the_last_device_is_missed_and_not_left_out(pool: Make) -> None:
     own = pool(StubLab("a", lost))
     own.submit(trial(0))
@@ -247,4 +296,22 @@ class TestBuildsAnywhere:
         self.gone.add("here")
         with pytest.raises(DeviceMissing):
             own._build(unit, ())
+        own.close()
+
+    def test_a_host_that_fails_without_being_gone_is_not_tried_for_ever(
+        self, built: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        own = self.builders(here=1, there=1)
+        tries: list[int] = []
+
+        def fail(*_own: object) -> Verdict:
+            tries.append(1)
+            assert len(tries) < 9, "it does not end"
+            raise DeviceMissing("no")
+
+        monkeypatch.setattr(Builders, "_build", fail)
+        unit: Any = None
+        with pytest.raises(DeviceMissing):
+            own._build(unit, ())
+        assert len(tries) == 2
         own.close()

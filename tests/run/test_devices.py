@@ -14,7 +14,17 @@ from tests.run.test_loop import BEST, Climber, FakeLab, Run, delivered
 from tests.samples import config, finalist, outcome, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run import devices
-from tunesmith.run.events import AskedOf, Enlisted, Event, LeftOut, Measured, Recorded, Settings, Verified
+from tunesmith.run.events import (
+    Asked,
+    AskedOf,
+    Enlisted,
+    Event,
+    LeftOut,
+    Measured,
+    Recorded,
+    Settings,
+    Verified,
+)
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.scores import Yardstick, best_tried, noise
@@ -39,7 +49,7 @@ def at_pace(found: Outcome, device: str, pace: float, discarded: int = 0) -> Out
 @dataclass
 class ManyLab(FakeLab):
     """Several devices, each with a pace; which is done first is drawn. `loses`: after so many outcomes a
-    device is gone."""
+    device is gone. `late`: what one that is left out has begun it ends."""
 
     paces: dict[str, float] = field(default_factory=lambda: dict(PACES))
     seed: int = 0
@@ -47,6 +57,7 @@ class ManyLab(FakeLab):
     bound: dict[int, str] = field(default_factory=dict)
     gone: list[LeftOut] = field(default_factory=list)
     held_down: str = ""
+    late: bool = False
 
     def __post_init__(self) -> None:
         self.there = list(self.paces)
@@ -68,7 +79,8 @@ class ManyLab(FakeLab):
     def leave_out(self, device: str) -> None:
         if device in self.there:
             self.there.remove(device)
-        self.queue = type(self.queue)(t for t in self.queue if self.bound.get(t.id) != device)
+        if not self.late:
+            self.queue = type(self.queue)(t for t in self.queue if self.bound.get(t.id) != device)
 
     def collect(self) -> Outcome | None:
         device = self.loses.pop(len(self.evaluated), None)
@@ -136,6 +148,7 @@ CHAOS: dict[str, tuple[int, dict[str, Any]]] = {
     "orders": (0, {"seed": 1}),
     "one is lost": (12, {"seed": 2, "loses": {9: "b"}}),
     "two are lost, which time finalists": (0, {"seed": 3, "loses": {0: "a", 20: "c"}}),
+    "one is lost while it times the original": (0, {"seed": 7, "loses": {1: "b"}, "late": True}),
     "slow and throttled": (12, {"seed": 4, "paces": {**PACES, "d": 3.1, "e": 1.2}, "held_down": "e"}),
 }
 
@@ -319,6 +332,13 @@ def test_what_cannot_have_happened_is_refused(event: Event, words: str) -> None:
     waiting = [AskedOf(event.outcome.trial, "a")] if isinstance(event, Measured) else []
     state = state_of(Enlisted(("a", "b")), *waiting)
     assert words in str(fault_of(state, Recorded(9, 9.0, event)))
+
+
+def test_who_is_left_out_may_end_what_it_has_begun_though_others_are_enlisted_meanwhile() -> None:
+    begun = outcome(0, config(64), {"small": 1.0}).trial
+    state = state_of(Enlisted(("a", "b")), Asked((begun,)), LeftOut("b", "slow"), Enlisted(("a", "c")))
+    ends = Measured(replace(outcome(0, config(64), {"small": 1.0}), device="b"))
+    assert fault_of(state, Recorded(9, 9.0, ends)) is None
 
 
 def test_what_each_device_did_is_told() -> None:

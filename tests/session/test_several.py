@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,7 +15,7 @@ from tunesmith.backends.messages import Devices
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.problem.device import Device
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Enlisted
+from tunesmith.run.events import Enlisted, LeftOut
 from tunesmith.session import machine, several
 from tunesmith.session.several import posts_of
 from tunesmith.session.workplace import HERE, WorkerSource, Workplace
@@ -157,3 +159,32 @@ def test_a_run_is_resumed_on_the_devices_that_it_had(monkeypatch: pytest.MonkeyP
         "fake 3 (2)",
     ]
     assert not several.is_wanted(RunConfig(device="0"), (HERE,))
+
+
+def test_a_post_without_its_device_is_done_without_if_another_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    closed: list[str] = []
+
+    class Parts:
+        options: ClassVar[dict[str, object]] = {}
+        builders = SimpleNamespace(close=lambda: closed.append("builders"))
+
+        def lab(self, post: several.Post, _count: int, **_own: object) -> object:
+            if post.name in broken:
+                raise broken[post.name]
+            return SimpleNamespace(name=post.name, close=lambda: closed.append(post.name))
+
+    parts: Any = Parts()
+    three = posts(monkeypatch, wanted="0-2")
+    broken: dict[str, Exception] = {"fake 0": DeviceMissing("it fell off\nthe bus")}
+    labs, _, lost = several._labs(parts, three, {HERE: 1})
+    assert [lab.name for lab in labs] == ["fake 1", "fake 2"]
+    assert lost == [LeftOut("fake 0", "it fell off", lost=True)]
+    broken["fake 2"] = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        several._labs(parts, three, {HERE: 1})
+    assert closed == ["fake 1", "builders"]
+    broken |= dict.fromkeys(("fake 1", "fake 2"), DeviceMissing("no"))
+    with pytest.raises(DeviceMissing, match="fell off"):
+        several._labs(parts, three, {HERE: 1})

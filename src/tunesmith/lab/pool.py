@@ -60,6 +60,14 @@ class DeviceLab(LocalLab):
     def add_cases(self, cases: tuple[ExtraCase, ...]) -> None:
         self._cases.extra = cases
 
+    def close_own(self) -> None:
+        """Only what no other lab has a part in."""
+        for part in (self._runner, self._clean, self._cases):
+            part.close()
+        for threads in (self._ahead, self._thread):
+            threads.shutdown(wait=True, cancel_futures=True)
+        self._sanitizing.close()
+
 
 @dataclass(frozen=True)
 class BuildHost:
@@ -76,13 +84,15 @@ class SpreadBuilders(Builders):
     def __init__(self, hosts: Sequence[BuildHost], device: Device, *, compiler: str = "") -> None:
         self._hosts = hosts
         self._next = itertools.cycle(
-            h for n in range(max(h.count for h in hosts)) for h in hosts if n < h.count
+            [h for n in range(max(h.count for h in hosts)) for h in hosts if n < h.count]
         )
+        self._next_lock = threading.Lock()
         self._host_of: dict[WorkerProcess, BuildHost] = {}
         super().__init__(self._spawn_next, device, sum(h.count for h in hosts), compiler=compiler)
 
     def _spawn_next(self) -> WorkerProcess:
-        host = next(h for h in self._next if not h.gone() or not self._live_hosts())
+        with self._next_lock:  # every thread that builds asks
+            host = next(h for h in self._next if not h.gone() or not self._live_hosts())
         worker = host.spawn()
         self._host_of[worker] = host
         return worker
@@ -111,11 +121,13 @@ class SpreadBuilders(Builders):
     def _build(
         self, unit: Unit, made_from: tuple[str, ...], overlapping: tuple[str, ...] = ()
     ) -> BuiltCode | Verdict:
+        tries = len(self._hosts)
         while True:
             try:
                 return super()._build(unit, made_from, overlapping)
             except DeviceMissing:
-                if self._closed or not self._live_hosts():
+                tries -= 1
+                if self._closed or not tries or not self._live_hosts():
                     raise
 
 
@@ -123,16 +135,21 @@ class LabPool:
     """The labs of several devices as one `Lab`. The first that is left is home: it times the original first,
     and everything that is timed against it."""
 
-    def __init__(self, labs: Sequence[DeviceLab], builders: Builders) -> None:
+    def __init__(self, labs: Sequence[DeviceLab], builders: Builders, lost: Sequence[LeftOut] = ()) -> None:
+        """`lost` are in force by the journal, and could not be had."""
         self._labs = {lab.name: lab for lab in labs}
         self._any, self._builders = labs[0], builders  # what needs no device any of them can do
         for lab in labs[1:]:
             lab.share_gate(labs[0])
         self._waiting: deque[Trial] = deque()
         self._bound: dict[str, deque[Trial]] = {lab.name: deque() for lab in labs}
+        self._were_bound: set[int] = set()  # trials that were asked of one device
         self._done: deque[Outcome | BaseException] = deque()
-        self._gone: deque[LeftOut] = deque()  # and not told yet
-        self._joined = False  # whether somebody has, and it is not told yet
+        self._news: deque[LeftOut | str] = deque(lost)  # who was lost or has joined, in order; not told yet
+        self._told = [
+            *(lab.name for lab in labs),
+            *(one.device for one in lost),
+        ]  # in force, as far as is told
         self._templates: list[Template] = []
         self._cases: tuple[ExtraCase, ...] = ()
         self._left_out: set[str] = set()
@@ -142,7 +159,11 @@ class LabPool:
 
     @property
     def _home(self) -> DeviceLab:
-        return next(lab for name, lab in self._labs.items() if name not in self._left_out)
+        """While `_changed` is held."""
+        found = next((lab for name, lab in self._labs.items() if name not in self._left_out), None)
+        if found is None:
+            raise DeviceMissing("no device of the run is left")
+        return found
 
     # -- trials -------------------------------------------------------------------------------------
 
@@ -150,6 +171,7 @@ class LabPool:
         self._any.start_builds(trial)
         with self._changed:
             (self._bound[device] if device else self._waiting).append(trial)
+            self._were_bound |= {trial.id} if device else set()
             self._changed.notify_all()
             if not self._threads:
                 for lab in self._labs.values():
@@ -162,8 +184,8 @@ class LabPool:
 
     def collect(self) -> Outcome | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._done or self._gone or self._joined)
-            if self._gone or self._joined:
+            self._changed.wait_for(lambda: self._done or self._news)
+            if self._news:
                 return None
             found = self._done.popleft()
         if isinstance(found, BaseException):
@@ -172,12 +194,16 @@ class LabPool:
 
     def changed(self) -> LeftOut | Enlisted | None:
         with self._changed:
-            if self._gone:
-                return self._gone.popleft()
-            if self._joined:
-                self._joined = False
-                return Enlisted(tuple(name for name in self._labs if name not in self._left_out))
-            return None
+            if not self._news:
+                return None
+            first = self._news.popleft()
+            if isinstance(first, LeftOut):
+                self._told.remove(first.device)
+                return first
+            self._told.append(first)
+            while self._news and isinstance(self._news[0], str):
+                self._told.append(str(self._news.popleft()))
+            return Enlisted(tuple(self._told))
 
     def join(self, lab: DeviceLab) -> bool:
         """From now on it measures too, as `changed` tells. False: it is too late, or it is there already."""
@@ -189,7 +215,7 @@ class LabPool:
                 lab.admit(template)
             lab.add_cases(self._cases)
             self._labs[lab.name], self._bound[lab.name] = lab, deque()
-            self._joined = True
+            self._news.append(lab.name)
             if self._threads:
                 self._start(lab)
             self._changed.notify_all()
@@ -202,7 +228,13 @@ class LabPool:
     def leave_out(self, device: str) -> None:
         with self._changed:
             self._left_out.add(device)
-            self._bound[device].clear()
+            self._bound.setdefault(device, deque()).clear()
+            self._told = [name for name in self._told if name != device]
+            if self._left_out >= self._labs.keys() and self._news:
+                # The last of the others was lost meanwhile. It stays in force, and is missed.
+                last = self._news.pop()
+                assert isinstance(last, LeftOut)
+                self._done.append(DeviceMissing(last.reason))
             self._changed.notify_all()
 
     def _work(self, lab: DeviceLab) -> None:
@@ -243,9 +275,9 @@ class LabPool:
                 return False
             if lab.name not in self._left_out:
                 self._left_out.add(lab.name)
-                self._gone.append(LeftOut(lab.name, first_line(error.message), lost=True))
+                self._news.append(LeftOut(lab.name, first_line(error.message), lost=True))
             self._bound[lab.name].clear()
-            if trial is not None and trial.config is not None:
+            if trial is not None and trial.id not in self._were_bound:
                 self._waiting.appendleft(trial)
             self._changed.notify_all()
         return True
@@ -255,7 +287,8 @@ class LabPool:
     def _at_home(self, do: Callable[[DeviceLab], T]) -> T:
         """By the first device that is left; where it is lost meanwhile, by the next."""
         while True:
-            lab = self._home
+            with self._changed:
+                lab = self._home
             try:
                 with lab.turn:
                     return do(lab)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise, takewhile
 
 from tunesmith.problem.problem import Problem
+from tunesmith.run.events import Measured
 from tunesmith.run.outcome import AskedOf, LeftOut, Outcome, Trial, geometric_mean, median
 from tunesmith.run.state import State
 
@@ -37,6 +38,11 @@ def sentinel(problem: Problem, state: State, device: str | None = None) -> Asked
     last = state.outcomes[-1].device if state.outcomes else ""
     device = device or (last if last in state.devices else state.devices[0])
     return AskedOf(Trial(state.next_trial, None, names, "short", "sentinel"), device)
+
+
+def measured(state: State, outcome: Outcome) -> Measured | None:
+    """None for the original's time on one of several that was left out meanwhile: nobody waits for it."""
+    return None if state.devices and outcome.trial not in state.in_flight else Measured(outcome)
 
 
 def ungauged(state: State) -> str | None:

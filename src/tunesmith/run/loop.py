@@ -117,7 +117,7 @@ class Loop:
 
     def _collect(self) -> None:
         outcome = self.lab.collect()
-        if event := self.lab.changed() if outcome is None else events.Measured(outcome):
+        if event := self.lab.changed() if outcome is None else devices.measured(self._state, outcome):
             self._append(event)
 
     # -- steps --------------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ def _faults(state: State, record: ev.Recorded) -> Iterator[str]:
             if outcome.trial not in state.in_flight:
                 yield f"trial {outcome.trial.id} is measured as it was asked for, and once"
             yield from _outcome(state, outcome)
-            if state.enlisted is not None and outcome.device not in state.enlisted.devices:
+            left_out = [gone.device for gone in state.left_out]  # which end what they have begun
+            if state.enlisted is not None and outcome.device not in (*state.enlisted.devices, *left_out):
                 yield f"trial {outcome.trial.id} was measured by {outcome.device!r}, which is not enlisted"
             if dict(state.bound).get(outcome.trial.id, outcome.device) != outcome.device:
                 yield f"trial {outcome.trial.id} is measured by the device that was asked"

@@ -91,7 +91,8 @@ def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[
 @contextmanager
 def reached(hosts: Sequence[HostWorkers], note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
     """Those that answer, of several; DeviceMissing where none does that measures."""
-    with ExitStack() as until, ThreadPoolExecutor(len(hosts)) as threads:
+    # Hosts are closed before threads that still wait for them are joined.
+    with ThreadPoolExecutor(len(hosts)) as threads, ExitStack() as until:
         for host in hosts:
             until.callback(host.close)
         tried = [(host, threads.submit(host.connect)) for host in hosts]

@@ -349,7 +349,7 @@ class SqlLibrary:
                 )
                 return statements.change_each(each, rows)
 
-            return self._write(work)
+            return self._write(work, "alone")
 
         return sum(store(ordered[start : start + BATCH]) for start in range(0, len(ordered) or 1, BATCH))
 

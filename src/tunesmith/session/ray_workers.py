@@ -34,7 +34,7 @@ class RayWorkers(HostWorkers):
     """The workers of one place."""
 
     def __init__(self, place: ClusterPlace, cluster: RayCluster, note: Callable[[str], None]) -> None:
-        relay = (sys.executable, "-m", "tunesmith.session.ray_relay", str(cluster.socket), place.id)
+        relay = (sys.executable, "-P", "-m", "tunesmith.session.ray_relay", str(cluster.socket), place.id)
         super().__init__(WorkerEntry(place.name, relay, wait=WAIT, measures=place.measures), note)
         self.place, self._cluster = place, cluster
 
@@ -59,9 +59,11 @@ class RayCluster:
         self._fault = ""
         self._ready = threading.Event()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        command = [sys.executable, *DRIVER, address, str(self.socket)]
+        command = [sys.executable, "-P", *DRIVER, address, str(self.socket)]
         pipe = subprocess.PIPE
-        self._driver = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors)
+        self._driver = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True
+        )  # a Ctrl-C of ours is not its own: it ends with its input
         self._thread = threading.Thread(target=self._listen, name="ray", daemon=True)
         self._thread.start()
 

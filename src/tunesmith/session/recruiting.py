@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from tunesmith.errors import TunesmithError
 from tunesmith.lab.pool import LabPool
+from tunesmith.lab.process import WorkerDied
 from tunesmith.run.config import RunConfig
 from tunesmith.session import several
 from tunesmith.session.hosts import HostWorkers
@@ -31,9 +32,10 @@ def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunC
                 continue
             try:
                 _take_in(source, pool, parts, posts, config)
-            except TunesmithError as error:
+            except (TunesmithError, WorkerDied) as error:
+                source.close()
                 if not pool.is_closing:
-                    note(f"the run does without worker {source.name!r}: {error.message}")
+                    note(f"the run does without worker {source.name!r}: {error}")
 
     threading.Thread(target=work, name="recruit", daemon=True).start()
 
@@ -41,9 +43,9 @@ def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunC
 def _take_in(
     source: HostWorkers, pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunConfig
 ) -> None:
-    source.connect()
     if not source.measures:
         return  # how many build was settled when the run began
+    source.connect()
     new = several.posts_of(config, (source,), posts[0].place)
     several.refuse_other_kinds((posts[0], *new))
     for post in new:
@@ -51,4 +53,4 @@ def _take_in(
         if pool.join(lab):
             parts.options["progress"](f"{post.name} measures too from here on")
         else:
-            lab.close()
+            lab.close_own()

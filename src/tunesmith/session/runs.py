@@ -414,6 +414,8 @@ class ActiveRun:
                 own_place = (self.problem, self.device, self.place)
                 lab = machine.make_lab(*own_place, settings=own_lab, cache=cache, known=known, **options)
             opened.callback(lab.close)
+            for source in self.sources:
+                opened.callback(source.close)  # first: threads of the lab may wait for one that is lost
             # The built-in authors leave values out, and heed no words beyond that.
             own, found = (self.problem, self.templates, settings), searcher(settings.search)
             talks = (self.talk, self.journal, self.listener)

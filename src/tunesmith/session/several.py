@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,12 +15,13 @@ from tunesmith.lab.runner import Builders
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.run.config import RunConfig
-from tunesmith.run.events import Enlisted
+from tunesmith.run.events import Enlisted, LeftOut
 from tunesmith.run.outcome import Outcome
 from tunesmith.run.ports import Journal, Listener, write_down
 from tunesmith.run.state import State
 from tunesmith.session import machine
 from tunesmith.session.workplace import HERE, WorkerSource, Workplace
+from tunesmith.text import first_line
 
 
 @dataclass(frozen=True)
@@ -187,13 +188,37 @@ def make_pool(
     hosts = [_build_host(replace(posts[0].place, source=one), count) for one, count in counts.items()]
     builders = SpreadBuilders(hosts, posts[0].device, compiler=settings.compiler)
     parts = PoolParts(problem, settings, known, builders, options)
-    first = parts.lab(posts[0], counts[posts[0].place.source], beside=options.get("beside"))
-    pool = LabPool([first, *(parts.lab(post, counts[post.place.source]) for post in posts[1:])], builders)
+    pool = LabPool(*_labs(parts, posts, counts))
     if posts[0].place.source.arrivals is not None:
         from tunesmith.session.recruiting import recruit  # which few runs need
 
         recruit(pool, parts, posts, config)
     return pool
+
+
+def _labs(
+    parts: PoolParts, posts: Sequence[Post], counts: Mapping[WorkerSource, int]
+) -> tuple[list[DeviceLab], Builders, list[LeftOut]]:
+    """One whose device is missing by now is done without, if another is left."""
+    made: list[DeviceLab] = []
+    missing: list[DeviceMissing] = []
+    lost: list[LeftOut] = []
+    try:
+        for post in posts:
+            own = {} if made else {"beside": parts.options.get("beside")}
+            try:
+                made.append(parts.lab(post, counts[post.place.source], **own))
+            except DeviceMissing as error:
+                missing.append(error)
+                lost.append(LeftOut(post.name, first_line(error.message), lost=True))
+        if not made:
+            raise missing[0]
+    except BaseException:
+        for lab in made:
+            lab.close()
+        parts.builders.close()
+        raise
+    return made, parts.builders, lost
 
 
 def _build_host(place: Workplace, count: int) -> BuildHost:

@@ -90,6 +90,10 @@ class WorkerSource(Protocol):
         """Name and version of those that a backend has there."""
         ...
 
+    def close(self) -> None:
+        """Nobody waits for it any more. It may be closed already."""
+        ...
+
 
 class ThisMachine:
     name = host = gone = no_tools = ""
@@ -117,6 +121,9 @@ class ThisMachine:
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
         return backends.compilers(spec) or ()
+
+    def close(self) -> None:
+        """Its workers end with whoever started them."""
 
 
 HERE = ThisMachine()

@@ -29,7 +29,7 @@ from tunesmith.run.state import State
 from tunesmith.run.store import CERTIFICATE, LOCK, RunFolder, begun
 from tunesmith.session import runs
 from tunesmith.session.fleet.plans import FleetCell, FleetPlan
-from tunesmith.session.fleet.record import CellStanding, How, Then
+from tunesmith.session.fleet.record import CellStanding, FleetJournal, How, Then, fold
 from tunesmith.session.interrupts import end_when_asked
 from tunesmith.session.problems import TEMPLATE, refuse_broken, restore, state_and_templates, template_of
 from tunesmith.session.run_result import Run, as_it_stands
@@ -86,6 +86,11 @@ def read_outcome(folder: Path, cell: str) -> CellOutcome | None:
         return decode(read_plain(outcome_path(folder, cell)), CellOutcome)
     except (OSError, Malformed):
         return None
+
+
+def last_standing(folder: Path, cell: str) -> CellStanding:
+    """As the fleet's journal has it, where the run's own cannot be read."""
+    return fold(FleetJournal(folder).read()).of(cell).standing
 
 
 def standing_of(path: Path) -> CellStanding:
@@ -176,7 +181,7 @@ def run_cell(
     try:
         known = standing_of(path)
     except TunesmithError as error:
-        how, reason, code, known = "failed", str(error), error.exit_code, CellStanding()
+        how, reason, code, known = "failed", str(error), error.exit_code, last_standing(folder, cell.name)
     if how == "finished" and known.verified is None:
         how, reason, code = "failed", reason or "its journal does not carry what it found", 2
     outcome = CellOutcome(how, known, cut(flat(reason), LONGEST_REASON), code, order.until)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,9 +56,14 @@ def run_fleet(
     journal = FleetJournal(folder.path)
     try:
         plan, cells = stored_plan(folder.path)
+        known = fold(journal.read())
+        # What an earlier head began its runner looks after; what tasks of Slurm did is collected.
+        others = {name: cell for name, cell in cells.items() if known.of(name).began is None}
+        _refuse_held(folder.path, others)
+        state = collect(folder, others, journal)
         runner = make(folder.path)
         try:
-            head = FleetHead(folder, plan, cells, runner, journal, fold(journal.read()), listener)
+            head = FleetHead(folder, plan, cells, runner, journal, state, listener)
             found = head.run()
         finally:
             runner.close()
@@ -106,6 +111,7 @@ def write_jobs(target: Path, out: Path | None) -> WrittenJobs:
     journal = FleetJournal(folder.path)
     try:
         plan, cells = stored_plan(folder.path)
+        _refuse_held(folder.path, cells)
         state = collect(folder, cells, journal)
         began = HeadBegan(plan.hours)
         shares = all_shares(apply(state, began), list(cells.values()))
@@ -122,6 +128,16 @@ def write_jobs(target: Path, out: Path | None) -> WrittenJobs:
     finally:
         journal.close()
         folder.unlock()
+
+
+def _refuse_held(path: Path, names: Iterable[str]) -> None:
+    """What they may still use was promised to them, and would be dealt again."""
+    held = [name for name in names if is_locked(run_path(path, name) / LOCK)]
+    if held:
+        count = counted(len(held), "run")
+        fault = f"a budget is dealt while no task has a run of the fleet: {count} held, the first {held[0]}"
+        hint = f"wait until they have ended, or stop them: tunesmith fleet {path} --stop"
+        raise BadInput(fault, where=str(path), hint=hint)
 
 
 def _plain_place(path: Path) -> Path:

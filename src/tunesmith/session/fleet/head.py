@@ -65,7 +65,7 @@ class FleetHead:
         with counted_requests() as asked:
             while self._step(earlier):
                 if asked():
-                    self._stop("asked to stop")
+                    self._stop("asked to stop", "again ")
                 if asked() > 1 and not self._at_once:
                     self._at_once = True
                     self.listener.say("ending at once; what is under way is measured again when it goes on")
@@ -83,7 +83,7 @@ class FleetHead:
                 earlier.discard(cell)
                 self._end(cell, left)
         if (self.folder.path / STOP).exists():
-            self._stop("asked to stop by the file of that name in its folder")
+            self._stop("asked to stop by the file of that name in its folder", "twice ")
         while not self._stopping and (start := self._next(self.clock())) is not None:
             self._begin(*start)
         self._note(progress_line(self.plan, self.state, self.runner.news()))
@@ -144,12 +144,13 @@ class FleetHead:
             self._notes.append(words)
             self.listener.say(words)
 
-    def _stop(self, why: str) -> None:
+    def _stop(self, why: str, more: str = "") -> None:
+        """`more` is what a signal then is: the first may have been one."""
         if not self._stopping:
             self._stopping = True
             self._notes.append(why)
             if self._at_work():
-                self.listener.say(f"{why}: waiting for the batches under way; again ends at once")
+                self.listener.say(f"{why}: waiting for the batches under way; Ctrl-C {more}ends at once")
             self.runner.stop()
 
     def _append(self, event: FleetEvent) -> None:

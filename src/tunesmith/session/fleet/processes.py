@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from tunesmith.errors import TunesmithError
 from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.files import is_locked, open_plain, read_plain
 from tunesmith.run.store import LOCK
@@ -20,6 +21,7 @@ from tunesmith.session.fleet.cell import (
     CellNews,
     CellOrder,
     CellOutcome,
+    last_standing,
     outcome_path,
     read_outcome,
     run_path,
@@ -134,7 +136,10 @@ class CellProcesses:
         words = f"its process {how}" if status is not None else "whoever ran it is gone"
         if said := self._last_words(cell):
             words += f"; it said last: {said}"
-        return CellOutcome("lost", standing_of(run_path(self._folder, cell)), words, 1)
+        try:
+            return CellOutcome("lost", standing_of(run_path(self._folder, cell)), words, 1)
+        except TunesmithError as error:  # of this cell alone: others go on
+            return CellOutcome("failed", last_standing(self._folder, cell), str(error), error.exit_code)
 
     def news(self) -> Mapping[str, CellNews]:
         return {cell: own.news for cell, own in self._at_work.items()}
