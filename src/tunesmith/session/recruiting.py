@@ -25,17 +25,21 @@ def recruit(pool: LabPool, parts: PoolParts, posts: Sequence[Post], config: RunC
     note: Callable[[str], None] = parts.options["progress"]
 
     def work() -> None:
+        taken: list[HostWorkers] = []
         while not pool.is_closing:
             try:
                 source = arrivals.get(timeout=MOMENT)
             except queue.Empty:
                 continue
+            taken.append(source)
             try:
                 _take_in(source, pool, parts, posts, config)
             except (TunesmithError, WorkerDied) as error:
                 source.close()
                 if not pool.is_closing:
                     note(f"the run does without worker {source.name!r}: {error}")
+        for source in taken:
+            source.close()  # threads of the pool may wait for one that is lost
 
     threading.Thread(target=work, name="recruit", daemon=True).start()
 
