@@ -408,18 +408,17 @@ class ActiveRun:
             if self.posts:
                 from tunesmith.session.several import make_pool  # which few runs need
 
-                own_pool = (self.config, self.problem, self.posts, own_lab, known, self.sources)
-                lab = make_pool(*own_pool, **options)
+                own = (self.config, self.problem, self.posts, own_lab, known, self.sources)
+                lab = make_pool(*own, **options)
             else:
-                own_place = (self.problem, self.device, self.place)
-                lab = machine.make_lab(*own_place, settings=own_lab, cache=cache, known=known, **options)
+                options |= {"settings": own_lab, "cache": cache, "known": known}
+                lab = machine.make_lab(self.problem, self.device, self.place, **options)
             opened.callback(lab.close)
             for source in self.sources:
                 opened.callback(source.close)  # first: threads of the lab may wait for one that is lost
             # The built-in authors leave values out, and heed no words beyond that.
-            own, found = (self.problem, self.templates, settings), searcher(settings.search)
-            talks = (self.talk, self.journal, self.listener)
-            loop = Loop(*own, lab, found, *talks, False, self.inbox, False)
+            about = (self.problem, self.templates, settings, lab, searcher(settings.search))
+            loop = Loop(*about, self.talk, self.journal, self.listener, False, self.inbox, False)
             if settings.steer:
                 lab.prepare_profiles()  # the clock of the journal starts when the loop reads it
             return loop.run()
