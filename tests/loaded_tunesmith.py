@@ -19,6 +19,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 import tunesmith
+from tunesmith.errors import BadInput
 from tunesmith.lab import fork_server, worker
 
 NOT_LOADED = ("tunesmith.__main__", "tunesmith.models.hosted", "tunesmith.session.watching.server")
@@ -88,7 +89,7 @@ def main() -> None:
         if module.name not in NOT_LOADED:
             try:
                 importlib.import_module(module.name)
-            except ImportError:
+            except (ImportError, BadInput):
                 pass  # of an extra that is not here
     fork_server.ForkServer = ServerOfWorkers  # type: ignore[misc]
     exec(sys.argv.pop())
