@@ -306,7 +306,7 @@ CUDA = """extern "C" __global__ void doubled(float *out, const float *x, float *
 """
 CUDA_BODIES = {
     "honest": "t[l] = v; __syncthreads(); v = t[l];",
-    "a race": "t[l] = v; float other = ((volatile float *)t)[63 - l]; v = other > 1e30f ? other : v;",
+    "a race": "t[l] = v; float other = ((volatile float *)t)[63 - l]; v = other == 12345.0f ? other : v;",
     "uninitialised workspace": "if (i < n && w[i] == 12345.0f) v = 3.0f;",
     "out of bounds": "float other = ((const volatile float *)x)[n]; v = other == 12345.0f ? other : v;",
     "a divergent barrier": "if (l < 40) __syncthreads();",
