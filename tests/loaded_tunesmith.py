@@ -7,6 +7,8 @@ argument is a text that is carried out once all is loaded.
 
 from __future__ import annotations
 
+import functools
+import gc
 import importlib
 import os
 import pkgutil
@@ -17,6 +19,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+
+import typer
 
 import tunesmith
 from tunesmith.errors import BadInput
@@ -93,9 +97,14 @@ def main() -> None:
                 pass  # of an extra that is not here
     fork_server.ForkServer = ServerOfWorkers  # type: ignore[misc]
     exec(sys.argv.pop())
-    from tunesmith.cli.app import main
+    from tunesmith.cli import app
 
-    fork_server.serve(main, idle=None)
+    # The same for every command: what they are, and what is loaded, which is no garbage.
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app.app)
+    gc.collect()
+    gc.freeze()
+    fork_server.serve(app.main, idle=None)
 
 
 if __name__ == "__main__":

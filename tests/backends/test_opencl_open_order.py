@@ -69,6 +69,7 @@ def compaction(reference: str | None, order: str = 'order = "any"\n') -> object:
 
 class TestAnyOrder:
     @pytest.mark.parametrize("reference", [pytest.param(COMPACT_REFERENCE, marks=pytest.mark.long), None])
+    @pytest.mark.long
     def test_what_is_left_out_repeated_or_changed_is_wrong(self, reference: str | None) -> None:
         asked = compaction(reference)
         with tried(asked, declared(BLOCK, ONE, bad=3), COMPACT_BACKWARDS) as harness:  # type: ignore[arg-type]

@@ -390,6 +390,7 @@ __kernel void op(__global float* out, __global const float* x, __global float* z
 
 
 @pytest.mark.parametrize("cache", ["warm", "cold"])
+@pytest.mark.few(1)
 def test_in_place(cache: str) -> None:
     """Through two arguments, and from its own values in every run: after one too many it takes a second."""
     device = device_of("opencl")

@@ -100,6 +100,7 @@ def test_finished_runs_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert all(row["bytes"] > 0 for row in stored["scale"]["workloads"])
 
 
+@pytest.mark.long
 def test_a_run_that_fails_is_noted_in_its_own_words(tmp_path: Path) -> None:
     ended = expert.made(tmp_path / "nothing", tmp_path / "run", [], None)
     assert ended["failed"].startswith("error: ")

@@ -119,6 +119,7 @@ def simulated(recorded: Recorded, devices: int, builders: int, evals: int) -> Si
     return Simulation(Random(), recorded, times, cluster, costs, evals, 0, clock=lambda: 0.0).run()
 
 
+@pytest.mark.long
 def test_a_simulated_cluster_is_as_fast_as_what_it_waits_for(tmp_path: Path) -> None:
     """Ten launches of a millisecond each, and a build of 90 ms."""
     configs = [[a, b] for a in range(16) for b in range(16)]

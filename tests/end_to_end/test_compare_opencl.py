@@ -34,6 +34,7 @@ def is_whole(folder: Path, problems: tuple[str, ...], arms: tuple[str, ...]) -> 
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.long
 def test_the_figures_follow_from_what_was_recorded(tmp_path: Path) -> None:
     recorded = unpacked("opencl", tmp_path) / "compared"
     compared_again(recorded)

@@ -20,8 +20,8 @@ pytestmark = [needs_cpu, needs_no_driver]
 
 
 @needs_nvrtc
-def test_check_takes_it_by_itself_and_with_its_name(tmp_path: Path) -> None:
-    problem = cuda(tmp_path / "problem")
+def test_check_takes_it_by_itself(tmp_path: Path) -> None:
+    cuda(tmp_path / "problem")
     ended = tunesmith(tmp_path, "check", "problem", "--sanitize")
     assert ended.code == 0, ended.err
     right, sanitized, built, untimed = ended.out.splitlines()
@@ -29,6 +29,12 @@ def test_check_takes_it_by_itself_and_with_its_name(tmp_path: Path) -> None:
     says(sanitized, "sanitized: cpu", "watch", "small cases")
     says(built, "tiny builds with nvrtc", "which is not here")
     says(untimed, "times none")
+
+
+@needs_nvrtc
+@pytest.mark.long
+def test_check_watches_it_there(tmp_path: Path) -> None:
+    problem = cuda(tmp_path / "problem")
     # What is read in vain changes no result.
     tiny.spoil(problem / "kernel.cu", "if (i < n) ", "volatile float v = x[i < n ? i : n];\n    if (i < n) ")
     ended = tunesmith(tmp_path, "check", "problem", "--device", "cpu", "--sanitize")

@@ -46,6 +46,7 @@ def test_the_best_template_wins_and_is_delivered(ended: tuple[Path, Ended]) -> N
     assert template in source
 
 
+@pytest.mark.long
 def test_the_report_has_every_round(ended: tuple[Path, Ended]) -> None:
     folder, run = ended
     report = json.loads((folder / "run" / "report.json").read_text())

@@ -116,6 +116,7 @@ def test_cuda_kernels_build(name: str) -> None:
 @needs_opencl
 @pytest.mark.parametrize("name", OPENCL)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_opencl_kernels_are_right(name: str) -> None:
     with lab(read(name), spec="opencl", baseline=False) as harness:
         assert harness.lab.check() >= 10

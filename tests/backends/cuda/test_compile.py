@@ -224,6 +224,7 @@ def test_nvcc_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @needs_nvcc
+@pytest.mark.long
 def test_flags_that_no_file_mentions_do_not_reach_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = built(HALF, "scale", compiler="nvcc")
     monkeypatch.setenv("NVCC_APPEND_FLAGS", "-maxrregcount=1 --not-a-flag")

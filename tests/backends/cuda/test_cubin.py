@@ -127,6 +127,7 @@ def test_the_digest_sees_code_and_what_a_launch_needs() -> None:
 
 
 @pytest.mark.parametrize("compiler", BOTH)
+@pytest.mark.few(1)
 def test_names_that_follow_the_files_do_not_show(compiler: str) -> None:
     hidden = """namespace { template <class T> __global__ void k(T* x) { *x = 5; } }
 static __device__ int counter;

@@ -27,6 +27,7 @@ def a_tool(folder: Path, body: str) -> str:
 
 @needs_nvrtc
 @needs_disassembler
+@pytest.mark.long
 def test_the_code_of_each_kernel() -> None:
     symbols, cubin = unpack(built(HALF, "scale").data)
     found = disassemble(cubin)

@@ -29,6 +29,7 @@ extern "C" __global__ void __launch_bounds__(96) thin(float* x) {
 
 
 @pytest.mark.parametrize("compiler", BOTH)
+@pytest.mark.few(1)
 def test_each_entry_and_the_worst_of_all(compiler: str) -> None:
     both = built(FAT, "fat", "thin", compiler=compiler).resources
     fat, thin = both.of("fat"), both.of("thin")
@@ -42,6 +43,7 @@ def test_each_entry_and_the_worst_of_all(compiler: str) -> None:
 
 
 @pytest.mark.parametrize("compiler", BOTH)
+@pytest.mark.few(1)
 def test_too_few_registers_spill(compiler: str) -> None:
     resources = built(FAT, "fat", "thin", compiler=compiler, flags=("-maxrregcount=24",)).resources
     assert resources.registers == 24

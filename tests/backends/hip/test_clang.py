@@ -27,6 +27,7 @@ def unit(text: str = SUMS, *entries: str) -> Unit:
 
 @needs_clang
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.few(1)
 def test_registers_spills_and_symbols(target: str) -> None:
     binary = HipBackend().build(unit(), absent_device(target))
     symbols, data = unpack(binary.data)

@@ -147,6 +147,7 @@ def test_code_is_loaded_once_and_while_a_stream_is_captured(program: Path) -> No
     assert told(program) == [*LOAD, LAUNCH, LAUNCH, LAUNCH, *LOAD, *LOAD, "ready"]
 
 
+@pytest.mark.few(1)
 def test_a_failure_that_may_pass_is_tried_again(program: Path) -> None:
     # The original serves once, or nothing; then the winner does.
     assert told(program, 1, LOADING=MEMORY) == [*LOAD, *LOAD, LAUNCH, *LOAD, LAUNCH, LAUNCH, *LOAD, "ready"]
@@ -155,12 +156,14 @@ def test_a_failure_that_may_pass_is_tried_again(program: Path) -> None:
     assert tried == [*twice, *twice, *LOAD, LAUNCH, *LOAD, *LOAD, "ready"]
 
 
+@pytest.mark.few(1)
 def test_a_library_without_a_use_is_not_kept(program: Path) -> None:
     unloaded = ["relaxed", "load", "unload", "as before"]
     tried = told(program, 1, LOOKING=MEMORY)
     assert tried == [*unloaded, *LOAD, LAUNCH, *LOAD, LAUNCH, LAUNCH, *LOAD, "ready"]
 
 
+@pytest.mark.few(1)
 def test_code_that_is_not_for_the_device_is_tried_once(program: Path) -> None:
     tried = told(program, 1, LOADING=NO_CODE)
     assert tried == [*LOAD, *LOAD, LAUNCH, LAUNCH, LAUNCH, *LOAD, "not ready"]

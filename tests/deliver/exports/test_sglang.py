@@ -40,7 +40,7 @@ def loaded(folder, artefact, functions, cuda=False):
         return load_inline(
             f"tuned_{own}",
             **{"cuda_sources" if cuda else "cpp_sources": source},
-            extra_cflags=["-std=c++20"],
+            extra_cflags=["-std=c++20", "-O0"],
             extra_cuda_cflags=["-std=c++20"],
             extra_include_paths=[str(INCLUDE)],
             build_directory=str(folder / "build"),

@@ -35,6 +35,7 @@ CASES = {
 @needs_nvrtc
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_configurations_compile(name: str) -> None:
     model, schedule = CASES[name]
     kernel, problem = model()

@@ -118,6 +118,7 @@ def test_a_wrong_ring_is_noticed(what: str, instead: str, emulated: Path) -> Non
 @pytest.mark.parametrize("stages", [2, 4])
 @pytest.mark.parametrize("name", ["softmax", "layernorm", "swiglu_interleaved", "l2_normalize"])
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_machine_code_has_the_copies_and_spills_nothing(name: str, stages: int) -> None:
     problem, _ = load_problem(FIXTURES / "zoo" / name)
     device = absent_device("sm_90")

@@ -126,6 +126,7 @@ MOVES = ("lanes", "tasks", "vector", "items", "persistent", "ring")
     ],
 )
 @pytest.mark.few(1)
+@pytest.mark.long
 def test_machine_code_has_the_copies_and_spills_nothing(name: str, architecture: str, stages: int) -> None:
     problem, _ = load_problem(FIXTURES / "zoo" / name)
     device = absent_device(architecture)
