@@ -183,7 +183,7 @@ def _lists(fields: LiveFields) -> Iterable[Markup]:
     for key, title in _LISTS.items():
         lines: Sequence[str] = getattr(fields, key)
         listed = element("ul", *(element("li", line) for line in lines), data_list=key)
-        yield element("div", element("h3", title), listed, class_=f"of-{key}")
+        yield element("div", element("h3", title), listed)
 
 
 def _forms(name: str, token: str) -> list[Markup]:
@@ -297,7 +297,7 @@ def _runs_table(runs: Sequence[FoundRun], token: str) -> Markup:
         element("thead", element("tr", *heads)),
         element("tbody", *rows),
     )
-    return element("div", table, class_="scroll runs", role="region", aria_label="Runs", tabindex="0")
+    return element("div", table, class_="scroll", role="region", aria_label="Runs", tabindex="0")
 
 
 def _run_row(run: FoundRun, token: str) -> Markup:
