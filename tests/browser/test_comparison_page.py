@@ -12,7 +12,7 @@ import pytest
 
 from tests.browser.opened import NARROW, WIDE, Opened, too_wide, violations
 from tests.deliver.test_page import HOSTILE
-from tests.end_to_end.replaying import compared_again, unpacked
+from tests.end_to_end.replaying import unpacked
 from tests.frameworks import need
 from tunesmith.session.loopback import listen
 from tunesmith.session.watching.found_runs import RunsBelow
@@ -28,8 +28,7 @@ server = need("tunesmith.session.watching.server")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs, with a comparison of four strategies on two OpenCL kernels, as it ended elsewhere."""
     folder = tmp_path_factory.mktemp("compared")
-    compared_again(unpacked("opencl", folder) / "compared")
-    return folder
+    return unpacked("opencl", folder)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tunesmith.run.state import State
 from tunesmith.text import counted, first_line
 
 LEAST = 4  # evaluations from which on their rate says something
-MOST_QUEUED = 12  # that are named
+MOST_QUEUED = 6  # that are named
 
 
 @dataclass(frozen=True)
