@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -14,10 +15,10 @@ from tests.wording import says
 from tunesmith.deliver.display import Progress, event_line
 from tunesmith.deliver.live_block import block
 from tunesmith.run.budget import BudgetUse
-from tunesmith.run.events import Asked, Baseline, Drafted, Event, Instructed, Measured
+from tunesmith.run.events import Asked, Baseline, Drafted, Event, Instructed, Measured, Recorded
 from tunesmith.run.outcome import Trial
-from tunesmith.run.standing import Standing
-from tunesmith.run.state import State
+from tunesmith.run.standing import Standing, standing
+from tunesmith.run.state import State, fold
 from tunesmith.space.params import Config
 
 NOW = Standing(
@@ -102,7 +103,25 @@ def test_the_gate_is_told_of_before_it_begins() -> None:
     trials = tuple(Trial(n, config, ("only",), "short", "gate", "d") for n in range(3))
     drafted = Drafted("1", "", "d")
     lines = told(drafted, Asked(trials[:2]), Asked(trials[2:]))
-    assert "gate: 2 evaluations of template 1 before it may be searched, beside the budget" in lines
+    words = "2 evaluations first, more as they show nothing wrong, beside the budget"
+    assert f"gate: template 1 is checked before it may be searched: {words}" in lines
+
+
+def test_nothing_counts_as_past_the_gate_while_it_is_there() -> None:
+    """Not how much is done, of how many the gate does not know; nor the first speed-up."""
+    config = Config((("BLOCK", 64),), "1")
+    tried = measured(config, seconds=5e-4, number=0)
+    gated = replace(tried, trial=Trial(0, config, ("only",), "short", "gate", "d"))
+    events = (Drafted("1", "", "d"), Asked((gated.trial,)), Measured(gated))
+    lines = told(*events)
+    assert "first speed-up: 2.00× at the gate, not verified, with BLOCK=64 of template 1" in lines
+    state = fold(
+        Recorded(number, 0.0, event)
+        for number, event in enumerate((started(), Baseline(measured(None), "reference"), *events))
+    )
+    now = standing(state)
+    assert (now.done, now.of, now.beside) == (1, None, 0)
+    assert drawn(now)[1] == "1"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,14 @@ def test_a_whole_run_goes_through_its_phases() -> None:
     assert max(one.queued for one in busy) >= 2  # behind the one that is measured: few, as little is known
 
 
+def test_races_and_verification_are_beside_the_budget() -> None:
+    run = Run(Settings(evals=20))
+    state = run.go()
+    seconds = [use.used for use in standing(state).budgets if use.what == "seconds"]
+    assert seconds == [pytest.approx(state.decided_at, abs=1e-3)]
+    assert state.elapsed > state.decided_at
+
+
 def test_before_anything_has_happened() -> None:
     assert standing(State()) == Standing("starting")
     assert standing(apply(State(), Run().journal.records[0])).phase == "checking and timing the original"
@@ -97,6 +105,7 @@ def test_in_words() -> None:
         "3 of 10, and 1 evaluation by the gate, 2 failed"
     )
     assert budget_text(BudgetUse("device_seconds", 1.5, 60)) == "device seconds 1.5 of 60"
+    assert budget_text(BudgetUse("seconds", 342.884, 60)) == "seconds 342.9 of 60"
     assert budget_text(BudgetUse("tokens", None, None)) == "tokens unknown"
     assert floor_text(FloorDistance("big", 30.0, 20.0)) == "big 30.0 µs, 1.50 × its floor of 20.0 µs"
     assert floor_text(FloorDistance("big", 30.0)) == "big 30.0 µs, floor not known"

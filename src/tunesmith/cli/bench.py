@@ -10,6 +10,7 @@ import typer
 import tunesmith
 from tunesmith.cli import console
 from tunesmith.cli.console import AsJson
+from tunesmith.errors import BadInput
 
 
 def bench(
@@ -119,6 +120,9 @@ def mcp(
     """Serve agents by the Model Context Protocol: tools, reports and kernels of runs, and the method."""
     from tunesmith.cli import agents
 
+    if not http and (port or token_file is not None):
+        given = "--port" if port else "--token-file"
+        raise BadInput(f"{given} goes with --http: on stdio there is neither", hint="add --http")
     address = agents.HttpAddress(port, token_file) if http else None
     agents.serve_agents(root or [], model or [], address, as_json)
 

@@ -154,7 +154,8 @@ def _before_gate(trials: Sequence[Trial], state: State) -> EventLine:
     beside = "" if state.started and is_concrete(state) else ", beside the budget"
     what = counted(len(trials), "evaluation")
     if asked == len(trials):
-        return EventLine(f"gate: {what} of {word} {own} before it may be searched{beside}")
+        first = f"{what} first, more as they show nothing wrong"
+        return EventLine(f"gate: {word} {own} is checked before it may be searched: {first}{beside}")
     return EventLine(f"gate: {what} more of {word} {own}{beside}", passing=True)
 
 
@@ -285,7 +286,8 @@ class Progress:
             return
         self._gained = state.started
         if best.config == event.outcome.trial.config:
-            self.say(f"first speed-up: {best.speedup:.2f}× {BY_SEARCH}, with {best.config.label}")
+            by = "at the gate, not verified" if event.outcome.trial.purpose == "gate" else BY_SEARCH
+            self.say(f"first speed-up: {best.speedup:.2f}× {by}, with {best.config.label}")
 
     def say(self, text: str) -> None:
         """Something worth keeping on the screen."""

@@ -304,10 +304,13 @@ def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...
     """Of every budget, whether there is a limit or not; what models cost only where one was asked, or is to
     be."""
     own, cost = state.settings, spent(state)
+    # Finalists are raced and winners verified beside it.
+    is_over = state.under_way is not None and state.under_way.decision == "finish"
+    until = state.decided_at if is_over else state.elapsed
     found = [
         BudgetUse("rounds", rounds_begun(state), own.rounds),
         BudgetUse("evaluations", all_evaluations(state), own.evals),
-        BudgetUse("seconds", round(max(0.0, state.elapsed - state.attached_at), 3), own.seconds),
+        BudgetUse("seconds", round(max(0.0, until - state.attached_at), 3), own.seconds),
         BudgetUse("device_seconds", round(state.device_seconds, 3), own.device_seconds),
     ]
     if state.dialogue or with_models:

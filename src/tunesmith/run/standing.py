@@ -21,7 +21,7 @@ from tunesmith.run.state import State
 from tunesmith.text import counted, first_line
 
 LEAST = 4  # evaluations from which on their rate says something
-MOST_QUEUED = 12  # that are named
+MOST_QUEUED = 6  # that are named
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Standing:
     doing: str = ""  # what is at the device now
     done: int = 0
     of: int | None = None  # None: nobody knows
-    beside: int = 0  # evaluations by the gate, which no budget counts
+    beside: int = 0  # evaluations by the gate before, while others are counted; no budget has them
     failed: int = 0
     best: float | None = None  # speed-up, by short measurements
     best_config: str = ""
@@ -72,7 +72,7 @@ def standing(state: State, since: float = 0.0) -> Standing:
         doing=trials[0] if trials else "",
         done=done,
         of=of,
-        beside=beside_budget(state),
+        beside=_beside(state),
         failed=statuses.total() - statuses["ok"],
         best=best.speedup if best else None,
         best_config=best.config.label if best else "",
@@ -123,8 +123,8 @@ def _phase(state: State) -> str:
 
 def _progress(state: State) -> tuple[int, int | None]:
     """Of the phase: what is done, and of how many."""
-    if state.draft is not None:
-        return len(state.gated(state.draft.id)), state.asked.count(("gate", state.draft.id)) or None
+    if state.draft is not None:  # what the gate asks next follows from what it has found
+        return len(state.gated(state.draft.id)), None
     if state.under_way is not None and state.under_way.decision == "finish":
         return len(state.finalists()), state.asked.count("finalist") or None
     done = state.statuses().total() - beside_budget(state)
@@ -132,6 +132,13 @@ def _progress(state: State) -> tuple[int, int | None]:
     given = bool(state.candidates) and state.candidates[-1].drafted is None
     feasible = state.admitted.feasible if state.admitted and given else None
     return done, min((n for n in (limit, feasible) if n is not None), default=None)
+
+
+def _beside(state: State) -> int:
+    if state.draft is not None:
+        return 0
+    is_over = state.under_way is not None and state.under_way.decision == "finish"
+    return 0 if is_over else beside_budget(state)
 
 
 def _floors(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:
@@ -193,7 +200,8 @@ def done_text(now: Standing) -> str:
 def budget_text(use: BudgetUse) -> str:
     """`evaluations 12 of 40`."""
     name = use.what.replace("_", " ")
-    used = "unknown" if use.used is None else f"{'about ' if use.by_length else ''}{use.used:g}"
+    number = use.used if use.used is None or "seconds" not in use.what else round(use.used, 1)
+    used = "unknown" if number is None else f"{'about ' if use.by_length else ''}{number:g}"
     return f"{name} {used}{f' of {use.limit:g}' if use.limit is not None else ''}"
 
 

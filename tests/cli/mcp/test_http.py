@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.mcp.agents import Agent, talk
 from tests.end_to_end import tiny
-from tests.running import environment
+from tests.running import environment, tunesmith
 from tests.wording import says
 from tunesmith.cli.agents import serve_agents, token_of
 from tunesmith.errors import BadInput
@@ -106,3 +106,10 @@ def test_a_token_that_others_can_read_or_guess_is_refused(tmp_path: Path) -> Non
     assert token_of(None) != token_of(None), "a new one each time"
     with pytest.raises(BadInput, match="--root names a folder"):
         serve_agents([tmp_path / "none"], [], None, False)
+
+
+@pytest.mark.parametrize("option", ["--port", "--token-file"])
+def test_what_only_http_has_is_refused_on_stdio(option: str) -> None:
+    ended = tunesmith(Path(), "mcp", option, "1")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: {option} goes with --http: on stdio there is neither\nhint: add --http\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +16,9 @@ from tunesmith.run.events import Instructed, Recorded, Settings
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.state import fold
-from tunesmith.session.watching.following import FollowedRun, Pace
+from tunesmith.session.watching.following import LONGEST_LAG, FollowedRun
+from tunesmith.session.watching.pace import MOST_OWED, MOST_SAVED, READING, Allowance, Pace
+from tunesmith.session.watching.pages import live_fields
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +103,62 @@ def test_what_was_asked_and_is_not_taken_up(held: Path, records: list[Recorded])
 def test_nobody_at_work(tmp_path: Path, records: list[Recorded]) -> None:
     (tmp_path / "journal.jsonl").write_bytes(lines(records[:5]))
     assert not FollowedRun(tmp_path).look().live
+
+
+def test_what_comes_faster_than_it_may_be_read_is_read_in_parts_and_all_of_it_after_a_while(
+    held: Path, records: list[Recorded]
+) -> None:
+    clock = [0.0]
+    followed, journal = FollowedRun(held, clock=lambda: clock[0]), held / "journal.jsonl"
+    journal.write_bytes(lines(records[:3]))
+    assert followed.look(most=0.0).state.events == 3, "the first time all"
+    journal.write_bytes(lines(records[:30]))
+    seen = followed.look(most=0.0)
+    assert (seen.state.events, seen.is_behind) == (11, True)
+    assert live_fields(replace(seen, since=3.0)).doing.endswith(", 3 s ago")
+    assert followed.look(most=-1.0).state.events == 19
+    clock[0] += LONGEST_LAG
+    seen = followed.look(most=0.0)
+    assert (seen.state, seen.is_behind) == (fold(records[:30]), False)
+    assert not live_fields(replace(seen, since=3.0)).doing.endswith("ago")
+    journal.write_bytes(lines(records[:50]))
+    assert followed.look(most=60.0).state == fold(records[:50])
+
+
+def test_what_is_behind_is_read_to_its_end_when_nobody_is_at_work(
+    tmp_path: Path, records: list[Recorded]
+) -> None:
+    journal = tmp_path / "journal.jsonl"
+    followed = FollowedRun(tmp_path)
+    journal.write_bytes(lines(records[:3]))
+    followed.look(most=0.0)
+    journal.write_bytes(lines(records))
+    seen = followed.look(most=0.0)
+    assert (seen.state, seen.is_behind) == (fold(records), False)
+
+
+def test_how_long_ago_it_was_counts_from_what_was_read(held: Path, records: list[Recorded]) -> None:
+    followed, journal = FollowedRun(held), held / "journal.jsonl"
+    at = [replace(record, at=float(place)) for place, record in enumerate(records[:30])]
+    journal.write_bytes(lines(at[:10]))
+    os.utime(journal, (time.time() - 100, time.time() - 100))
+    assert followed.look().since == pytest.approx(100, abs=5)
+    journal.write_bytes(lines(at))
+    assert followed.look(most=0.0).since == pytest.approx(100 - 8, abs=5)
+
+
+def test_what_is_taken_is_paid_for_by_waiting() -> None:
+    clock, processor = [0.0], [0.0]
+    allowance = Allowance(lambda: clock[0], lambda: processor[0])
+    assert allowance.seconds() == 0
+    clock[0] += 1
+    assert allowance.seconds() == pytest.approx(READING)
+    clock[0] += 3600
+    assert allowance.seconds() == pytest.approx(MOST_SAVED * READING), "an hour is not saved up"
+    processor[0] += MOST_SAVED * READING + 2 * READING
+    assert allowance.seconds() == pytest.approx(-2 * READING)
+    processor[0] += 60
+    assert allowance.seconds() == pytest.approx(-MOST_OWED * READING)
 
 
 def test_pages_are_paced_by_what_the_processor_gave() -> None:

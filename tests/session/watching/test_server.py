@@ -241,7 +241,7 @@ def test_a_report_of_a_live_run_is_the_same_read_bit_by_bit(
     counts = (1, 3, 5, len(lines) // 2, len(lines) - 1, len(lines))
     for count in counts:
         (run.path / "journal.jsonl").write_bytes(b"".join(lines[:count]))
-        found, whole = bit_by_bit.report(), as_it_stands(run)
+        found, whole = bit_by_bit.report(bit_by_bit.look()), as_it_stands(run)
         assert replace(found.result, seconds=0.0) == replace(whole.result, seconds=0.0)
         assert found.texts == whole.texts
     assert by_bits == list(counts[:-1]), "of all but the last, which is read as a whole"
@@ -249,7 +249,8 @@ def test_a_report_of_a_live_run_is_the_same_read_bit_by_bit(
     changed = lines[3].replace(b'"at":', b'"at": ', 1)
     (run.path / "journal.jsonl").write_bytes(b"".join([*lines[:3], changed, *lines[4:6]]))
     run.lock()
-    broken = server.FollowedRun(run.path).report().result.unproven
+    changed_run = server.FollowedRun(run.path)
+    broken = changed_run.report(changed_run.look()).result.unproven
     run.unlock()
     assert "the journal was changed at line 4" in broken
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from tunesmith.problem.codec import Malformed
 from tunesmith.problem.device import Device
 from tunesmith.run import chain
 from tunesmith.run.candidates import Templates
-from tunesmith.run.events import Event, Recorded, Replied, Requested
+from tunesmith.run.events import Event, Recorded, Replied, Requested, ToolUsed
 from tunesmith.run.files import is_locked, open_plain
 from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.instructions import not_taken
@@ -25,36 +25,12 @@ from tunesmith.run.state import State, apply
 from tunesmith.run.store import JOURNAL, LOCK, FolderTexts, RunFolder
 from tunesmith.session.problems import templates_of
 from tunesmith.session.run_result import Run, as_it_stands, run_of
+from tunesmith.session.watching.pace import Clock, Pace
 from tunesmith.text import sha256
 
 MOST_AT_ONCE = 1 << 26  # bytes of a journal that are read at a time
-LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
-SHARE = 200  # so many for each second of a processor that the server has taken since the last,
-MOST = 1000  # and at most so many for each that this took itself
-
-
-class Pace:
-    """How often a page is made: what the server takes is paid for by a pause."""
-
-    def __init__(self, clock: Callable[[], float], processor: Callable[[], float]) -> None:
-        self._clock, self._processor = clock, processor
-        self._ended: float | None = None  # when the last page was made; None: none costs a run anything
-        self._began = self._took = 0.0
-
-    @property
-    def is_due(self) -> bool:
-        if self._ended is None:
-            return True
-        wait = min(SHARE * (self._processor() - self._began), MOST * self._took)
-        return self._clock() - self._ended >= max(LEAST_PAUSE, wait)
-
-    def begin(self) -> None:
-        self._began = self._processor()
-
-    def end(self, costs_a_run: bool) -> None:
-        """What was begun is done; of a run that nobody is at work on the next may come at once."""
-        self._took = self._processor() - self._began
-        self._ended = self._clock() if costs_a_run else None
+FEW = 8  # events that are read between two looks at what that has taken
+LONGEST_LAG = 10.0  # seconds after which all is read, whatever it takes
 
 
 @dataclass(frozen=True)
@@ -63,7 +39,8 @@ class RunSeen:
 
     state: State
     live: bool
-    since: float = 0.0  # seconds since its last event
+    since: float = 0.0  # seconds since the last event that was read
+    is_behind: bool = False  # whether more were written by then
     waiting: tuple[str, ...] = ()  # what was asked of it and is not in its journal yet
     fault: str = ""  # why no more of it can be read
 
@@ -82,10 +59,11 @@ class FollowedRun:
     def __init__(
         self,
         path: Path,
-        clock: Callable[[], float] = time.monotonic,
-        processor: Callable[[], float] = time.process_time,
+        clock: Clock = time.monotonic,
+        processor: Clock = time.process_time,
     ) -> None:
         self.path = path
+        self._clock, self._processor = clock, processor
         self.pace = Pace(clock, processor)
         self._texts = FolderTexts(RunFolder(path))
         self._begin()
@@ -94,27 +72,33 @@ class FollowedRun:
 
     def _begin(self) -> None:
         self._state = State()
-        self._offset = 0  # behind the last whole line
+        self._offset = 0  # behind the last line that was read
         self._file: tuple[int, int] | None = None
+        self._is_behind = False
+        self._all_read = -math.inf  # when all that was there had been read last,
+        self._zero = 0.0  # and when the run's own clock stood at 0, by that
         self._fault = ""
         self._head = chain.FIRST
         self._is_chained = True
         self._unread: list[Event] = []  # what no page has been made of yet
         self._templates: tuple[Device, Templates] | None = None  # and the device that they are for
 
-    def look(self) -> RunSeen:
+    def look(self, most: float = math.inf) -> RunSeen:
+        """Reading for about so many seconds of a processor; what is read for the first time, or of a run that
+        nobody is at work on, is read to its end."""
         live = is_locked(self.path / LOCK)
         if not self._fault:
-            self._read_on()
-        since = self._age() if live and self._state.stopped is None else 0.0
+            self._read_on(most if live else math.inf)
+        since = 0.0
+        if live and self._state.stopped is None:
+            since = max(0.0, time.time() - self._zero - self._state.elapsed)
         asked = not_taken(FolderInbox(self.path).waiting(), self._state) if live else ()
         words = tuple(_asked(i.what, i.text) for i in asked)
-        return RunSeen(self._state, live, since, words, self._fault)
+        return RunSeen(self._state, live, since, self._is_behind, words, self._fault)
 
-    def report(self) -> Run:
+    def report(self, seen: RunSeen) -> Run:
         """As it stood a moment ago: what takes long is not done again for everybody who looks. BadInput where
         it cannot be read."""
-        seen = self.look()
         stands = (seen.state.events, seen.live)
         # Of a run that has ended the page asks once more, and then never again.
         is_due = seen.ended or not seen.live or self.pace.is_due
@@ -140,7 +124,7 @@ class FollowedRun:
         self._unread.clear()
         return run_of(folder, own, state)
 
-    def _read_on(self) -> None:
+    def _read_on(self, most: float) -> None:
         """Whole lines alone; a journal that was put in the place of another is read from its beginning."""
         try:
             descriptor = open_plain(self.path / JOURNAL, os.O_RDONLY)
@@ -152,17 +136,30 @@ class FollowedRun:
             if self._file not in (None, (stat.st_dev, stat.st_ino)) or stat.st_size < self._offset:
                 self._begin()
             self._file = stat.st_dev, stat.st_ino
-            data = os.pread(descriptor, MOST_AT_ONCE, self._offset) if stat.st_size > self._offset else b""
+            if self._clock() - self._all_read >= LONGEST_LAG:
+                most = math.inf
+            end = self._processor() + most
+            is_whole = self._read_some(descriptor, end)
+            while not is_whole and not self._fault and self._processor() < end:
+                is_whole = self._read_some(descriptor, end)
         finally:
             os.close(descriptor)
-        whole = data.rfind(b"\n") + 1  # what is torn is cut off by the run, and read when it is whole
-        self._offset += whole
-        for line in data[:whole].split(b"\n")[:-1]:
+        self._is_behind = not is_whole and not self._fault
+        if is_whole:
+            self._all_read, self._zero = self._clock(), stat.st_mtime - self._state.elapsed
+
+    def _read_some(self, descriptor: int, end: float) -> bool:
+        """Whether that was all. `end`: of the processor's time."""
+        data = os.pread(descriptor, MOST_AT_ONCE, self._offset)
+        lines = data.split(b"\n")[:-1]  # what is torn is cut off by the run, and read when it is whole
+        for place, line in enumerate(lines, 1):
             self._take(line)
             if self._fault:
-                return
-        if whole and len(data) == MOST_AT_ONCE:
-            self._read_on()
+                return False
+            self._offset += len(line) + 1
+            if place % FEW == 0 and self._processor() >= end:
+                return place == len(lines)
+        return len(data) < MOST_AT_ONCE or not lines
 
     def _take(self, line: bytes) -> None:
         place = self._state.events
@@ -184,15 +181,9 @@ class FollowedRun:
 
     def _whole(self, record: Recorded) -> Recorded:
         """With the texts of models that stand beside the journal."""
-        if isinstance(record.event, Requested | Replied):
+        if isinstance(record.event, (Requested, Replied, ToolUsed)):
             return replace(record, event=with_long_texts(record.event, self._texts.get))
         return record
-
-    def _age(self) -> float:
-        try:
-            return max(0.0, time.time() - (self.path / JOURNAL).stat().st_mtime)
-        except OSError:
-            return 0.0
 
 
 def _asked(what: str, text: str) -> str:

@@ -72,7 +72,7 @@ def live_fields(seen: RunSeen) -> LiveFields:
     found = LiveFields(
         status=f"{status}; {seen.fault}" if seen.fault else status,
         phase=now.phase,
-        doing=now.doing or "nothing",
+        doing=f"{now.doing or 'nothing'}{_as_of(seen)}",
         progress=done_text(now),
         best=f"{now.best:.2f}× {BY_SEARCH}: {now.best_config}" if now.best is not None else "none yet",
         left=f"{left_text(now.left)} of searching" if now.left is not None else "not known",
@@ -88,6 +88,11 @@ def live_fields(seen: RunSeen) -> LiveFields:
         events=seen.state.events,
     )
     return _harmless(found)
+
+
+def _as_of(seen: RunSeen) -> str:
+    """Of events that come faster than they are read."""
+    return f", {seen.since:.0f} s ago" if seen.is_behind and seen.since >= 1 else ""
 
 
 def _harmless(found: LiveFields) -> LiveFields:

@@ -32,6 +32,7 @@ from tunesmith.session.loopback import listen
 from tunesmith.session.watching.following import FollowedRun, RunSeen
 from tunesmith.session.watching.found_runs import RunFilter, RunsBelow
 from tunesmith.session.watching.guard import TOKEN, Door
+from tunesmith.session.watching.pace import Allowance
 from tunesmith.session.watching.pages import (
     comparison_page,
     index_page,
@@ -44,7 +45,9 @@ from tunesmith.session.watching.pages import (
 )
 from tunesmith.text import element
 
-POLL = 1.0  # seconds between two looks at a journal that somebody follows
+POLL = 1.0  # seconds between two looks at a journal that somebody follows,
+MOST_POLLS = 4  # or so many times as long while the server has taken more than it may
+LEAST_LOOK = 0.002  # seconds of a processor that a look needs
 BEAT = 15.0  # seconds after which a stream says that it is still there
 LARGEST_BODY = 8 * LONGEST_HINT
 MOST_STREAMS = 32
@@ -94,6 +97,7 @@ class WatchServer:
     runs: RunsBelow
     door: Door
     ending: Callable[[], bool] = lambda: False
+    allowance: Allowance = field(default_factory=Allowance)
     _followed: dict[str, FollowedRun] = field(default_factory=dict)
     _streams: int = 0
 
@@ -152,7 +156,8 @@ class WatchServer:
             return PlainTextResponse("there is no such run here\n", 404)
         followed.pace.begin()
         try:
-            run, seen = followed.report(), followed.look()
+            seen = followed.look(self.allowance.seconds())
+            run = followed.report(seen)
             live = live_part(name, live_fields(seen), self.door.token, said)
             page = report_page(run.result, run.texts, live)
             followed.pace.end(costs_a_run=seen.live)
@@ -184,7 +189,7 @@ class WatchServer:
         try:
             before, quiet = _NOTHING, 0.0
             while not self.ending():
-                seen = await self._read(followed.look)
+                seen = await self._read(partial(followed.look, self.allowance.seconds()))
                 if not seen.live or seen.fault:  # with its last event a run still writes its results
                     yield _event("ended", encode(live_fields(seen)))
                     return
@@ -197,10 +202,19 @@ class WatchServer:
                 if followed.report_is_due and not seen.ended:
                     yield _event("report", b"{}")
                     await asyncio.sleep(POLL)
-                await asyncio.sleep(POLL)
-                quiet += POLL
+                quiet += await self._pause()
         finally:
             self._streams -= 1
+
+    async def _pause(self) -> float:
+        """Until there is something to look with; the seconds that this took, about."""
+        waited = 0.0
+        while waited < MOST_POLLS * POLL:
+            await asyncio.sleep(POLL)
+            waited += POLL
+            if self.allowance.seconds() >= LEAST_LOOK:
+                break
+        return waited
 
     # -- what is asked of a run ---------------------------------------------------------------------------
 
@@ -266,6 +280,7 @@ async def _wait_for_end(server: uvicorn.Server) -> None:
     """Instead of uvicorn's own ten looks a second, which cost more than all that is told."""
     await run_in_threadpool(gc.collect)  # loads what streams need, which takes as long as many pages
     gc.freeze()  # what is loaded stays: it is not looked through again whenever a state has grown
+    gc.set_threshold(20_000, 50, 50)  # events are made to stay: hardly anything of them is ever found
     tick = 0
     while not await server.on_tick(tick):  # at every tenth tick it writes the date anew
         tick = (tick + 5) % 10

@@ -35,6 +35,7 @@
     seconds = data.seconds;
     at = Date.now();
     live = data.live;
+    now.dataset.live = live ? "yes" : "";
     put("clock", clock(seconds));
     for (const button of now.querySelectorAll("button")) button.disabled = !live;
   };
