@@ -17,7 +17,7 @@ from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.state import fold
 from tunesmith.session.watching.following import LONGEST_LAG, FollowedRun
-from tunesmith.session.watching.pace import MOST_OWED, MOST_SAVED, READING, Allowance, Pace
+from tunesmith.session.watching.pace import MOST_OWED, MOST_SAVED, READING, Pace, ProcessorShare
 from tunesmith.session.watching.pages import live_fields
 
 
@@ -149,7 +149,7 @@ def test_how_long_ago_it_was_counts_from_what_was_read(held: Path, records: list
 
 def test_what_is_taken_is_paid_for_by_waiting() -> None:
     clock, processor = [0.0], [0.0]
-    allowance = Allowance(lambda: clock[0], lambda: processor[0])
+    allowance = ProcessorShare(lambda: clock[0], lambda: processor[0])
     assert allowance.seconds() == 0
     clock[0] += 1
     assert allowance.seconds() == pytest.approx(READING)

@@ -16,7 +16,7 @@ SHARE = 200  # so many for each second of a processor that the server has taken 
 MOST = 1000  # and at most so many for each that this took itself
 
 
-class Allowance:
+class ProcessorShare:
     """How much may be read now, by what the server has taken so far."""
 
     def __init__(self, clock: Clock = time.monotonic, processor: Clock = time.process_time) -> None:
