@@ -125,7 +125,7 @@ def test_what_comes_faster_than_it_may_be_read_is_read_in_parts_and_all_of_it_af
     assert followed.look(most=60.0).state == fold(records[:50])
 
 
-def test_what_is_behind_is_read_to_its_end_when_nobody_is_at_work(
+def test_of_a_run_that_is_over_it_is_told_at_once_and_read_to_its_end_for_its_page(
     tmp_path: Path, records: list[Recorded]
 ) -> None:
     journal = tmp_path / "journal.jsonl"
@@ -134,7 +134,11 @@ def test_what_is_behind_is_read_to_its_end_when_nobody_is_at_work(
     followed.look(most=0.0)
     journal.write_bytes(lines(records))
     seen = followed.look(most=0.0)
+    assert (seen.live, seen.is_behind) == (False, True)
+    assert live_fields(seen).status == "over"
+    seen = followed.look()
     assert (seen.state, seen.is_behind) == (fold(records), False)
+    assert live_fields(seen).status == "finished"
 
 
 def test_how_long_ago_it_was_counts_from_what_was_read(held: Path, records: list[Recorded]) -> None:

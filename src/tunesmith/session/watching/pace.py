@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 Clock = Callable[[], float]
 
-READING = 0.006  # of a processor, for all that the server does while runs are followed
-MOST_SAVED = 3.0  # seconds of whose share is kept for later,
+READING = 0.005  # of a processor, for all that the server does while runs are followed
+MOST_SAVED = 2.0  # seconds of whose share is kept for later,
 MOST_OWED = 5.0  # and is waited for at most
 
 LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
