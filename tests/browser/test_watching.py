@@ -81,7 +81,7 @@ def test_a_live_run_is_followed_stopped_finished_and_read(opened: Opened, tmp_pa
         wait_for(page, "status", "stopped".__eq__)
         ended = process.end(timeout=60)
         assert ended.code == 130, ended.err
-        assert page.get_by_role("button", name="Finish now").is_disabled()
+        page.get_by_role("button", name="Finish now").wait_for(state="detached", timeout=WAIT * 1000)
 
         again = Begun(tmp_path, "resume", run)
         wait_for_events(run, len(journal(run)) + 4, again)

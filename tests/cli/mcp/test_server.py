@@ -119,6 +119,7 @@ def test_arguments_that_do_not_fit_are_refused_in_a_sentence(tmp_path: Path) -> 
         says(await agent.refused("wait", handle="h", seconds=1e9), "seconds", "3600")
         says(await agent.refused("check"), "problem", "field required")
         says(await agent.refused("no_such_tool"), "no_such_tool")
+        says(await agent.refused("tune", problem="x", evaluations=9), "no argument evaluations", "evals")
         says(await agent.refused("wait", handle="tune-7"), "tune-7", "known: none")
         says(await agent.refused("status"), "a handle is")
         says(await agent.refused("inspect", path="nowhere"), "there is nothing")

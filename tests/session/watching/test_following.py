@@ -17,7 +17,7 @@ from tunesmith.run.inbox import FolderInbox
 from tunesmith.run.journal_lines import encode_record
 from tunesmith.run.state import fold
 from tunesmith.session.watching.following import LONGEST_LAG, FollowedRun
-from tunesmith.session.watching.pace import MOST_OWED, MOST_SAVED, READING, Allowance, Pace
+from tunesmith.session.watching.pace import MOST_OWED, MOST_SAVED, READING, Pace, ProcessorShare
 from tunesmith.session.watching.pages import live_fields
 
 
@@ -125,7 +125,7 @@ def test_what_comes_faster_than_it_may_be_read_is_read_in_parts_and_all_of_it_af
     assert followed.look(most=60.0).state == fold(records[:50])
 
 
-def test_what_is_behind_is_read_to_its_end_when_nobody_is_at_work(
+def test_of_a_run_that_is_over_it_is_told_at_once_and_read_to_its_end_for_its_page(
     tmp_path: Path, records: list[Recorded]
 ) -> None:
     journal = tmp_path / "journal.jsonl"
@@ -134,7 +134,11 @@ def test_what_is_behind_is_read_to_its_end_when_nobody_is_at_work(
     followed.look(most=0.0)
     journal.write_bytes(lines(records))
     seen = followed.look(most=0.0)
+    assert (seen.live, seen.is_behind) == (False, True)
+    assert live_fields(seen).status == "over"
+    seen = followed.look()
     assert (seen.state, seen.is_behind) == (fold(records), False)
+    assert live_fields(seen).status == "finished"
 
 
 def test_how_long_ago_it_was_counts_from_what_was_read(held: Path, records: list[Recorded]) -> None:
@@ -149,7 +153,7 @@ def test_how_long_ago_it_was_counts_from_what_was_read(held: Path, records: list
 
 def test_what_is_taken_is_paid_for_by_waiting() -> None:
     clock, processor = [0.0], [0.0]
-    allowance = Allowance(lambda: clock[0], lambda: processor[0])
+    allowance = ProcessorShare(lambda: clock[0], lambda: processor[0])
     assert allowance.seconds() == 0
     clock[0] += 1
     assert allowance.seconds() == pytest.approx(READING)

@@ -49,6 +49,8 @@ class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context | None = None
     ) -> CallToolResult | InputRequiredResult:
+        if (why := await self._unknown(name, arguments)) is not None:
+            return why
         try:
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
@@ -61,6 +63,14 @@ class AgentServer(MCPServer):  # type: ignore[misc]  # the SDK need not be here 
                 return refusal(str(error), "list the tools")
             faults = [_fault_text(fault) for fault in cause.errors(include_url=False)]
             return refusal(f"{name}: {'; '.join(faults)}", "call it again with arguments of its schema")
+
+    async def _unknown(self, name: str, arguments: dict[str, Any]) -> CallToolResult | None:
+        """The SDK leaves out what a tool does not know: who meant a budget by it would get another."""
+        known = [one.input_schema["properties"] for one in await self.list_tools() if one.name == name]
+        if known and (unknown := [foreign(own, 100) for own in arguments if own not in known[0]]):
+            words = f"{name} has no argument {', '.join(unknown)}; it has {', '.join(known[0]) or 'none'}"
+            return refusal(words, "call it again with arguments of its schema")
+        return None
 
 
 def _fault_text(fault: Any) -> str:

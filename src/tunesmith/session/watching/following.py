@@ -84,11 +84,10 @@ class FollowedRun:
         self._templates: tuple[Device, Templates] | None = None  # and the device that they are for
 
     def look(self, most: float = math.inf) -> RunSeen:
-        """Reading for about so many seconds of a processor; what is read for the first time, or of a run that
-        nobody is at work on, is read to its end."""
+        """Reading for about so many seconds of a processor; the first time to the end."""
         live = is_locked(self.path / LOCK)
         if not self._fault:
-            self._read_on(most if live else math.inf)
+            self._read_on(most)
         since = 0.0
         if live and self._state.stopped is None:
             since = max(0.0, time.time() - self._zero - self._state.elapsed)

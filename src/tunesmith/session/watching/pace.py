@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 Clock = Callable[[], float]
 
-READING = 0.006  # of a processor, for all that the server does while runs are followed
-MOST_SAVED = 3.0  # seconds of whose share is kept for later,
+READING = 0.005  # of a processor, for all that the server does while runs are followed
+MOST_SAVED = 2.0  # seconds of whose share is kept for later,
 MOST_OWED = 5.0  # and is waited for at most
 
 LEAST_PAUSE = 3.0  # seconds between two pages of a run at work,
@@ -16,7 +16,7 @@ SHARE = 200  # so many for each second of a processor that the server has taken 
 MOST = 1000  # and at most so many for each that this took itself
 
 
-class Allowance:
+class ProcessorShare:
     """How much may be read now, by what the server has taken so far."""
 
     def __init__(self, clock: Clock = time.monotonic, processor: Clock = time.process_time) -> None:

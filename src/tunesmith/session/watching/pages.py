@@ -69,6 +69,8 @@ def live_fields(seen: RunSeen) -> LiveFields:
     status = "live" if seen.live and not now.ended else "finished" if now.ended else "stopped"
     if seen.live and now.stopping:
         status = "live, stopping"
+    if seen.is_behind and not seen.live:  # the page, which is loaded again now, says how it ended
+        status, now = "over", replace(now, phase="its last events are being read")
     found = LiveFields(
         status=f"{status}; {seen.fault}" if seen.fault else status,
         phase=now.phase,

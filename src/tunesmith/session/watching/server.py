@@ -32,7 +32,7 @@ from tunesmith.session.loopback import listen
 from tunesmith.session.watching.following import FollowedRun, RunSeen
 from tunesmith.session.watching.found_runs import RunFilter, RunsBelow
 from tunesmith.session.watching.guard import TOKEN, Door
-from tunesmith.session.watching.pace import Allowance
+from tunesmith.session.watching.pace import ProcessorShare
 from tunesmith.session.watching.pages import (
     comparison_page,
     index_page,
@@ -97,7 +97,7 @@ class WatchServer:
     runs: RunsBelow
     door: Door
     ending: Callable[[], bool] = lambda: False
-    allowance: Allowance = field(default_factory=Allowance)
+    allowance: ProcessorShare = field(default_factory=ProcessorShare)
     _followed: dict[str, FollowedRun] = field(default_factory=dict)
     _streams: int = 0
 
@@ -157,6 +157,8 @@ class WatchServer:
         followed.pace.begin()
         try:
             seen = followed.look(self.allowance.seconds())
+            if seen.is_behind and not seen.live:
+                seen = followed.look()
             run = followed.report(seen)
             live = live_part(name, live_fields(seen), self.door.token, said)
             page = report_page(run.result, run.texts, live)

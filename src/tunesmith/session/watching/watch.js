@@ -40,8 +40,9 @@
     for (const button of now.querySelectorAll("button")) button.disabled = !live;
   };
 
-  // The report below: asked for again, and put in place with what was unfolded still unfolded.
-  const refresh = async () => {
+  // The report below: asked for again, and put in place with what was unfolded still unfolded; of a run that is
+  // over what stands above it, too.
+  const refresh = async (isOver = false) => {
     const answer = await fetch(location.href, { cache: "no-store" });
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
@@ -54,6 +55,8 @@
     const below = [...other.children].filter((one) => one.id !== "now");
     for (const one of [...main.children]) if (one !== now) one.remove();
     main.append(...below);
+    const last = other.querySelector("#now");
+    if (isOver && last) now.replaceChildren(...last.childNodes);
   };
 
   setInterval(() => {
@@ -66,7 +69,7 @@
   source.addEventListener("ended", (event) => {
     show(JSON.parse(event.data));
     source.close();
-    refresh();
+    refresh(true);
   });
   source.addEventListener("error", () => {
     if (live) put("status", "the server does not answer");
