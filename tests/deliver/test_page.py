@@ -38,7 +38,7 @@ alt
 """
 ATTRIBUTES = frozenset(ATTRIBUTES_TEXT.split())
 CLASSES_TEXT = """
-n wide no gap add del c s m k d code scroll plot small aside inside about figures good skip why
+n wide no gap key add del c s m k d code scroll plot small aside inside about figures good skip why
 """
 CLASSES = frozenset(CLASSES_TEXT.split())
 IMAGE = "data:image/svg+xml;base64,"

@@ -45,6 +45,7 @@ MOST_FACTS, MOST_WORKLOADS, LONGEST_FIRST = 40, 100, 120  # on the first screen
 MOST_ROWS = 250
 LONGEST_CELL, LONGEST_NAME = 400, 160
 ELSEWHERE = "The rest has no room on this page: it is in report.md and report.json."
+_KEYS = ("ratio:", "speed-up:")  # the first of these that a table has is what it is read for
 _SHORT = (
     "workload",
     "sizes",
@@ -336,9 +337,10 @@ def _marked(lines: Iterable[str]) -> Iterable[Inside]:
 
 def table_markup(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LONGEST_CELL) -> Markup:
     heads = [head.strip() for head in grid.head.split("|")]
-    classes = ["n" if h.endswith(":") else "" if h in _SHORT else "wide" for h in heads]
+    key = next((head for head in _KEYS if head in heads), None)
+    classes = [_class(head, key) for head in heads]
     top = [
-        element("th", head.rstrip(":"), scope="col", class_="n" if own == "n" else "")
+        element("th", head.rstrip(":"), scope="col", class_="n" if head.endswith(":") else "")
         for head, own in zip(heads, classes, strict=True)
     ]
     rows = [element("tr", *_cells(row, classes, longest)) for row in grid.rows[:most]]
@@ -347,6 +349,12 @@ def table_markup(grid: Grid, name: str, most: int = MOST_ROWS, longest: int = LO
     table = element("table", caption, element("thead", element("tr", *top)), element("tbody", *rows))
     own = {"role": "region", "aria_label": name, "tabindex": "0"}
     return joined([element("div", table, class_="scroll", **own), *_more(left)])
+
+
+def _class(head: str, key: str | None) -> str:
+    if head.endswith(":"):
+        return "n key" if head == key else "n"
+    return "" if head in _SHORT else "wide"
 
 
 def _cells(row: Sequence[object], classes: Sequence[str], longest: int) -> Iterable[Markup]:
