@@ -34,8 +34,9 @@ class TestPlaces:
         found = {place.node: place.measures for place in places([node("a", 4), node("b", 4, 1)])}
         assert found == {"a": False, "b": True}
 
-    def test_where_there_are_no_gpus_each_node_measures(self) -> None:
-        assert [place.measures for place in places([node("a", 4), node("b", 2)])] == [True, True]
+    def test_where_there_are_no_gpus_the_first_node_measures(self) -> None:
+        found = [place.measures for place in places([node("head"), node("a", 4), node("b", 2)])]
+        assert found == [True, False]
 
     def test_dead_nodes_and_those_without_cores_are_none(self) -> None:
         assert list(places([node("a", 4, 4, alive=False), node("head")])) == []
