@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tunesmith import backends
 from tunesmith.backends.messages import BareRun, Draw, EndedTool, RunBare
@@ -18,7 +19,6 @@ from tunesmith.errors import BadInput
 from tunesmith.lab.measuring import LaunchPlans, Original
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.runner import BuiltCode
-from tunesmith.lab.tool_runs import Spawn, ToolPlace, tools_here, tools_there
 from tunesmith.problem.cases import Case, watched_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, show_sizes
@@ -36,6 +36,9 @@ from tunesmith.run.sanitized import (
     together,
 )
 from tunesmith.text import cut, plain, redacted
+
+if TYPE_CHECKING:
+    from tunesmith.lab.tool_runs import Spawn, ToolPlace
 
 NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
@@ -101,11 +104,17 @@ def sanitizer_tools(
     kind: BackendKind, environment: Callable[[], Mapping[str, str]], scratch: Path, sandbox: str
 ) -> SanitizerTools | str:
     """Those of a backend on this machine, with the environment of its workers; or why there are none."""
+    if kind.sanitizer is None:
+        return kind.no_sanitizer
+    from tunesmith.lab.tool_runs import tools_here  # which few runs need
+
     return _with_tools(kind, tools_here(kind, environment, scratch, sandbox))
 
 
 def sanitizer_tools_there(kind: BackendKind, spawn: Spawn, sandbox: str) -> SanitizerTools | str:
     """Those of the host whose workers `spawn` starts; DeviceMissing where it is lost."""
+    from tunesmith.lab.tool_runs import tools_there  # which few runs need
+
     return _with_tools(kind, tools_there(kind, spawn, sandbox))
 
 
