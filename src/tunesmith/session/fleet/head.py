@@ -93,7 +93,7 @@ class FleetHead:
         return self._at_work() or self._waits()
 
     def _next(self, now: float) -> tuple[FleetSlot, CellBegan] | None:
-        every = [slot for slot in slots_of(self.plan) if self.state.rests_until(slot.name) <= now]
+        every = [slot for slot in slots_of(self.plan) if not self.state.is_resting(slot.name, now)]
         taken = {cell.began.slot for cell in self.state.cells.values() if cell.began is not None}
         free = [slot for slot in every if slot.name not in taken]
         return next_start(self.state, self._cells, free, every)
