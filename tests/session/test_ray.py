@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -77,5 +80,28 @@ class TestRefusals:
         try:
             with pytest.raises(DeviceMissing, match=fault):
                 cluster.first()
+        finally:
+            cluster.close()
+
+    def test_one_whose_head_is_gone_has_no_place_that_anybody_waits_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place = json.dumps({"place": asdict(ClusterPlace("a:0", "box-a:0", "a", 1, 2))})
+        says = f"""print('{place}'); print('{{"ready": true}}', flush=True); input()"""
+        monkeypatch.setattr(ray_workers, "DRIVER", ("-c", f"import sys; {says}"))
+        notes: list[str] = []
+        cluster = ray_workers.RayCluster("here:1", tmp_path, notes.append)
+        try:
+            (one,) = cluster.first()
+            assert one.gone == ""
+            cluster._driver.kill()
+            cluster._thread.join(timeout=20)
+            assert "the head is gone" in one.gone
+            assert notes == [one.gone]
+            begun = time.monotonic()
+            with pytest.raises(DeviceMissing, match="cluster at 'here:1' was lost") as missing:
+                one.connect()
+            assert time.monotonic() - begun < 10, "it is not waited for"
+            assert "tunesmith resume" in (missing.value.hint or "")
         finally:
             cluster.close()

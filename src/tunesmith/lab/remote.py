@@ -39,6 +39,7 @@ END_SECONDS = 30.0  # in which a worker that is to end has ended
 CLOSE_SECONDS = 5.0  # in which a command ends when there is nothing more for it
 SAY_AGAIN = 10.0  # seconds
 LONGEST_PAUSE = 15.0
+WHEN_BACK = "what was measured is kept: `tunesmith resume` goes on when it is there again"
 
 
 class RemoteProcess:
@@ -296,7 +297,7 @@ class RemoteWorkers:
             if self._connection is not None and self._connection.is_usable():
                 return self._connection
             if self.gone:
-                raise DeviceMissing(self.gone)
+                raise DeviceMissing(self.gone, hint=WHEN_BACK)
             if self._connection is not None:
                 self._note(f"{self._title} was lost, and is tried again: {self._connection.lost}")
             try:
