@@ -136,6 +136,7 @@ if is_winner and {has_race}:
 
 @needs_opencl
 @pytest.mark.long
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("has_race", [False, True])
 def test_winners_are_watched_by_the_sanitizer_of_their_host(tmp_path: Path, has_race: bool) -> None:
     tool = tmp_path / "there/bin/oclgrind"
