@@ -5,12 +5,19 @@
 
 By default the command starts a host on this machine, with its own folders: what is measured is the transport
 alone, without a network. Of a problem, `tune` runs both ways in turn, with the same seed; nothing is cached.
-With `--two` also with two workers on that one device, which take turns.
+With `--two` also with two workers on that one device, which take turns. What there is no time left for
+(`--seconds`) is not begun.
+
+How long a run takes depends on how many winners it verifies. Like is compared with like by what its journal
+says: the seconds of the search for each evaluation, and those of the verification for each winner. Two ways
+have the same winner where the 95 % intervals of their speed-ups overlap at every workload; where there are
+several runs, an interval reaches from the lowest end to the highest.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import shlex
@@ -21,6 +28,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import tunesmith
@@ -28,6 +36,7 @@ from tunesmith.backends import messages as m
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.remote import RemoteWorkers
 from tunesmith.lab.wire import OpenWorker
+from tunesmith.run.outcome import Interval, median_interval
 from tunesmith.session import machine
 
 SECONDS = 60.0
@@ -96,18 +105,81 @@ def whole_run(
     return time.perf_counter() - begun
 
 
-def winners(run: Path) -> str:
-    """What was verified, its speed-up at each workload, and what was measured by whom."""
+@dataclass
+class RunFacts:
+    """What the journal of a run says."""
+
+    evaluation: float  # seconds of the search for each
+    verification: float  # seconds for each winner
+    winners: list[str]
+    spans: dict[str, Interval]  # of the delivered speed-up, by workload
+    by: Counter[str]  # how many evaluations, by whom
+
+    @property
+    def sentence(self) -> str:
+        spans = ", ".join(f"{name} {own.low:.2f} to {own.high:.2f}" for name, own in self.spans.items())
+        seconds = f"{self.evaluation * 1e3:.0f} ms an evaluation, {self.verification:.2f} s a verified winner"
+        return f"{seconds}; winners {'; '.join(self.winners)}: {spans}; measured {dict(self.by)}"
+
+
+def read(run: Path) -> RunFacts:
     lines = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    told = []
-    for outcome in (line["event"]["outcome"] for line in lines if line["type"] == "Verified"):
-        timed = [r["timing"] for r in outcome["results"] if r["timing"]]
-        pairs = [[p / s for p, s in zip(t["paired"], t["samples"], strict=True)] for t in timed]
-        gains = ", ".join(f"{statistics.median(ratios):.3f}" for ratios in pairs)
-        config = " ".join(f"{name}={value}" for name, value in outcome["trial"]["config"]["items"])
-        told.append(f"{config} ({gains})")
-    by = Counter(line["event"]["outcome"]["device"] for line in lines if line["type"] == "Measured")
-    return f"{'; '.join(told)}; measured {dict(by)}"
+    at = {line["type"]: line["at"] for line in reversed(lines)}  # the first of each
+    ended = next(line["at"] for line in lines if line["type"] == "Searched")
+    measured = [line for line in lines if line["type"] == "Measured"]
+    searched = [line for line in measured if at["Admitted"] <= line["at"] <= ended]
+    took, names, spans = [], list[str](), dict[str, Interval]()
+    for before, line in itertools.pairwise(lines):
+        if line["type"] != "Verified":
+            continue
+        took.append(line["at"] - before["at"])
+        outcome = line["event"]["outcome"]
+        items = dict(outcome["trial"]["config"]["items"])
+        names.append(" ".join(f"{name}={value}" for name, value in items.items()))
+        for result in (r for r in outcome["results"] if r["timing"]):
+            timing = result["timing"]
+            ratios = [p / s for p, s in zip(timing["paired"], timing["samples"], strict=True)]
+            own = median_interval(tuple(ratios), seed=0)
+            known = spans.get(result["workload"], own)
+            spans[result["workload"]] = max(own, known, key=lambda one: one.low)  # the better serves
+    by = Counter(line["event"]["outcome"]["device"] for line in measured)
+    evaluation = (ended - at["Admitted"]) / max(1, len(searched))
+    return RunFacts(evaluation, statistics.mean(took) if took else 0.0, names, spans, by)
+
+
+def hull(runs: Sequence[RunFacts], workload: str) -> Interval:
+    spans = [run.spans.get(workload, Interval(1.0, 1.0, 1.0)) for run in runs]
+    return Interval(
+        statistics.mean(own.value for own in spans),
+        min(own.low for own in spans),
+        max(own.high for own in spans),
+    )
+
+
+def same_winner(ours: Sequence[RunFacts], theirs: Sequence[RunFacts]) -> str:
+    """Whether they deliver the same, by the intervals of what they deliver."""
+    found, apart = [], []
+    for name in dict.fromkeys(name for run in (*ours, *theirs) for name in run.spans):
+        one, other = hull(ours, name), hull(theirs, name)
+        found.append(f"{name} {one.low:.2f} to {one.high:.2f} against {other.low:.2f} to {other.high:.2f}")
+        apart += [name] if one.low > other.high or other.low > one.high else []
+    verdict = f"not the same at {', '.join(apart)}" if apart else "the same winner"
+    return f"{verdict}, by intervals: {'; '.join(found)}"
+
+
+def compare(kind: str, took: dict[str, list[float]], known: dict[str, list[RunFacts]]) -> None:
+    pairs = list(zip(known[kind], known["local"], strict=False))  # of rounds that have both
+    figures = {
+        "run": [one / own for one, own in zip(took[kind], took["local"], strict=False)],
+        "an evaluation": [one.evaluation / own.evaluation for one, own in pairs],
+        "a verified winner": [a.verification / b.verification for a, b in pairs if b.verification],
+    }
+    for what, ratios in figures.items():
+        if ratios:
+            own = [round(ratio, 3) for ratio in ratios]
+            print(f"{kind} / local, {what}: median {statistics.median(ratios):.3f} of {own}")
+    if pairs:
+        print(f"{kind}: {same_winner(known[kind], known['local'])}")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -119,7 +191,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--evals", type=int, default=40)
     parser.add_argument("--command", type=shlex.split)
     parser.add_argument("--two", action="store_true")
+    parser.add_argument(
+        "--seconds", type=float, default=270.0, help="of all of it, as far as can be foretold"
+    )
     given = parser.parse_args(arguments)
+    until = time.monotonic() + given.seconds
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command = given.command or own_host(folder / "there")
@@ -137,17 +213,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
             both = zip(("there", "also"), (command, other), strict=True)
             two.write_text("".join(entry.format(name, json.dumps(one)) for name, one in both))
         took: dict[str, list[float]] = {kind: [] for kind in arms}
-        for number in range(given.runs):
-            for kind, file in arms.items():
-                out = folder / f"{kind}{number}"
-                own = (given.problem, given.template, given.backend, given.evals, out, file)
-                took[kind].append(whole_run(*own))
-                print(f"{kind} {number}: {took[kind][-1]:.2f} s, winners {winners(out)}", flush=True)
+        known: dict[str, list[RunFacts]] = {kind: [] for kind in arms}
+        for number, (kind, file) in itertools.product(range(given.runs), arms.items()):
+            longest = max((seconds for own in took.values() for seconds in own), default=0.0)
+            if time.monotonic() + 1.1 * longest > until:
+                print(f"no time is left for {kind} {number}")
+                break
+            out = folder / f"{kind}{number}"
+            own = (given.problem, given.template, given.backend, given.evals, out, file)
+            took[kind].append(whole_run(*own))
+            known[kind].append(read(out))
+            print(f"{kind} {number}: {took[kind][-1]:.2f} s, {known[kind][-1].sentence}", flush=True)
         for kind in list(arms)[1:]:
-            ratios = [one / local for one, local in zip(took[kind], took["local"], strict=True)]
-            print(
-                f"{kind} / local: median {statistics.median(ratios):.3f} of {[round(r, 3) for r in ratios]}"
-            )
+            compare(kind, took, known)
 
 
 if __name__ == "__main__":

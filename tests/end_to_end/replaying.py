@@ -8,6 +8,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from tunesmith.problem.template import Template
 from tunesmith.run.budget import STRATEGIES
 from tunesmith.run.candidates import Templates
 from tunesmith.run.chain import UNCHAINED
+from tunesmith.run.dialogue import RunInstruction
 from tunesmith.run.events import (
     Baseline,
     Enlisted,
     Event,
     Extended,
+    Instructed,
     LeftOut,
     Measured,
     Primed,
@@ -153,6 +156,19 @@ class _Memory:
         return Recorded(len(self.events) - 1, 0.0, event)
 
 
+class _Instructions:
+    """What whoever watched asked of the run, where it asked it."""
+
+    def __init__(self, events: list[Event], written: _Memory) -> None:
+        self._events, self._written = events, written
+
+    def waiting(self) -> Sequence[RunInstruction]:
+        event = next(iter(self._events[len(self._written.events) :]), None)
+        return (RunInstruction(event.id, event.what),) if isinstance(event, Instructed) else ()
+
+    def drop(self, id: str) -> None: ...
+
+
 class _Silent:
     def event(self, *_: object) -> None: ...
 
@@ -175,7 +191,8 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     """The events of an uninterrupted run that sees the measurements and the replies of this one; with
     `until_unmeasured`, up to where it asks for what nobody measured."""
     events, folder = events_of(run), RunFolder.open(run)
-    memory = _Memory([e for e in events if isinstance(e, Started | Primed | Enlisted)])
+    # Devices that came later are told of by the lab.
+    memory = _Memory(list(takewhile(lambda e: isinstance(e, Started | Primed | Enlisted), events)))
     state = apply(State(), next(memory.read()))
     templates = templates_of(folder, state)
     talk = talking(folder, templates, state)
@@ -185,7 +202,8 @@ def replayed(run: Path, until_unmeasured: bool = False) -> list[Event]:
     lab = _RecordedDevices(events, memory) if several else _Recorded(events)
     own = (templates.problem, templates, state.settings, lab, searcher(state.settings.search), talk, memory)
     with contextlib.suppress(Unmeasured) if until_unmeasured else contextlib.nullcontext():
-        Loop(*own, _Silent(), heeds_words=False).run()  # type: ignore[arg-type]
+        inbox = _Instructions(events, memory)
+        Loop(*own, _Silent(), heeds_words=False, inbox=inbox).run()  # type: ignore[arg-type]
     return memory.events
 
 

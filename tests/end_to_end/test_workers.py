@@ -6,19 +6,23 @@ import json
 import os
 import shlex
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.backends.test_sanitizers import RACE
 from tests.end_to_end import tiny
 from tests.lab import hosts_elsewhere
+from tests.opencl_here import needs_opencl
 from tests.running import Ended, facts, processes_in, start, tunesmith, tunesmith_afresh, wait_for_events
 
 
-def hosts_file(folder: Path, first: str = "", wait: float = 60) -> Path:
-    """`first` is done by a shell before the host is there, in the host's folder."""
-    host = shlex.join(hosts_elsewhere.real(folder / "there"))
+def hosts_file(folder: Path, first: str = "", wait: float = 60, path: str = os.defpath) -> Path:
+    """`first` is done by a shell before the host is there, in the host's folder; `path` is its PATH."""
+    words = hosts_elsewhere.real(folder / "there")
+    host = shlex.join(f"PATH={path}" if word.startswith("PATH=") else word for word in words)
     script = f"cd {folder / 'there'}; echo $$ > pid; {first}\nexec {host}"
     path = folder / "hosts.toml"
     command = json.dumps(["sh", "-c", script])
@@ -113,3 +117,47 @@ def test_hosts_that_are_none_are_refused(tmp_path: Path) -> None:
         assert words in ended.err
     ended = tunesmith(tmp_path, *tune(tmp_path, "run", "--workers", "nowhere.toml"))
     assert ended.code == 2
+
+
+# In the place of oclgrind: it starts the worker that it is given, which finds that it is no device, and may
+# say that the winner has a race.
+WATCHER = """#!{python}
+import subprocess, sys
+if "--version" in sys.argv:
+    sys.exit(print("Oclgrind 21.10"))
+place = sys.argv.index("--log") + 1
+log, worker = sys.argv[place], sys.argv[place + 1 :]
+is_winner = b"BLOCK" in open(worker[-2], "rb").read()
+subprocess.run(worker, check=False)
+if is_winner and {has_race}:
+    open(log, "w").write({race!r})
+"""
+
+
+@needs_opencl
+@pytest.mark.long
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("has_race", [False, True])
+def test_winners_are_watched_by_the_sanitizer_of_their_host(tmp_path: Path, has_race: bool) -> None:
+    tool = tmp_path / "there/bin/oclgrind"
+    tool.parent.mkdir(parents=True)
+    tool.write_text(WATCHER.format(python=sys.executable, has_race=has_race, race=RACE))
+    tool.chmod(0o755)
+    hosts = hosts_file(tmp_path, path=f"{tool.parent}:{os.defpath}")
+    problem = tiny.opencl(tmp_path / "tiny")
+    waits = "    for (volatile int wait = 0; wait < 50000; ++wait) {}\n"  # so that anything wins
+    tiny.spoil(problem / "kernel.cl", "    if (i < n)", f"{waits}    if (i < n)")
+    own = ["tune", problem, "--template", problem / "template.cl", "--out", "run", "--no-cache"]
+    ended = tunesmith_afresh(tmp_path, *own, "--workers", hosts, "--evals", 4)
+    assert "sanitizer: oclgrind 21.10 (oclgrind)" in ended.err
+    found = [event for kind, event in facts(tmp_path / "run") if kind == "Verified"]
+    assert found, ended.err
+    absent = [["oclgrind", "the kernel does not run under oclgrind: the tool shows no device"]]
+    assert all(one["sanitized"]["by"] == "oclgrind 21.10" for one in found)
+    assert has_race or all(one["sanitized"]["absent"] == absent for one in found), (
+        "it is none: nobody is convicted"
+    )
+    outcomes = {one["outcome"]["results"][0]["status"] for one in found}
+    assert outcomes == ({"wrong"} if has_race else {"ok"})
+    assert ("data race" in str(found)) == has_race
+    assert processes_in(tmp_path / "there") == []

@@ -75,6 +75,44 @@ def test_a_worker_elsewhere_answers_as_one_here_and_leaves_nothing(reach: Reach,
         worker.request(m.ListDevices(), deadline=60)
 
 
+SLOW = """
+import time
+from tunesmith.session import worker_host
+
+def slowly(environment, made=worker_host.start_in_folder):
+    return lambda *own: (time.sleep(4), made(environment)(*own))[1]
+
+worker_host.start_in_folder = slowly
+worker_host.serve()
+"""
+
+
+@pytest.mark.slow
+def test_a_host_is_heard_while_it_starts_a_worker_and_one_may_be_killed_meanwhile(
+    reach: Reach, tmp_path: Path
+) -> None:
+    workers = reach(hosts.command(tmp_path, "-c", SLOW))
+    workers.connect()
+    connection = workers._connection
+    assert connection is not None
+    patient, killed = workers.worker(FAKE), workers.worker(FAKE)
+    replies: list[object] = []
+    asked = threading.Thread(target=lambda: replies.append(patient.request(m.ListCompilers(), deadline=60)))
+    asked.start()
+    killed.ensure_started()
+    began, silent = time.monotonic(), 0.0
+    killed.kill()
+    assert time.monotonic() - began < 2
+    while asked.is_alive():
+        silent = max(silent, connection.exchange.silent)
+        time.sleep(0.05)
+    assert silent < 2
+    assert replies == [(m.Compilers(()), ())]
+    assert time.monotonic() - began > 3, "it was slow indeed"
+    workers.close()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
 @pytest.mark.slow
 def test_a_file_goes_along_by_its_digest_and_no_other_does(reach: Reach, tmp_path: Path) -> None:
     own = tmp_path / "recording.json"
@@ -128,7 +166,7 @@ def test_a_stall_is_nobodys_deadline(reach: Reach, tmp_path: Path) -> None:
     [
         ("print('Welcome to gpu1', flush=True); idle()", "nonsense: not a packet: b'Welcome to gpu1"),
         ("sys.exit('tunesmith: not found')", "exit status 1; tunesmith: not found"),
-        ("greet('9.9'); idle()", "it is Tunesmith 9.9 (protocol 1), and this is"),
+        ("greet('9.9'); idle()", "it is Tunesmith 9.9 (protocol 2), and this is"),
         ("greet(protocol=7); idle()", "protocol 7"),
         ("send(said(PacketKind.HELLO, Hello('lab', __version__))); idle()", "sends back what"),
         ("send(Packet(PacketKind.NEED)); idle()", "NEED before a greeting"),
@@ -141,6 +179,8 @@ def test_who_cannot_be_used_is_named_at_once(reach: Reach, tmp_path: Path, text:
         reach(hosts.scripted(tmp_path, text), wait=4.0 if text == "idle()" else 60.0).connect()
     assert words in str(refused.value)
     assert refused.value.hint
+    is_other = "it is Tunesmith" in words or "protocol" in words
+    assert refused.value.hint.startswith("install the same there" if is_other else "try it in a shell")
 
 
 @pytest.mark.parametrize(

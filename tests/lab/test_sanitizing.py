@@ -18,6 +18,7 @@ from tunesmith.backends.opencl import sanitizer as oclgrind
 from tunesmith.errors import DeviceMissing
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.sanitizing import SanitizerTools, note_of, sanitizer_tools
+from tunesmith.lab.tool_runs import ToolsHere
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template_file import parse_template
 from tunesmith.run.config import worker_environment
@@ -64,7 +65,8 @@ def tools(folder: Path, body: str, seconds: float = 30.0) -> SanitizerTools:
         own_device=False,
     )
     worker = (sys.executable, "-P", "-m", "tunesmith.lab.worker", "fake", "interpret")
-    return SanitizerTools(kind, str(path), worker, worker_environment(folder), folder, seconds)
+    place = ToolsHere(kind, str(path), worker, worker_environment(folder), folder)
+    return SanitizerTools(kind, place, seconds)
 
 
 def verified(folder: Path, body: str, seconds: float = 30.0) -> Verified:
@@ -201,7 +203,8 @@ class TestWhichAreHere:
         monkeypatch.setenv("PATH", str(tmp_path))
         own = sanitizer_tools(backends.kind("opencl"), dict, tmp_path, AUTO)
         assert own == "oclgrind is not on the PATH"
-        assert note_of(backends.kind("fake"), AUTO) == (
+        none = sanitizer_tools(backends.kind("fake"), dict, tmp_path, AUTO)
+        assert note_of(none, AUTO, here=True) == (
             "sanitizer: not in force: a simulated device has nothing to watch"
         )
 
@@ -217,7 +220,8 @@ class TestWhichAreHere:
         assert isinstance(refused, str)
         assert refused.startswith("--sandbox required: compute-sanitizer speaks over the network")
         tools = "memcheck, racecheck, initcheck, synccheck"
-        assert note_of(kind, AUTO) == f"sanitizer: compute-sanitizer 2025.3.0.0 ({tools})"
+        found = sanitizer_tools(kind, dict, tmp_path, AUTO)
+        assert note_of(found, AUTO, here=True) == f"sanitizer: compute-sanitizer 2025.3.0.0 ({tools})"
 
 
 # -- the real ones -------------------------------------------------------------------------------------------

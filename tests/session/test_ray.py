@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -34,8 +37,9 @@ class TestPlaces:
         found = {place.node: place.measures for place in places([node("a", 4), node("b", 4, 1)])}
         assert found == {"a": False, "b": True}
 
-    def test_where_there_are_no_gpus_each_node_measures(self) -> None:
-        assert [place.measures for place in places([node("a", 4), node("b", 2)])] == [True, True]
+    def test_where_there_are_no_gpus_the_first_node_measures(self) -> None:
+        found = [place.measures for place in places([node("head"), node("a", 4), node("b", 2)])]
+        assert found == [True, False]
 
     def test_dead_nodes_and_those_without_cores_are_none(self) -> None:
         assert list(places([node("a", 4, 4, alive=False), node("head")])) == []
@@ -76,5 +80,28 @@ class TestRefusals:
         try:
             with pytest.raises(DeviceMissing, match=fault):
                 cluster.first()
+        finally:
+            cluster.close()
+
+    def test_one_whose_head_is_gone_has_no_place_that_anybody_waits_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        place = json.dumps({"place": asdict(ClusterPlace("a:0", "box-a:0", "a", 1, 2))})
+        says = f"""print('{place}'); print('{{"ready": true}}', flush=True); input()"""
+        monkeypatch.setattr(ray_workers, "DRIVER", ("-c", f"import sys; {says}"))
+        notes: list[str] = []
+        cluster = ray_workers.RayCluster("here:1", tmp_path, notes.append)
+        try:
+            (one,) = cluster.first()
+            assert one.gone == ""
+            cluster._driver.kill()
+            cluster._thread.join(timeout=20)
+            assert "the head is gone" in one.gone
+            assert notes == [one.gone]
+            begun = time.monotonic()
+            with pytest.raises(DeviceMissing, match="cluster at 'here:1' was lost") as missing:
+                one.connect()
+            assert time.monotonic() - begun < 10, "it is not waited for"
+            assert "tunesmith resume" in (missing.value.hint or "")
         finally:
             cluster.close()

@@ -32,7 +32,7 @@ class There:
     machine: str = "m"
     cores: int = 16
     host = "box"
-    gone = no_tools = ""
+    gone = ""
     measures, arrivals = True, None
     known: tuple[tuple[str, str], ...] = (("nvrtc", "13.0"),)
 

@@ -206,6 +206,20 @@ class RunBare:
 
 
 @dataclass(frozen=True)
+class FindTools:
+    """Which sanitizer the backend has here. Reply: ToolsFound."""
+
+
+@dataclass(frozen=True)
+class RunUnder:
+    """Have a worker do it under a tool of the sanitizer, with the same blobs. Reply: EndedTool."""
+
+    tool: str
+    what: RunBare
+    seconds: float
+
+
+@dataclass(frozen=True)
 class TimeAll:
     """Several, one after the other. Reply: AllTimed."""
 
@@ -254,7 +268,8 @@ OfDevice = (
 )  # what needs loaded code
 OfUser = Refer | CompareOutputs  # what calls functions of the user's
 OfHost = TellProtection | ListDevices | ListCompilers  # what is asked before there is anything to build
-Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice
+OfTools = FindTools | RunUnder  # of a process that runs no kernel itself
+Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice | OfTools
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
 
@@ -381,6 +396,24 @@ class OutputCompared:
 
 
 @dataclass(frozen=True)
+class ToolsFound:
+    name: str = ""  # of the program, with its version
+    missing: str = ""  # why there is none
+
+
+@dataclass(frozen=True)
+class EndedTool:
+    """How a run under a tool ended."""
+
+    code: int
+    log: str
+    stderr: str
+    reply: str = ""  # why the worker could not do what it was asked; empty: it did, or nobody knows
+    replies: int = 0  # that the worker gave
+    fault: str = ""  # why it was ended, or did not begin
+
+
+@dataclass(frozen=True)
 class Failed:
     """The request could not be carried out, through no fault of the worker."""
 
@@ -389,5 +422,5 @@ class Failed:
 
 
 OfWork = Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | OutputCompared | ClustersHeld
-Reply = Protection | Devices | Compilers | OfWork | Failed
+Reply = Protection | Devices | Compilers | OfWork | ToolsFound | EndedTool | Failed
 REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

@@ -11,10 +11,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from tunesmith.backends.messages import REPLY_TYPES, Failed, Request
+from tunesmith.backends.messages import REPLY_TYPES, EndedTool, Failed, Request
 from tunesmith.problem.codec import Malformed, decode_tagged, encode_tagged, frame_parts, read_frame
 from tunesmith.run.config import passed_on
 from tunesmith.text import plain
@@ -39,18 +38,6 @@ def answer_of(program: str, question: str, environment: Mapping[str, str] | None
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.decode(errors="replace")
-
-
-@dataclass
-class EndedTool:
-    """How a run under a tool ended."""
-
-    code: int
-    log: str
-    stderr: str
-    reply: str = ""  # why the worker could not do what it was asked; empty: it did, or nobody knows
-    replies: int = 0  # that the worker gave
-    fault: str = ""  # why it was ended, or did not begin
 
 
 def run_under(

@@ -124,6 +124,7 @@ class PacketExchange:
 
     def run(self) -> str:
         """Until the other side is gone; why."""
+        why = "it was interrupted"
         try:
             while True:
                 self._turn()
@@ -131,6 +132,11 @@ class PacketExchange:
             why = str(stop)
         except Malformed as error:
             why = f"it spoke nonsense: {error}"
+        finally:
+            self._end(why)
+        return why
+
+    def _end(self, why: str) -> None:
         with self._lock:
             self._over = why
         while self._steps:
@@ -139,7 +145,6 @@ class PacketExchange:
             self.detach(channel)
         for descriptor in (self._woken, self._wakes):
             os.close(descriptor)
-        return why
 
     def _turn(self) -> None:
         now = time.monotonic()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -38,6 +39,7 @@ END_SECONDS = 30.0  # in which a worker that is to end has ended
 CLOSE_SECONDS = 5.0  # in which a command ends when there is nothing more for it
 SAY_AGAIN = 10.0  # seconds
 LONGEST_PAUSE = 15.0
+WHEN_BACK = "what was measured is kept: `tunesmith resume` goes on when it is there again"
 
 
 class RemoteProcess:
@@ -91,6 +93,7 @@ class Connection:
     def __init__(self, title: str, command: Sequence[str], silence: float, note: Callable[[str], None]):
         self.hello: Hello | None = None
         self.fault = ""  # why the two do not fit: to try again is no use
+        self.is_other_version = False
         self.lost = ""
         self._title, self._note = title, note
         self._numbers = itertools.count(1)
@@ -106,7 +109,8 @@ class Connection:
                 command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
             )
         except OSError as error:
-            raise DeviceMissing(f"{title} cannot be started: {command[0]}: {error.strerror}") from error
+            fault = f"{title} cannot be started: {command[0]}: {error.strerror}"
+            raise DeviceMissing(fault, hint="correct its command: the first word is a program") from error
         assert self._process.stdin and self._process.stdout and self._process.stderr
         own = (self._process.stdout.fileno(), self._process.stdin.fileno())
         self.exchange = PacketExchange(*own, silence)
@@ -165,6 +169,7 @@ class Connection:
         if self.hello is None:
             theirs = greeting(packet)
             self.fault = disagreement(self._ours, theirs)
+            self.is_other_version = bool(self.fault) and theirs.role != self._ours.role
             if self.fault:
                 self.exchange.stop(self.fault)
             self.hello = theirs
@@ -292,7 +297,7 @@ class RemoteWorkers:
             if self._connection is not None and self._connection.is_usable():
                 return self._connection
             if self.gone:
-                raise DeviceMissing(self.gone)
+                raise DeviceMissing(self.gone, hint=WHEN_BACK)
             if self._connection is not None:
                 self._note(f"{self._title} was lost, and is tried again: {self._connection.lost}")
             try:
@@ -332,6 +337,6 @@ class RemoteWorkers:
             raise DeviceMissing(fault)
 
     def _hint(self, made: Connection) -> str | None:
-        if made.fault:
+        if made.is_other_version:
             return f"install the same there: pip install tunesmith=={__version__}"
-        return f"try it in a shell, where it must print a few bytes and wait: {' '.join(self._command)}"
+        return f"try it in a shell, where it must print a few bytes and wait: {shlex.join(self._command)}"

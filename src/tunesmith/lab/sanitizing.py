@@ -6,20 +6,16 @@ or does not do in time, is a sentence, and convicts nobody.
 
 from __future__ import annotations
 
-import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tunesmith import backends
-from tunesmith.backends.messages import BareRun, Draw, RunBare
+from tunesmith.backends.messages import BareRun, Draw, EndedTool, RunBare
 from tunesmith.backends.port import BackendKind, SanitizerKind
 from tunesmith.errors import BadInput
-from tunesmith.lab.fork_server import worker_command
 from tunesmith.lab.measuring import LaunchPlans, Original
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.runner import BuiltCode
@@ -29,7 +25,6 @@ from tunesmith.problem.plan import CannotRun, Plan, Status, show_sizes
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant
 from tunesmith.run.config import secrets
-from tunesmith.run.protection import REQUIRED
 from tunesmith.run.sanitized import (
     NOT_IN_FORCE,
     NOTE,
@@ -43,12 +38,11 @@ from tunesmith.run.sanitized import (
 from tunesmith.text import cut, plain, redacted
 
 if TYPE_CHECKING:
-    from tunesmith.backends.tool_process import EndedTool
+    from tunesmith.lab.tool_runs import Spawn, ToolPlace
 
 NO_SMALL = "the kernel can be launched at no small size"
 SECONDS = 20.0  # for one tool and all cases; most take three
 HOST_SECONDS = 90.0  # where the host stands in for a device, and its compiler begins from nothing
-MOST_OUTPUT = 4 << 20
 HOST = "cpu"
 ON_HOST_TOO = ("cuda", "hip")  # backends whose languages the cpu device builds
 
@@ -64,19 +58,15 @@ class Watched:
 
 @dataclass(frozen=True)
 class SanitizerTools:
-    """Those that are here. `worker` is the command of a worker that reads requests from a file, without the
-    names of the files."""
+    """Those that are where the device is."""
 
     kind: SanitizerKind
-    program: str
-    worker: Sequence[str]
-    environment: Mapping[str, str]
-    scratch: Path
+    place: ToolPlace
     seconds: float = SECONDS
 
-    @cached_property
+    @property
     def name(self) -> str:
-        return f"{self.kind.program} {self.kind.version(self.program)}".strip()
+        return self.place.name
 
     def watch(
         self, code: BuiltCode, device: Device, runs: Sequence[BareRun], tools: Sequence[str]
@@ -86,18 +76,7 @@ class SanitizerTools:
 
     def _watch(self, code: BuiltCode, device: Device, runs: Sequence[BareRun], tool: str) -> Watched:
         request = RunBare(code.unit, code.code_digest, device, tuple(runs))
-        from tunesmith.backends.tool_process import run_under  # which few runs need
-
-        asked = (request, () if self.kind.own_device else (code.binary,))
-        end = time.monotonic() + self.seconds
-        try:
-            with tempfile.TemporaryDirectory(prefix="sanitize-", dir=self.scratch) as folder:
-                log = Path(folder, "log")
-                command = self.kind.command(self.program, tool, log)
-                own = (self.environment, Path(folder), log, end, self.seconds, MOST_OUTPUT)
-                ended = run_under(self.kind.program, command, self.worker, [asked], *own)
-        except OSError as error:
-            return Watched(tool, (), f"{self.kind.program} could not be run: {error.strerror or error}")
+        ended = self.place.run(tool, request, () if self.kind.own_device else (code.binary,), self.seconds)
         found = tuple(replace(f, words=redacted(f.words, secrets())) for f in self.kind.read(tool, ended.log))
         return Watched(tool, found, "" if found else self._why_not(ended))
 
@@ -124,16 +103,26 @@ class SanitizerTools:
 def sanitizer_tools(
     kind: BackendKind, environment: Callable[[], Mapping[str, str]], scratch: Path, sandbox: str
 ) -> SanitizerTools | str:
-    """Those of a backend, with the environment of its workers; or why there are none."""
-    own = kind.sanitizer
-    program = own.find() if own is not None else None
-    if own is None or program is None:
-        return kind.no_sanitizer if own is None else own.missing
-    if own.sockets and sandbox == REQUIRED:
-        return f"--sandbox required: {own.program} speaks over the network with what it watches"
-    worker = worker_command(kind.name, "sanitize" if own.sockets else "interpret")
-    seconds = HOST_SECONDS if kind.untimed else SECONDS
-    return SanitizerTools(own, program, worker, environment(), scratch, seconds)
+    """Those of a backend on this machine, with the environment of its workers; or why there are none."""
+    if kind.sanitizer is None:
+        return kind.no_sanitizer
+    from tunesmith.lab.tool_runs import tools_here  # which few runs need
+
+    return _with_tools(kind, tools_here(kind, environment, scratch, sandbox))
+
+
+def sanitizer_tools_there(kind: BackendKind, spawn: Spawn, sandbox: str) -> SanitizerTools | str:
+    """Those of the host whose workers `spawn` starts; DeviceMissing where it is lost."""
+    from tunesmith.lab.tool_runs import tools_there  # which few runs need
+
+    return _with_tools(kind, tools_there(kind, spawn, sandbox))
+
+
+def _with_tools(kind: BackendKind, place: ToolPlace | str) -> SanitizerTools | str:
+    if isinstance(place, str):
+        return place
+    assert kind.sanitizer is not None
+    return SanitizerTools(kind.sanitizer, place, HOST_SECONDS if kind.untimed else SECONDS)
 
 
 def is_watched_twice(device: Device) -> bool:
@@ -141,10 +130,10 @@ def is_watched_twice(device: Device) -> bool:
     return device.backend in ON_HOST_TOO and not device.untimed and not device.absent
 
 
-def note_of(kind: BackendKind, sandbox: str, device: Device | None = None, missing: str = "") -> str:
-    """What will watch winners on the device, or why nothing will (`missing`), before anything is tried."""
-    found = missing or sanitizer_tools(kind, dict, Path(), sandbox)
-    twice = not missing and device is not None and is_watched_twice(device)
+def note_of(found: SanitizerTools | str, sandbox: str, device: Device | None = None, *, here: bool) -> str:
+    """What will watch winners on the device, or why nothing will, before anything is tried. `here`: it is of
+    this machine."""
+    twice = here and device is not None and is_watched_twice(device)
     host = sanitizer_tools(backends.kind(HOST), dict, Path(), sandbox) if twice else ""
     beside = "" if isinstance(host, str) else f"{host.name} ({', '.join(host.kind.tools)})"
     if isinstance(found, str):

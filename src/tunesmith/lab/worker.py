@@ -8,8 +8,9 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Callable, Sequence
 
-from tunesmith.backends.messages import REQUEST_TYPES, Failed
+from tunesmith.backends.messages import REQUEST_TYPES, Failed, Reply, Request
 from tunesmith.errors import bug_text
 from tunesmith.lab import sandbox
 from tunesmith.lab.fork_server import SERVE, serve
@@ -17,10 +18,12 @@ from tunesmith.problem.codec import decode_tagged, encode_tagged, frame_parts, r
 from tunesmith.run.config import debugging
 from tunesmith.run.protection import Protection
 
+Handle = Callable[[Request, tuple[bytes, ...]], tuple[Reply, Sequence[bytes]]]
 GRACE = 10.0  # beyond the lab's own deadline, should the lab be gone
 PR_SET_PDEATHSIG = 1
 # Of what a tool starts, by the purpose: why it keeps sockets.
 PROFILED, SANITIZED, INTERPRETED = "profile", "sanitize", "interpret"
+TOOLS = "tools"  # the purpose of a worker that starts such a tool
 SPEAKS = {
     PROFILED: "a profiler speaks over it with what it counts",
     SANITIZED: "a sanitizer speaks over it with what it watches",
@@ -39,21 +42,14 @@ def main() -> None:
     else:
         requests, replies = _private_descriptors()
         _die_with_parent()
-    from tunesmith import backends
-    from tunesmith.lab.bench import Bench
-
-    spec = sys.argv[1]
-    protection = _enter_sandbox(spec)
-    bench = Bench(backends.backend(spec))
-    bench.protection = protection
-    bench.compilers = lambda: backends.compilers(spec) or ()
+    handle = _for_tools(sys.argv[1]) if sys.argv[2:] == [TOOLS] else _in_sandbox(sys.argv[1])
     with os.fdopen(requests, "rb", buffering=1 << 16) as source, os.fdopen(replies, "wb") as sink:
         while (frame := read_frame(lambda n: source.read(n))) is not None:
             # An alarm that nobody catches ends the process even when a kernel never returns.
             signal.setitimer(signal.ITIMER_REAL, frame.deadline + GRACE)
             sandbox.limit_time(frame.deadline + GRACE)
             try:
-                reply, blobs = bench.handle(decode_tagged(frame.json, REQUEST_TYPES), frame.blobs)
+                reply, blobs = handle(decode_tagged(frame.json, REQUEST_TYPES), frame.blobs)
             except Exception as error:
                 text = traceback.format_exc() if debugging() else bug_text(error)
                 reply, blobs = Failed("internal", text), ()
@@ -67,6 +63,26 @@ def main() -> None:
         sys.exit()  # a sanitizer has its say at the end; it has a deadline too
     # Native code that a kernel has damaged must not hang the exit.
     os._exit(0)
+
+
+def _in_sandbox(spec: str) -> Handle:
+    from tunesmith import backends
+    from tunesmith.lab.bench import Bench
+
+    protection = _enter_sandbox(spec)
+    bench = Bench(backends.backend(spec))
+    bench.protection = protection
+    bench.compilers = lambda: backends.compilers(spec) or ()
+    return bench.handle
+
+
+def _for_tools(spec: str) -> Handle:
+    """It runs no kernel: what a tool starts enters the sandbox, and the tool could not."""
+    from tunesmith import backends
+    from tunesmith.lab.tool_runs import answer
+
+    kind = backends.kind(spec)
+    return lambda request, blobs: (answer(kind, request, blobs), ())
 
 
 def _enter_sandbox(spec: str) -> Protection:

@@ -18,6 +18,7 @@ from tunesmith.backends.messages import Compilers, Failed, ListCompilers
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.lab.remote import WAIT, RemoteWorkers
+from tunesmith.lab.sanitizing import SanitizerTools, sanitizer_tools_there
 from tunesmith.lab.wire import OpenWorker
 from tunesmith.run.config import RunConfig
 from tunesmith.run.protection import AUTO
@@ -45,7 +46,7 @@ class HostWorkers(RemoteWorkers):
     def __init__(self, entry: WorkerEntry, note: Callable[[str], None]) -> None:
         super().__init__(entry.name, entry.command, note, entry.wait)
         self.device, self.measures = entry.device, entry.measures
-        self.no_tools = f"tools that watch a kernel run on this machine, and its device is on {entry.name!r}"
+        self._sanitizers: dict[tuple[str, str], SanitizerTools | str] = {}
 
     @property
     def arrivals(self) -> SimpleQueue[HostWorkers] | None:
@@ -61,6 +62,13 @@ class HostWorkers(RemoteWorkers):
             with open(file, "rb") as opened:
                 digest = hashlib.file_digest(opened, "sha256").hexdigest()
         return lambda purpose: self.worker(OpenWorker(name, purpose, sandbox, digest), file)
+
+    def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
+        """Asked once: the lab of each of its devices wants to know."""
+        if (spec, sandbox) not in self._sanitizers:
+            spawn = self.spawner(spec, scratch, sandbox)
+            self._sanitizers[spec, sandbox] = sanitizer_tools_there(backends.kind(spec), spawn, sandbox)
+        return self._sanitizers[spec, sandbox]
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
         worker = self.spawner(spec, Path(), AUTO)("devices")

@@ -18,7 +18,7 @@ from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, Runner
-from tunesmith.lab.sanitizing import Beside, sanitizer_tools
+from tunesmith.lab.sanitizing import Beside
 from tunesmith.lab.serving import BinaryShelf, BinaryStore
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
@@ -414,8 +414,6 @@ def make_lab(
             counted = make_counting(place)
         reader = backends.instructions_reader(place.spec)
         onlooker = Onlooker(problem, device, counted, reader, ceilings, settings.seed, progress)
-    own = (place.environment, place.scratch, place.sandbox)
-    watching = place.source.no_tools or sanitizer_tools(kind, *own)
     return make(
         problem,
         device,
@@ -427,7 +425,7 @@ def make_lab(
         onlooker=onlooker,
         no_profiles=missing,
         extra=extra,
-        sanitizers=watching,
+        sanitizers=place.sanitizers(),
         beside=beside,
         shelf=BinaryShelf(kind.portable, store),
         no_calls="a recording has no times of other sizes" if kind.from_file else "",

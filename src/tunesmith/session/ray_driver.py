@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from typing import Any
 LOCAL = "local"  # a cluster of this machine alone, as long as the run needs it
 CHUNK = 1 << 20  # bytes
 LOOK_EVERY = 2.0  # seconds between two looks at the nodes
+MOMENT = 0.5  # seconds between two looks whether an actor is still waited for
 WHY = "why "  # before a place: what became of it
 
 
@@ -41,10 +43,10 @@ class ClusterPlace:
 
 
 def places(nodes: Sequence[Mapping[str, Any]]) -> Iterator[ClusterPlace]:
-    """One for each GPU, and one for each node without, which only builds; where no node has any, each
-    measures. A node's cores are shared out among its GPUs."""
+    """One for each GPU, and one for each node without, which only builds; where no node has any, the first
+    measures: a run has one processor. A node's cores are shared out among its GPUs."""
     alive = [node for node in nodes if node.get("Alive")]
-    has_gpus = any(_count(node, "GPU") for node in alive)
+    is_wanted = not any(_count(node, "GPU") for node in alive)  # one that measures, of those without
     for node in alive:
         identity, cpus, gpus = str(node["NodeID"]), _count(node, "CPU"), _count(node, "GPU")
         host = str(node.get("NodeManagerHostname") or "node")
@@ -53,7 +55,8 @@ def places(nodes: Sequence[Mapping[str, Any]]) -> Iterator[ClusterPlace]:
             name = f"{title}:{number}"
             yield ClusterPlace(f"{identity}:{number}", name, identity, 1, cpus // gpus)
         if not gpus and cpus:
-            yield ClusterPlace(identity, title, identity, 0, cpus, measures=not has_gpus)
+            yield ClusterPlace(identity, title, identity, 0, cpus, measures=is_wanted)
+            is_wanted = False
 
 
 def _count(node: Mapping[str, Any], resource: str) -> int:
@@ -144,9 +147,12 @@ class Driver:
         wanted = {"num_gpus": place.gpus, "num_cpus": place.cpus, "scheduling_strategy": there}
         actor = self._ray.remote(HostActor).options(**wanted, max_concurrency=3, max_restarts=0).remote()
         self._why[place.id] = "the connection was closed"
-        down = threading.Thread(target=self._carry_down, args=(client, place, actor), daemon=True)
-        down.start()
         try:
+            if not self._is_placed(actor, client):
+                self._why[place.id] = "its node had no room: others hold what it has"
+                return
+            down = threading.Thread(target=self._carry_down, args=(client, place, actor), daemon=True)
+            down.start()
             while data := client.recv(CHUNK):
                 self._ray.get(actor.write.remote(data))
             self._ray.get(actor.end_input.remote())
@@ -157,7 +163,15 @@ class Driver:
             with contextlib.suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
             with contextlib.suppress(self._ray.exceptions.RayError):
-                self._ray.kill(actor)  # its GPU is free again
+                self._ray.kill(actor)  # its GPU is free again; one that waits for it no longer does
+
+    def _is_placed(self, actor: Any, client: socket.socket) -> bool:
+        """False where whoever waits for it has gone before its node had room."""
+        placed = actor.__ray_ready__.remote()
+        while not self._ray.wait([placed], timeout=MOMENT)[0]:
+            if is_left(client):
+                return False
+        return True  # or it cannot be, which the next call tells
 
     def _carry_down(self, client: socket.socket, place: ClusterPlace, actor: Any) -> None:
         try:
@@ -168,6 +182,14 @@ class Driver:
             self._why[place.id] = _first_lines(error)
         with contextlib.suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
+
+
+def is_left(client: socket.socket) -> bool:
+    """Whether the other end has closed it, whatever is still to be read."""
+    closed = getattr(select, "POLLRDHUP", 0) | select.POLLHUP
+    poll = select.poll()
+    poll.register(client, closed)
+    return bool(poll.poll(0))
 
 
 def _first_lines(error: BaseException) -> str:

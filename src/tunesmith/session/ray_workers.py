@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.lab.remote import Connection
 from tunesmith.run.config import RunConfig, secrets
 from tunesmith.session.hosts import HostWorkers, WorkerEntry, reached
 from tunesmith.session.ray_driver import LOCAL, ClusterPlace
@@ -47,6 +48,13 @@ class RayWorkers(HostWorkers):
     def arrivals(self) -> queue.SimpleQueue[HostWorkers]:
         return self._cluster.arrivals
 
+    def _hint(self, made: Connection) -> str | None:
+        """Nobody types the command that leads there."""
+        if made.is_other_version:
+            return super()._hint(made)
+        address = self._cluster.address
+        return "run the same command again" if address == LOCAL else f"see: ray status --address {address}"
+
 
 class RayCluster:
     """The cluster at an address, by a process that is its driver."""
@@ -54,9 +62,10 @@ class RayCluster:
     def __init__(self, address: str, folder: Path, note: Callable[[str], None]) -> None:
         self.socket = folder / "ray"
         self.arrivals: queue.SimpleQueue[HostWorkers] = queue.SimpleQueue()  # not made use of yet
-        self._address, self._note = address, note
+        self.address, self._note = address, note
         self._made: list[RayWorkers] = []
         self._fault = ""
+        self._closing = False
         self._ready = threading.Event()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
         command = [sys.executable, "-P", *DRIVER, address, str(self.socket)]
@@ -71,12 +80,12 @@ class RayCluster:
         """Those there are; DeviceMissing where no cluster answers, or it has nothing to offer."""
         until, since = time.monotonic() + START_SECONDS, time.monotonic()
         while not self._ready.wait(5.0) and time.monotonic() < until:
-            self._note(f"waiting for Ray at {self._address} for {time.monotonic() - since:.0f} s")
+            self._note(f"waiting for Ray at {self.address} for {time.monotonic() - since:.0f} s")
         if not self._ready.is_set():
             self._fault = f"nothing was heard within {START_SECONDS:.0f} s"
         if self._fault:
             raise DeviceMissing(
-                f"the Ray cluster at {self._address!r} cannot be used: {self._fault}", hint=HINT
+                f"the Ray cluster at {self.address!r} cannot be used: {self._fault}", hint=HINT
             )
         found: list[RayWorkers] = []
         while not self.arrivals.empty():
@@ -84,11 +93,12 @@ class RayCluster:
             assert isinstance(one, RayWorkers)
             found.append(one)
         if not found:
-            raise DeviceMissing(f"the Ray cluster at {self._address!r} has no GPU and no core", hint=HINT)
+            raise DeviceMissing(f"the Ray cluster at {self.address!r} has no GPU and no core", hint=HINT)
         # Who measures comes first: what all devices have in common is asked of it.
         return sorted(found, key=lambda one: not one.measures)
 
     def close(self) -> None:
+        self._closing = True
         for one in self._made:
             one.close()
         assert self._driver.stdin is not None
@@ -110,15 +120,23 @@ class RayCluster:
                     self._take(fact)
                 except (ValueError, TypeError, AttributeError) as error:
                     self._fault = f"its driver spoke nonsense: {error}"
-        if not self._fault and not self._ready.is_set():
-            self._fault = self._last_words()
-        self._ready.set()
+        if not self._ready.is_set():
+            self._fault = self._fault or self._last_words()
+            self._ready.set()
+        elif not self._closing:
+            self._lose()
+
+    def _lose(self) -> None:
+        """Its driver is gone, and with it the way to every place: nobody need wait for one."""
+        why = self._fault or "its driver has ended, as Ray has it where the head is gone"
+        words = f"the Ray cluster at {self.address!r} was lost: {why}"
+        for one in self._made:
+            one.gone = words
+        self._note(words)
 
     def _take(self, fact: dict[str, object]) -> None:
         if isinstance(fault := fact.get("fault"), str):
             self._fault = cut(redacted(fault, secrets()), 600)
-            if self._ready.is_set():
-                self._note(f"the Ray cluster at {self._address!r} was lost: {self._fault}")
         elif isinstance(table := fact.get("place"), dict):
             one = RayWorkers(ClusterPlace(**table), self, self._note)
             self._made.append(one)

@@ -102,7 +102,7 @@ def _begun(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, place, listener.note)
         posts = _several(config, sources, place, compiler) if not device.absent else ()
-    watched = sanitizing.note_of(backends.kind(spec), config.sandbox, device, sources[0].no_tools)
+        watched = sanitizing.note_of(place.sanitizers(), config.sandbox, device, here=place.is_here)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")

@@ -6,10 +6,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -64,6 +65,8 @@ class WorkerHost:
     fault: str = ""  # why the two do not fit
     _greeted: bool = False
     _workers: dict[int, _HostedWorker] = field(default_factory=dict)
+    _starting: set[int] = field(default_factory=set)
+    _threads: list[threading.Thread] = field(default_factory=list)  # that start them
     _waiting: dict[int, OpenWorker] = field(default_factory=dict)  # for their files
     _coming: dict[int, _ComingFile] = field(default_factory=dict)
     _files: dict[str, Path] = field(default_factory=dict)
@@ -77,6 +80,8 @@ class WorkerHost:
         try:
             return self.exchange.run()
         finally:
+            for thread in self._threads:
+                thread.join()
             for worker in self._workers.values():
                 worker.process.end()
             for worker in self._workers.values():
@@ -112,9 +117,24 @@ class WorkerHost:
             self._start(channel, wanted)
 
     def _start(self, channel: int, wanted: OpenWorker) -> None:
+        """Apart: the first of its kind takes seconds, in which others are served and the lab hears of us."""
+        try:
+            how = _worker(wanted, self._files.get(wanted.digest))
+        except TunesmithError as error:
+            self.exchange.detach(channel)
+            self.exchange.send(said(PacketKind.ENDED, EndedWorker(1, str(error)), channel))
+            return
+        if channel not in self.exchange.channels:
+            self.exchange.expect(channel)
+        self._starting.add(channel)
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        self._threads.append(threading.Thread(target=self._start_apart, args=(channel, *how), daemon=True))
+        self._threads[-1].start()
+
+    def _start_apart(self, channel: int, start: Start, command: Sequence[str]) -> None:
+        """By a thread of its own."""
         mine, theirs = list[int](), list[int]()
         try:
-            start, command = _worker(wanted, self._files.get(wanted.digest))
             for reads, writes in (os.pipe(), os.pipe(), os.pipe()):
                 theirs.append(writes if theirs else reads)
                 mine.append(reads if mine else writes)
@@ -122,17 +142,31 @@ class WorkerHost:
         except (TunesmithError, OSError) as error:
             for descriptor in mine:
                 os.close(descriptor)
-            self.exchange.detach(channel)
-            self.exchange.send(said(PacketKind.ENDED, EndedWorker(1, str(error)), channel))
+            words = EndedWorker(1, str(error))
+            self.exchange.post(lambda: self._bury_unborn(channel, words))
             return
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
+        if not self.exchange.post(lambda: self._started(channel, process, mine)):
+            _end_unused(process, mine)
+
+    def _started(self, channel: int, process: ChildProcess, mine: Sequence[int]) -> None:
+        if channel not in self._starting:  # it was killed before it began
+            _end_unused(process, mine)
+            return
+        self._starting.remove(channel)
         printed = bytearray()
         drain = threading.Thread(target=_listen, args=(mine[2], printed), daemon=True)
         drain.start()
         self._workers[channel] = _HostedWorker(process, drain, printed)
         self.exchange.join(channel, mine[1], mine[0])
+
+    def _bury_unborn(self, channel: int, ended: EndedWorker) -> None:
+        if channel in self._starting:
+            self._starting.remove(channel)
+            self.exchange.detach(channel)
+            self.exchange.send(said(PacketKind.ENDED, ended, channel))
 
     def _look_after(self) -> None:
         for channel, worker in list(self._workers.items()):
@@ -149,9 +183,11 @@ class WorkerHost:
         if (worker := self._workers.get(channel)) is not None:
             worker.process.end()
             self._bury(channel, worker)
+        elif channel in self._starting:
+            self._bury_unborn(channel, EndedWorker(-signal.SIGKILL))
         elif self._waiting.pop(channel, None) is not None:
             self.exchange.detach(channel)
-            self.exchange.send(said(PacketKind.ENDED, EndedWorker(-9), channel))
+            self.exchange.send(said(PacketKind.ENDED, EndedWorker(-signal.SIGKILL), channel))
 
     def _bury(self, channel: int, worker: _HostedWorker) -> None:
         code = worker.process.wait()
@@ -204,6 +240,14 @@ def _worker(wanted: OpenWorker, file: Path | None) -> tuple[Start, list[str]]:
     spec = f"{kind.name}:{file}" if kind.from_file and file is not None else kind.name
     start = start_in_folder(lambda own: worker_environment(spec, own, wanted.sandbox))
     return start, worker_command(spec, wanted.purpose)
+
+
+def _end_unused(process: ChildProcess, mine: Sequence[int]) -> None:
+    process.end()
+    process.wait()
+    process.close()
+    for descriptor in mine:
+        os.close(descriptor)
 
 
 def _listen(descriptor: int, printed: bytearray) -> None:

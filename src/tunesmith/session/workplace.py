@@ -22,6 +22,7 @@ from tunesmith.run.protection import AUTO
 from tunesmith.text import digest_of
 
 if TYPE_CHECKING:
+    from tunesmith.lab.sanitizing import SanitizerTools
     from tunesmith.session.hosts import HostWorkers
 
 Spawn = Callable[[str], WorkerProcess]  # of what for, which shows in the process list
@@ -73,11 +74,6 @@ class WorkerSource(Protocol):
         """Why it will not come back: it was lost, and waited for. Empty: it is there, or may be again."""
         ...
 
-    @property
-    def no_tools(self) -> str:
-        """Why tools that watch a kernel run cannot be used there; empty: they can."""
-        ...
-
     def identity(self, device: str) -> str:
         """Of a device there, as outcomes carry it; empty: it is of the machine that the run is on."""
         ...
@@ -90,13 +86,17 @@ class WorkerSource(Protocol):
         """Name and version of those that a backend has there."""
         ...
 
+    def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
+        """What watches kernels of a backend there, or why nothing does."""
+        ...
+
     def close(self) -> None:
         """Nobody waits for it any more. It may be closed already."""
         ...
 
 
 class ThisMachine:
-    name = host = gone = no_tools = ""
+    name = host = gone = ""
     device: str | None = None
     measures, arrivals = True, None
 
@@ -121,6 +121,12 @@ class ThisMachine:
 
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
         return backends.compilers(spec) or ()
+
+    def sanitizers(self, spec: str, scratch: Path, sandbox: str) -> SanitizerTools | str:
+        from tunesmith.lab.sanitizing import sanitizer_tools  # which a host of workers does not need
+
+        own = backends.kind(spec)
+        return sanitizer_tools(own, lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
 
     def close(self) -> None:
         """Its workers end with whoever started them."""
@@ -148,6 +154,9 @@ class Workplace:
 
     def compilers(self) -> tuple[tuple[str, str], ...]:
         return self.source.compilers(self.spec)
+
+    def sanitizers(self) -> SanitizerTools | str:
+        return self.source.sanitizers(self.spec, self.scratch, self.sandbox)
 
     def environment(self) -> dict[str, str]:
         """What workers see, where they are of this machine."""

@@ -80,6 +80,7 @@ def test_the_expert_writes_unless_somebody_else_is_named() -> None:
         ('name = "d"', 'name = "d; rm -rf ~"', ":5", "a name has letters"),
         ('name = "d"', 'name = "../d"', ":5", "a name has letters"),
         ('name = "d"', 'name = "d"\nslots = 0', ":6", "an integer from 1 to 1024"),
+        ('name = "d"', 'name = "d"\ngpus = []', ":6", "gpus lists nothing"),
         ('name = "d"', 'name = "d"\ngpus = [0, 0]', ":6", "names one twice"),
         ('name = "d"', 'name = "d"\ngpus = ["$(reboot)"]', ":6", "numbers or names of GPUs"),
         ('name = "d"', 'name = "d"\ngpus = [0]\nworkers = "h"', ":6", "of this machine"),

@@ -109,3 +109,17 @@ def test_a_share_that_somebody_cut_short_is_none() -> None:
     whole = fold([ended("a", "paused", standing=now)]).of("a")
     assert (cut.sessions, whole.sessions, whole.searches) == (0, 1, 1)
     assert math.isclose(whole.gained, math.log(2))
+
+
+def test_a_clock_that_is_put_back_lengthens_no_rest() -> None:
+    slot, noon = "gpu/here/0", 1e9
+    there = ended("z", "finished", 1.0, at=noon)
+    lost = [ended(name, "no device", at=noon) for name in "abc"]
+    state = fold([there, *lost])
+    assert state.rests_until(slot) == noon + REST
+    assert state.is_resting(slot, noon + 1)
+    assert not state.is_resting(slot, noon + REST)
+    assert not state.is_resting(slot, noon - 86400), "it would rest for a day"
+    never = fold(lost)
+    assert never.is_resting(slot, noon - 86400), "what never worked is left out, whatever the time"
+    assert not state.is_resting("another", noon)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.backends.cuda import toolkit
-from tunesmith.backends.messages import Contender, LaunchOnce, Load
+from tunesmith.backends.messages import Contender, EndedTool, LaunchOnce, Load
 from tunesmith.backends.port import Counted, ToCount
-from tunesmith.backends.tool_process import EndedTool, answer_of, run_under, signal_name, text_of
+from tunesmith.backends.tool_process import answer_of, run_under, signal_name, text_of
 from tunesmith.profiles.facts import Counters, Stall
 from tunesmith.text import plain
 

@@ -22,6 +22,7 @@ from tunesmith.session.fleet.processes import CellRunner
 from tunesmith.session.fleet.record import (
     CellBegan,
     CellEnded,
+    CellStanding,
     FleetEvent,
     FleetJournal,
     FleetState,
@@ -92,7 +93,7 @@ class FleetHead:
         return self._at_work() or self._waits()
 
     def _next(self, now: float) -> tuple[FleetSlot, CellBegan] | None:
-        every = [slot for slot in slots_of(self.plan) if self.state.rests_until(slot.name) <= now]
+        every = [slot for slot in slots_of(self.plan) if not self.state.is_resting(slot.name, now)]
         taken = {cell.began.slot for cell in self.state.cells.values() if cell.began is not None}
         free = [slot for slot in every if slot.name not in taken]
         return next_start(self.state, self._cells, free, every)
@@ -235,11 +236,18 @@ def collect(folder: RunFolder, cells: Mapping[str, FleetCell], journal: FleetJou
             is_done = known.verified is not None and (path / CERTIFICATE).exists()
             how = "finished" if is_done else told.how if told and told.standing == known else "paused"
             reason, code = (told.reason, told.code) if told and how == told.how else ("", 0)
-            event = CellEnded(name, "", how, known, reason, code, asked=how == "paused")
+            unused = how == "paused" and not _used_its_share(state, name, known)
+            event = CellEnded(name, "", how, known, reason, code, asked=unused)
         if (event.standing, event.reason) != (own.standing, own.reason) or own.began is not None:
             journal.append(event)
             state = apply(state, event)
     return state
+
+
+def _used_its_share(state: FleetState, name: str, now: CellStanding) -> bool:
+    """Whether a run that nobody here looked after had what was given to it, or some of it for a search."""
+    before, share = state.of(name).standing, state.shares.get(name, math.inf)
+    return now.evaluations > before.evaluations or now.device_seconds >= share
 
 
 def folder_is_held(path: Path) -> bool:

@@ -154,6 +154,8 @@ def _gpus(table: Table) -> tuple[str, ...]:
         if not isinstance(item, str) or not PLAIN_NAME.fullmatch(item):
             table.fault("gpus", f"gpus lists numbers or names of GPUs, got {item!r}", "e.g. gpus = [0, 1]")
             return ()
+    if "gpus" in table and not found and not table.faults:
+        table.fault("gpus", "gpus lists nothing", "leave it out for the device that a run takes by itself")
     if len(set(found)) < len(found):
         table.fault("gpus", "gpus names one twice", "say how many runs at once with slots")
     if found and "workers" in table:

@@ -16,6 +16,7 @@ from tunesmith.problem.codec import Malformed, decode, encode
 from tunesmith.run.config import RunConfig
 from tunesmith.run.files import explained, read_plain
 from tunesmith.run.store import FLEET, RunFolder
+from tunesmith.search import check_name
 from tunesmith.session import hosts
 from tunesmith.session.fleet.cell import HOSTS, OUTCOMES, RUNS
 from tunesmith.session.fleet.plan_file import DeviceEntry, PlanEntries, ProblemEntry, read_plan
@@ -29,6 +30,7 @@ from tunesmith.session.fleet.plans import (
     cells_of,
 )
 from tunesmith.session.fleet.record import DAMAGED
+from tunesmith.session.machine import device_ids
 from tunesmith.session.problems import (
     PROBLEM_FILE,
     TEMPLATE,
@@ -58,6 +60,7 @@ def load_plan(path: Path) -> tuple[FleetPlan, Stored]:
     languages = sorted({loaded.definition.kernel.language for _, loaded, _ in problems})
     for place, device in enumerate(devices):
         _check_backend(entries, place, device, languages)
+        _check_device(entries, place, device)
     for place, author in enumerate(entries.authors):
         _check_author(entries, place, author, any(texts for _, _, texts in problems))
     weights = _weights(entries, path.parent, [(entry, loaded) for entry, loaded, _ in problems])
@@ -89,9 +92,15 @@ def _problems(entries: PlanEntries, folder: Path) -> list[tuple[ProblemEntry, Lo
         for path in _named(entries, entry, folder):
             try:
                 loaded = load_problem(path)
-                texts = _template_texts(loaded, entry.template)
             except BadInput as error:
                 entries.faults.add(keys, str(error), error.hint)
+                continue
+            try:
+                texts = _template_texts(loaded, entry.template)
+            except BadInput as error:
+                is_there = (loaded.files.root / entry.template).exists()
+                hint = error.hint if is_there else "a template lies beside each problem of its entry"
+                entries.faults.add(("problem", entry.place, "template"), str(error), hint)
                 continue
             if (before := seen.get(loaded.definition.digest)) is not None:
                 entries.faults.add(keys, f"{path} is the same problem as {before}", "name it once")
@@ -192,17 +201,31 @@ def _check_backend(entries: PlanEntries, place: int, device: FleetDevice, langua
             entries.faults.add(("device", place, "backend"), fault, "name a device, or another backend")
 
 
+def _check_device(entries: PlanEntries, place: int, device: FleetDevice) -> None:
+    """What every cell of it would be refused for."""
+    try:
+        device_ids(device.device)
+    except BadInput as error:
+        entries.faults.add(("device", place, "device"), str(error), error.hint)
+    settings = (*entries.settings, *(one for author in entries.authors for one in author.settings))
+    if device.hosts and ("counters", True) in settings:
+        fault = "counters are read of this machine, and its devices are on others"
+        entries.faults.add(("device", place, "workers"), fault, "leave out counters, or workers")
+
+
 def _check_author(entries: PlanEntries, place: int, author: FleetAuthor, is_given: bool) -> None:
     """Everything about models that can be refused before anything begins."""
     own = {**dict(entries.settings), **dict(author.settings)}
     config = RunConfig(**own)  # type: ignore[arg-type]
     try:
+        check_name(config.search)
         casting.checked_prompts(config, None, lambda _text: None)
         if is_given and config.model:
             fault = "a problem's template is given, and nothing is left for a model to write"
             raise BadInput(fault, hint="leave out the template or the model")
     except TunesmithError as error:
-        entries.faults.add(("author", place), str(error), error.hint)
+        keys = ("author", place) if author.settings else ("tune",)
+        entries.faults.add(keys, str(error), error.hint)
 
 
 # -- the folder -----------------------------------------------------------------------------------------

@@ -166,6 +166,11 @@ class FleetState:
         """Seconds since the epoch; 0: it does not; infinite: it is left out."""
         return self.slots[slot].until if slot in self.slots else 0.0
 
+    def is_resting(self, slot: str, now: float) -> bool:
+        """Nobody rests for longer than the longest rest: where the clock has been put back, it is over."""
+        until = self.rests_until(slot)
+        return until == math.inf or 0 < until - now <= LONGEST_REST
+
     @property
     def spent(self) -> float:
         """Device-seconds, of all cells."""
