@@ -57,7 +57,8 @@ WATCHED = (
 )
 _PT_TLS = 7
 _NO_HEADER = re.compile(
-    r"^(\S[^:\n]*):(\d+):\d+: fatal error: (?:'([^'\n]+)' file not found|([^:\n]+): No such file)", re.MULTILINE
+    r"^(\S[^:\n]*):(\d+):\d+: fatal error: (?:'([^'\n]+)' file not found|([^:\n]+): No such file)",
+    re.MULTILINE,
 )
 
 
