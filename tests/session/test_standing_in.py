@@ -11,7 +11,9 @@ import pytest
 
 from tests.cpu_here import needs_cpu
 from tests.running import FIXTURES
+from tunesmith import api
 from tunesmith.backends.cuda.devices import absent_device
+from tunesmith.errors import BadInput, KernelWrong
 from tunesmith.lab.lab import LabSettings
 from tunesmith.run.config import RunConfig
 from tunesmith.session import authoring, standing_in
@@ -65,3 +67,20 @@ def test_explaining_says_it_and_says_nothing_of_what_is_known(folder: Path) -> N
 
 def test_other_words_are_a_fault() -> None:
     assert standing_in.unknown_in("k.cu:3:1: error: expected ';'") == ""
+
+
+def test_a_check_there_names_what_is_not_known_and_blames_no_file(folder: Path) -> None:
+    with pytest.raises(BadInput, match=r"kernel\.cu:\d+: the cpu device does not know") as told:
+        api.check(folder, device="cpu")
+    assert told.value.hint is not None
+    assert "mend" not in told.value.hint
+
+
+def test_a_wrong_kernel_is_told_with_the_line_that_is_watched(tmp_path: Path) -> None:
+    own = tmp_path / "problem"
+    shutil.copytree(FIXTURES / "zoo" / "transpose_tiled", own)
+    text = (own / "kernel.cu").read_text()
+    assert text.count("__syncthreads();") == 1
+    (own / "kernel.cu").write_text(text.replace("__syncthreads();", ";"))
+    with pytest.raises(KernelWrong, match=r"(?s) at rows=.*; watch finds .* at kernel\.cu:(15|23)"):
+        api.check(own, device="cpu", sanitize=True)

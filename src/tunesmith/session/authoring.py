@@ -12,8 +12,8 @@ from pathlib import Path
 from tunesmith import backends
 from tunesmith.backends.port import DoctorFinding, module_finding
 from tunesmith.capture.examining import examine_capture
-from tunesmith.errors import BadInput, DeviceMissing, KernelWrong
-from tunesmith.lab.lab import LabSettings
+from tunesmith.errors import BadInput, DeviceMissing, KernelWrong, TunesmithError
+from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.problem import languages
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
@@ -164,10 +164,14 @@ def check(
         try:
             cases = lab.check()
             watched = [lab.sanitize()] if sanitize else []
+        except KernelWrong as error:
+            raise (_with_lines(error, lab) if sanitize else error) from None
         except BadInput as error:
             unknown = standing_in.unknown_in(error.message)
-            if missing is None or not unknown:
+            if not unknown:
                 raise
+            if missing is None:
+                raise BadInput(unknown, hint=standing_in.BUILD_ALONE) from None
             return CheckedProblem(*known, 0, feasible, missing, (*notes, unknown))
         finally:
             lab.close()
@@ -185,6 +189,16 @@ def check(
         return CheckedProblem(
             *known, cases, feasible, notes=notes, own_rules=problem.own_rules, sanitized=tuple(watched)
         )
+
+
+def _with_lines(error: KernelWrong, lab: LocalLab) -> KernelWrong:
+    """Beside what its results show, what a sanitizer sees: that has a line."""
+    try:
+        seen = lab.sanitize().own
+    except TunesmithError:  # it is wrong either way
+        return error
+    words = "; ".join((error.message, *(finding.sentence for finding in seen)))
+    return KernelWrong(words, hint=error.hint, where=error.where)
 
 
 PLAINLY = "a model can rewrite it plainly, for the expert to read: tune it with --model author=SPEC --plain"

@@ -22,6 +22,7 @@ from tunesmith.session import machine
 
 CPU = "cpu"
 TIMES_NONE = "the cpu device checks kernels and times none"
+BUILD_ALONE = "without --device cpu the check proves that it builds for a GPU, and says what it leaves open"
 _UNKNOWN = "the cpu device does not know"  # as its builds say
 
 

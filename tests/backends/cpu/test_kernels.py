@@ -308,3 +308,12 @@ def test_a_number_type_of_the_users_rounds_bit_for_bit_as_it_says() -> None:
     assert np.array_equal(found, (wanted.view(np.uint32) >> 16).astype(np.uint16))
     exact = x.astype(np.float64) * c - y.astype(np.float64) * s
     assert np.abs(first - exact).max() > 0.02 + 0.02 * np.abs(exact).min(), "so no tolerance of 2 % would do"
+
+
+def test_a_header_of_the_language_that_is_not_here_is_named() -> None:
+    with pytest.raises(BuildFailed, match=r"k\.cu:1: the cpu device does not know the header <mma\.h>"):
+        outputs("o[0] = 1;", 1, head="#include <mma.h>")
+    with pytest.raises(BuildFailed) as own:
+        outputs("o[0] = 1;", 1, head='#include "mine.h"')
+    assert "does not know" not in str(own.value)
+    assert "mine.h" in str(own.value)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.running import EXAMPLES, FIXTURES
 from tunesmith.backends.hip import HipBackend, clang
+from tunesmith.backends.hip.architectures import ARCHITECTURES
 from tunesmith.backends.hip.code_object import CodeObject, unpack
 from tunesmith.backends.hip.devices import absent_device
 from tunesmith.backends.messages import Unit
@@ -88,3 +89,18 @@ def test_headers_stay_in_their_folder(monkeypatch: pytest.MonkeyPatch, tmp_path:
     for spelling in ("../up.h", "/etc/passwd", ""):
         with pytest.raises(BuildFailed, match="gets its headers in a folder of their own"):
             HipBackend().build(replace(unit(), headers=((spelling, ""),)), absent_device(None))
+
+
+@pytest.mark.parametrize(("headers", "is_named"), [("/usr/include", False), ("/opt/rocm/include", True)])
+def test_headers_of_the_system_keep_their_place(
+    headers: str, is_named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Named, /usr/include would come before C++'s own headers, which look behind themselves for C's."""
+    program = tmp_path / "clang"
+    program.write_text('#!/bin/sh\necho "$@" >&2\nexit 1\n')
+    program.chmod(0o755)
+    found = clang.ClangTools(str(program), "19.1.7", tmp_path, Path(headers))
+    monkeypatch.setattr(clang, "tools", lambda: found)
+    with pytest.raises(BuildFailed) as told:
+        clang.compile_unit(unit(), (), ARCHITECTURES["gfx90a"])
+    assert (f"-isystem {headers} " in str(told.value)) == is_named

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tunesmith.backends.cpu import implied
 from tunesmith.backends.cpu.compilers import GNU, HostCompiler, named
-from tunesmith.backends.cpu.source import host_text, with_entries
+from tunesmith.backends.cpu.source import host_text, unknown, with_entries
 from tunesmith.backends.cpu.statics import apart, shared_arrays
 from tunesmith.backends.cpu.symbols import PRINTS, check_object
 from tunesmith.backends.cuda import entries as cuda_entries
@@ -56,6 +56,10 @@ WATCHED = (
     "-fsanitize=signed-integer-overflow,alignment,bounds,float-cast-overflow",
 )
 _PT_TLS = 7
+_NO_HEADER = re.compile(
+    r"^(\S[^:\n]*):(\d+):\d+: fatal error: (?:'([^'\n]+)' file not found|([^:\n]+): No such file)",
+    re.MULTILINE,
+)
 
 
 def build(unit: Unit, device: Device, watched: bool = False) -> KernelBinary:
@@ -212,7 +216,11 @@ def runtime(compiler: HostCompiler, warp: int, watched: bool) -> dict[str, bytes
 
 
 def _words(unit: Unit, log: str) -> str:
-    """The compiler's, or what is wrong with an entry's name where nothing else is."""
+    """The compiler's, or which of CUDA's headers is not here, or what is wrong with an entry's name where
+    nothing else is."""
+    for file, line, *names in _NO_HEADER.findall(log):
+        if re.search(rf"#\s*include\s*<{re.escape(name := ''.join(names))}>", log):
+            return f"{file}:{line}: {unknown(f'the header <{name}>')}"
     errors = re.findall(r"^(\S[^:\n]*):(\d+):\d+: (?:fatal )?error: (.*)$", log, re.MULTILINE)
     if errors and all(file == "the entries" for file, _, _ in errors):
         _, line, words = errors[0]

@@ -35,7 +35,7 @@ def host_text(text: str, path: str) -> str:
     plain = blank(text, ("comment", "string"))
     for pattern, what in _UNKNOWN.items():
         if found := re.search(pattern, plain):
-            raise BuildFailed(f"{path}:{_line(text, found.start())}: {_unknown(what)}")
+            raise BuildFailed(f"{path}:{_line(text, found.start())}: {unknown(what)}")
     text = _changed(text, clamping(plain))
     plain = blank(text, ("comment", "string"))
     return _changed(text, [*_dynamic(plain), *_assembly(text, plain, path), *_spelt_otherwise(plain)])
@@ -47,7 +47,8 @@ def _changed(text: str, changes: Iterable[tuple[int, int, str]]) -> str:
     return text
 
 
-def _unknown(what: str) -> str:
+def unknown(what: str) -> str:
+    """In the words by which others know that the kernel is not to blame."""
     return f"the cpu device does not know {what}: {ELSEWHERE}"
 
 
@@ -116,7 +117,7 @@ def _assembly(text: str, plain: str, path: str) -> Iterator[tuple[int, int, str]
             sections = sections_of(statement)
             code = as_code(*_three(sections))
         except (NotAssembly, UnknownInstruction) as error:
-            words = _unknown(f"the instruction {str(error)!r}")
+            words = unknown(f"the instruction {str(error)!r}")
             raise BuildFailed(f"{path}:{_line(text, found.start())}: {words}") from error
         yield found.start(), end, f"do {{ {code} }} while (0)"
 

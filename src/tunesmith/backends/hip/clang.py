@@ -131,11 +131,16 @@ def compile_unit(unit: Unit, options: tuple[str, ...], own: AmdArchitecture) -> 
             *("-nogpulib", "-nogpuinc", "--no-gpu-bundle-output", "-std=c++17", *options),
             *("-Wno-ignored-attributes", "-Wno-unused-command-line-argument", "-fno-caret-diagnostics"),
             *("-include", "__clang_hip_runtime_wrapper.h", "-include", "controls.h"),
-            *("-I", "headers", "-isystem", str(found.headers)),
+            *("-I", "headers", *_read_from(found.headers)),
             *(part for path in linked if path.is_file() for part in _linked(path)),
             *("-c", "-o", "unit.hsaco", source),
         ]
         return _run(command, folder)
+
+
+def _read_from(headers: Path) -> tuple[str, ...]:
+    """A folder that every compiler reads has its place behind C++'s own headers, which go on to C's there."""
+    return () if headers == Path("/usr/include") else ("-isystem", str(headers))
 
 
 def _linked(path: Path) -> tuple[str, ...]:

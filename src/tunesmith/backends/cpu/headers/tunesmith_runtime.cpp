@@ -19,18 +19,20 @@ __tunesmith_three threadIdx, blockIdx, blockDim, gridDim;
 namespace __tunesmith {
 struct Arrival { unsigned at, count, left, phase; long long bytes; bool used; };
 struct BulkCopy { unsigned char *to; const unsigned char *from; unsigned bytes, at; };
-struct Stack { jmp_buf jump; ucontext_t context; bool begun; };
 
-static const size_t STACK = 640 << 10, PAGE = 64 << 10;  // a GPU allows 512 KiB of local memory
+static const size_t PAGE = 64 << 10;
 static const int MOST_BULK = 1024;
 Thread threads[MOST_THREADS];
+State states[MOST_THREADS];
 int thread_count, current;
 unsigned char *shared, *statics, *stacks;
-size_t shared_bytes, statics_bytes, stacks_bytes;
+size_t shared_bytes, statics_bytes;
+static size_t stacks_bytes;
 static unsigned char seen[MOST_THREADS][WARP][SLOT];
-static Stack places[MOST_THREADS];
-static int idle[MOST_THREADS], idle_count, stacks_used;
+static jmp_buf places[MOST_THREADS];  // where those on each stack go on
+static int idle[MOST_THREADS], idle_count, stacks_used, stacks_begun;
 static int order[MOST_THREADS], cursor;
+static __tunesmith_three indices[MOST_THREADS];  // of the threads in their block
 static Lanes lagging;
 static int arrived[BARRIERS], arriving[BARRIERS];  // without waiting, and of how many
 static Arrival arrivals[MOST_ARRIVALS];
@@ -46,6 +48,7 @@ static size_t told_room;
 static unsigned long long seed;
 static bool keeps_shared;
 static bool launched_before;
+static unsigned char *guarded;  // up to here stacks end at a page that nobody may touch
 static thread_local volatile unsigned char touched;  // makes the system lay out what is thread local
 
 void fail(const char *why, ...)
@@ -67,19 +70,26 @@ static unsigned drawn(unsigned below)
 
 static void begin(int thread, int stack)
 {
-    Thread &own = threads[thread];
-    own.state = READY;
-    own.stack = stack;
+    states[thread] = READY;
+    threads[thread].stack = stack;
     current = thread;
-    threadIdx = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
+    threadIdx = indices[thread];
 }
 
+static bool is_ready(int thread) { return states[thread] == READY || states[thread] == FRESH; }
 static bool is_due(int thread) { return !(lagging >> (thread / WARP) % 64 & 1); }
 
+[[noreturn]] static void go_on(int thread);
+
+// To the next thread of the turn, without a way round by whoever counts turns.
 __attribute__((noinline)) static void leave(jmp_buf here)
 {
-    if (!_setjmp(here))
-        _longjmp(scheduler, 1);
+    if (_setjmp(here))
+        return;
+    while (++cursor < thread_count)
+        if (is_ready(order[cursor]) && is_due(order[cursor]))
+            go_on(order[cursor]);
+    _longjmp(scheduler, 1);
 }
 
 static void enter()
@@ -87,79 +97,92 @@ static void enter()
     int own = threads[current].stack;
     for (;;) {
         body(arguments);
-        threads[current].state = DONE;
+        states[current] = DONE;
         const int next = cursor + 1 < thread_count ? order[cursor + 1] : -1;
-        if (next >= 0 && threads[next].state == FRESH && is_due(next)) {
+        if (next >= 0 && states[next] == FRESH && is_due(next)) {
             cursor++;
             begin(next, own);
             continue;
         }
         idle[idle_count++] = own;
-        leave(places[own].jump);
+        leave(places[own]);
     }
 }
 
 __attribute__((noinline)) static void wait(State state, const void *place)
 {
     Thread &own = threads[current];
-    own.state = state;
+    states[current] = state;
     own.fenced = false;
     own.place = place;
     watch_wait(place);
-    leave(places[own.stack].jump);
+    leave(places[own.stack]);
 }
 
-__attribute__((noinline)) static void resume(int thread)
+[[noreturn]] static void go_on(int thread)
 {
-    if (_setjmp(scheduler))
-        return;
-    if (threads[thread].state == FRESH)
+    if (states[thread] == FRESH)
         begin(thread, idle_count ? idle[--idle_count] : stacks_used++);
     else
         begin(thread, threads[thread].stack);
-    Stack &stack = places[threads[thread].stack];
-    if (stack.begun)
-        _longjmp(stack.jump, 1);
-    stack.begun = true;
-    unsigned char *lowest = stacks + threads[thread].stack * STACK;
-    mprotect(lowest, PAGE, PROT_NONE);  // one that grows too far meets this
-    getcontext(&stack.context);
-    stack.context.uc_stack.ss_sp = lowest + PAGE;
-    stack.context.uc_stack.ss_size = STACK - PAGE;
-    makecontext(&stack.context, enter, 0);
-    setcontext(&stack.context);
+    const int stack = threads[thread].stack;
+    if (stack < stacks_begun)
+        _longjmp(places[stack], 1);
+    stacks_begun = stack + 1;
+    unsigned char *lowest = stacks + stack * STACK;
+    if (lowest >= guarded) {
+        mprotect(lowest, PAGE, PROT_NONE);  // one that grows too far meets this
+        guarded = lowest + STACK;
+    }
+    static ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = lowest + PAGE;
+    // At one place of its pages each would push the others out of the cache.
+    context.uc_stack.ss_size = STACK - PAGE - (size_t)(stack % 56) * 64;
+    makecontext(&context, enter, 0);
+    setcontext(&context);
+    abort();
+}
+
+// Every thread that can run does, in this turn's order.
+__attribute__((noinline)) static void take_turns()
+{
+    cursor = -1;
+    leave(scheduler);
 }
 
 // -- who may go on
 
 // Whether they wait for one another: what differs in mask or operation never meets.
-static bool is_with(const Thread &one, const Thread &other)
+static bool is_with(int one, int other)
 {
-    return other.state == AT_WARP && one.mask == other.mask && one.operation == other.operation;
+    return states[other] == AT_WARP && threads[one].mask == threads[other].mask &&
+           threads[one].operation == threads[other].operation;
 }
 
 static bool release_warp(int first)
 {
     const int count = thread_count - first < WARP ? thread_count - first : WARP;
+    bool waiting = false;
+    for (int t = first; t < first + count; t++)
+        waiting = waiting || states[t] == AT_WARP;
+    if (!waiting)
+        return false;
     bool any = false, go[WARP] = {};
-    int waiting = 0, same = 0;
+    int same = 0;
     Lanes live = 0;  // nobody waits for a lane that has left the kernel
     const Lanes all = count == 64 ? ~(Lanes)0 : ((Lanes)1 << count) - 1;
     for (int t = 0; t < count; t++) {
-        const Thread &own = threads[first + t];
-        waiting += own.state == AT_WARP;
-        live |= (Lanes)(own.state != DONE) << t;
-        same += is_with(threads[first], own) && own.mask == all;
+        live |= (Lanes)(states[first + t] != DONE) << t;
+        same += is_with(first, first + t) && threads[first + t].mask == all;
     }
-    if (!waiting)
-        return false;
     if (same == count) {  // what most do
         int who[WARP];
         for (int t = 0; t < count; t++) {
             Thread &own = threads[first + t];
             memcpy(seen[first][t], own.slot, SLOT);
             own.leader = first;
-            own.state = READY;
+            states[first + t] = READY;
             who[t] = first + t;
         }
         watch_meeting(who, count, threads[first].operation == ORDERS);
@@ -167,7 +190,7 @@ static bool release_warp(int first)
     }
     for (int t = 0; t < count; t++) {
         Thread &own = threads[first + t];
-        if (own.state != AT_WARP)
+        if (states[first + t] != AT_WARP)
             continue;
         int leader = -1;
         bool here = true;
@@ -175,7 +198,7 @@ static bool release_warp(int first)
             if (!((own.mask & live) >> lane & 1))
                 continue;
             leader = leader < 0 ? lane : leader;
-            here = here && is_with(own, threads[first + lane]);
+            here = here && is_with(first + t, first + lane);
         }
         go[t] = here;
         own.leader = first + leader;
@@ -194,7 +217,7 @@ static bool release_warp(int first)
             watch_meeting(who, met, own.operation == ORDERS);
         }
         own.mask &= live;
-        own.state = READY;
+        states[first + t] = READY;
         any = true;
     }
     return any;
@@ -212,22 +235,22 @@ static bool release_active(int first)
     const int count = thread_count - first < WARP ? thread_count - first : WARP;
     Lanes asking = 0;
     for (int t = 0; t < count; t++) {
-        const State state = threads[first + t].state;
+        const State state = states[first + t];
         if (state == READY || state == FRESH)
             return false;
         asking |= (Lanes)(state == AT_ACTIVE) << t;
     }
     for (int t = 0; t < count; t++) {
-        if (threads[first + t].state != AT_ACTIVE)
+        if (states[first + t] != AT_ACTIVE)
             continue;
         Lanes together = 0;
         for (int lane = t; lane < count; lane++)
-            if (threads[first + lane].state == AT_ACTIVE && is_same_place(threads[first + t], threads[first + lane]))
+            if (states[first + lane] == AT_ACTIVE && is_same_place(threads[first + t], threads[first + lane]))
                 together |= (Lanes)1 << lane;
         for (int lane = t; lane < count; lane++)
             if (together >> lane & 1) {
                 threads[first + lane].mask = together;
-                threads[first + lane].state = READY;
+                states[first + lane] = READY;
             }
     }
     return asking != 0;
@@ -239,7 +262,7 @@ static bool release_barriers()
     bool any = false;
     unsigned used = 0;
     for (int t = 0; t < thread_count; t++)
-        if (threads[t].state == AT_BARRIER)
+        if (states[t] == AT_BARRIER)
             used |= 1u << threads[t].barrier;
     for (int id = 0; used >> id; id++) {
         if (!(used >> id & 1))
@@ -247,8 +270,8 @@ static bool release_barriers()
         int waiting = 0, live = 0, expected = -1;
         for (int t = 0; t < thread_count; t++) {
             const Thread &own = threads[t];
-            live += own.state != DONE;
-            if (own.state != AT_BARRIER || own.barrier != id)
+            live += states[t] != DONE;
+            if (states[t] != AT_BARRIER || own.barrier != id)
                 continue;
             if (expected >= 0 && own.count != expected)
                 fail("threads wait at barrier %d for %d and for %d others", id, expected, own.count);
@@ -265,7 +288,7 @@ static bool release_barriers()
             watch_barrier(who, waiting, id);
         arrived[id] = 0;
         for (int i = 0; i < waiting; i++)
-            threads[who[i]].state = READY;
+            states[who[i]] = READY;
         any = true;
     }
     return any;
@@ -299,7 +322,7 @@ static bool release_arrivals()
 {
     bool any = false;
     for (int t = 0; t < thread_count; t++) {
-        if (threads[t].state != AT_ARRIVAL)
+        if (states[t] != AT_ARRIVAL)
             continue;
         Arrival *own = nullptr;
         for (Arrival &one : arrivals)
@@ -307,7 +330,7 @@ static bool release_arrivals()
         if (own && own->phase == threads[t].phase && own->left == 0)
             complete(*own);
         if (own && own->phase != threads[t].phase) {
-            threads[t].state = READY;
+            states[t] = READY;
             any = true;
         }
     }
@@ -318,7 +341,7 @@ static bool release()
 {
     bool any = false, ready = false;
     for (int t = 0; t < thread_count; t++)
-        ready = ready || threads[t].state == READY || threads[t].state == FRESH;
+        ready = ready || states[t] == READY || states[t] == FRESH;
     any = release_barriers();
     for (int first = 0; first < thread_count; first += WARP)
         any = release_warp(first) || any;
@@ -333,9 +356,9 @@ static bool release()
     for (int t = 0; t < thread_count; t++)
         for (int u = t + 1; u < thread_count && u / WARP == t / WARP; u++) {
             const Thread &one = threads[t], &other = threads[u];
-            const bool together = one.state == AT_WARP && other.state == AT_WARP &&
+            const bool together = states[t] == AT_WARP && states[u] == AT_WARP &&
                                   (one.mask >> u % WARP & 1 || other.mask >> t % WARP & 1);
-            if (!together || is_with(one, other))
+            if (!together || is_with(t, u))
                 continue;
             const bool by_mask = one.mask != other.mask;
             watch_mixed(t, u, by_mask ? "a warp operation that threads reach with different masks"
@@ -360,7 +383,7 @@ static void run_block(unsigned number)
     bulk_count = landed_count = 0;
     for (int t = 0; t < thread_count; t++) {
         Thread &own = threads[t];
-        own.state = FRESH;
+        states[t] = FRESH;
         own.copies_held = own.group = own.depth = 0;
         order[t] = t;
     }
@@ -372,14 +395,10 @@ static void run_block(unsigned number)
             order[other] = kept;
         }
         lagging = seed ? (Lanes)drawn(1u << 31) & drawn(1u << 31) : 0;  // warps that others overtake
-        for (cursor = 0; cursor < thread_count; cursor++) {
-            const int t = order[cursor];
-            if ((threads[t].state == READY || threads[t].state == FRESH) && is_due(t))
-                resume(t);
-        }
+        take_turns();
         bool live = false;
         for (int t = 0; t < thread_count; t++)
-            live = live || threads[t].state != DONE;
+            live = live || states[t] != DONE;
         if (!live)
             return;
         if (!release())
@@ -456,23 +475,29 @@ extern "C" __attribute__((visibility("default"))) int __tunesmith_launch(
     }
     shared = room_for_shared + wanted - whole;
     shared_bytes = dynamic;
-    stacks_bytes = (size_t)thread_count * STACK;
-    stacks = (unsigned char *)mmap(nullptr, stacks_bytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stacks_bytes < (size_t)thread_count * STACK) {
+        if (stacks_bytes)
+            munmap(stacks, stacks_bytes);
+        stacks_bytes = (size_t)thread_count * STACK;
+        stacks = guarded = (unsigned char *)mmap(nullptr, stacks_bytes, PROT_READ | PROT_WRITE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
     unsigned *blocks = (unsigned *)malloc(count * sizeof *blocks);
     if (stacks == MAP_FAILED || !blocks) {
+        stacks_bytes = stacks == MAP_FAILED ? 0 : stacks_bytes;
+        free(blocks);
         snprintf(message, room, "there is no memory for %d threads of %zu blocks", thread_count, count);
         return 1;
     }
-    stacks_used = idle_count = 0;
-    for (int t = 0; t < thread_count; t++)
-        places[t].begun = false;
+    stacks_used = stacks_begun = idle_count = 0;
+    for (unsigned t = 0; t < (unsigned)thread_count; t++)
+        indices[t] = {t % block[0], t / block[0] % block[1], t / (block[0] * block[1])};
     const int failed = _setjmp(outside);
     if (!failed) {
         watch_launch(arrays, array_count, (unsigned)count);
         run_blocks(grid, blocks, count);
     }
-    munmap(stacks, stacks_bytes);
+    madvise(stacks, stacks_bytes, MADV_DONTNEED);  // zeros again for the next launch
     free(blocks);
     return failed;
 }
@@ -525,7 +550,7 @@ int __tunesmith_count(int holds)
     int count = 0, other;
     for (int t = 0; t < thread_count; t++) {
         memcpy(&other, threads[t].slot, sizeof other);
-        count += other != 0 && threads[t].state != DONE;
+        count += other != 0 && states[t] != DONE;
     }
     __tunesmith_barrier(0, 0);
     return count;

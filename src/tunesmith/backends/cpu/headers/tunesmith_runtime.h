@@ -18,7 +18,6 @@ enum { ORDERS = 1 };  // of the operations of a warp the one that orders memory:
 
 struct Copy { unsigned char *to; const unsigned char *from; unsigned bytes, zeros, group; };
 struct Thread {
-    State state;
     bool fenced;         // since it last met others: bulk copies may overwrite what was read
     int stack;           // on which it runs
     Lanes mask;          // of the warp operation it is at
@@ -32,20 +31,23 @@ struct Thread {
     int copies_held, copies_room;
     unsigned group;      // of copies, the open one
     int depth;           // of calls, where somebody watches
-    const void *calls[DEPTH];
     const void *place;   // where it waits, where somebody watches
+#ifdef TUNESMITH_WATCH
+    const void *calls[DEPTH];
+#endif
 };
 struct Array { unsigned char *start; size_t bytes; int writes; };  // of a launch; `writes`: it may be written
 struct Entry { const char *name; int count; const unsigned *sizes; void (*call)(void **arguments); };
 
 extern Thread threads[MOST_THREADS];
+extern State states[MOST_THREADS];  // of the threads: lies together, since all of it is looked through often
 extern int thread_count, current;
 extern unsigned char *shared;       // dynamic
 extern size_t shared_bytes;
 extern unsigned char *statics;      // shared memory of fixed sizes
 extern size_t statics_bytes;
+static const size_t STACK = 640 << 10;  // a GPU allows 512 KiB of local memory
 extern unsigned char *stacks;
-extern size_t stacks_bytes;
 [[noreturn]] void fail(const char *why, ...) __attribute__((format(printf, 1, 2)));
 
 // What a watching build is told; nothing in others.

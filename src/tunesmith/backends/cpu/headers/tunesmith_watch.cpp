@@ -268,7 +268,7 @@ void watch_all()
     settle_all();
     int first = -1;
     for (int t = 0; t < thread_count; t++) {
-        if (threads[t].state != AT_BARRIER || threads[t].barrier != 0 || threads[t].depth == 0)
+        if (states[t] != AT_BARRIER || threads[t].barrier != 0 || threads[t].depth == 0)
             continue;
         if (first < 0)
             first = t;
@@ -346,13 +346,13 @@ void watch_stuck()
     settle_all();
     for (int t = 0; t < thread_count; t++) {
         const Thread &own = threads[t];
-        if (own.state == DONE)
+        if (states[t] == DONE)
             continue;
         current = t;
         if (shown < 0) {
             int waiting = 0;
             for (int u = 0; u < thread_count; u++)
-                waiting += threads[u].state == own.state && threads[u].place == own.place;
+                waiting += states[u] == states[t] && threads[u].place == own.place;
             char words[160];
             snprintf(words, sizeof words, "a barrier that is not reached by all: %d of %d threads wait there",
                      waiting, thread_count);
@@ -398,8 +398,8 @@ static Region *region_of(const unsigned char *at)
 
 static bool is_on_stack(const unsigned char *at, size_t bytes)
 {
-    const unsigned char *low = stacks + (size_t)threads[current].stack * (stacks_bytes / thread_count);
-    return at >= low && at + bytes <= low + stacks_bytes / thread_count;
+    const unsigned char *low = stacks + threads[current].stack * STACK;
+    return at >= low && at + bytes <= low + STACK;
 }
 
 static bool is_own(const unsigned char *at, size_t bytes)
