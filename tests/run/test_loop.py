@@ -14,7 +14,7 @@ from tests.wording import says
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Template
 from tunesmith.profiles.facts import Diagnosis
-from tunesmith.run.budget import PER_SPARE
+from tunesmith.run.budget import PER_SPARE_ALONE
 from tunesmith.run.candidates import Templates
 from tunesmith.run.events import (
     Asked,
@@ -46,9 +46,7 @@ from tunesmith.space.params import Config, Param
 from tunesmith.text import counted, digest_of
 
 PROBLEM = a_problem()
-TEMPLATE = a_template(
-    PROBLEM,
-    """\
+TEXT = """\
 // /// tunesmith
 // [params]
 // BLOCK = [32, 64, 128, 256]
@@ -63,8 +61,9 @@ TEMPLATE = a_template(
 // block = ["BLOCK"]
 // ///
 __constant int use[] = {BLOCK, VEC, UNROLL};
-""",
-)
+"""
+TEMPLATE = a_template(PROBLEM, TEXT)
+LARGE = a_template(PROBLEM, TEXT.replace("[1, 2, 3, 4, 5]", str(list(range(1, 21)))))
 CONFIGS = TEMPLATE.space.configs([w.as_dict() for w in PROBLEM.workloads], DEVICE.limits.names())
 ORIGINAL = {"small": 10.0, "wide": 20.0}
 
@@ -476,12 +475,13 @@ def test_time_goes_on_where_it_stopped(ahead: int) -> None:
 @both
 @pytest.mark.parametrize("width", [2, 4, 5])
 def test_the_device_has_work_and_no_more_than_the_width_is_in_flight(width: int, ahead: int) -> None:
-    run = Run(Settings(evals=78, width=width, ahead=ahead, prune=False))
+    settings = Settings(evals=4 * PER_SPARE_ALONE + 14, width=width, ahead=ahead, prune=False)
+    run = Run(settings, template=LARGE)
     run.go()
     searching = [state for state in run.watcher.states if state.searching]
     sentinel = 1
     assert width <= max(len(state.in_flight) for state in searching) <= width + sentinel
-    early = [len(state.in_flight) for state in searching if len(state.searched) < 2 * PER_SPARE]
+    early = [len(state.in_flight) for state in searching if len(state.searched) < 2 * PER_SPARE_ALONE]
     assert max(early) <= 2 + sentinel, "as long as little is known, one waits behind the one that is measured"
     assert min(run.lab.waiting[:60]) >= 2, "asked for more before the lab runs out of work"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tunesmith.run.budget import BLIND, PER_SPARE, pace
+from tunesmith.run.budget import BLIND, PER_SPARE_ALONE, pace
 
 WIDTH = 8
 KNOWN = range(0, 2000, 7)
@@ -29,7 +29,7 @@ def test_every_device_has_a_trial_once_as_many_are_known(devices: int) -> None:
 
 
 def test_one_device_has_one_that_waits_and_more_when_more_is_known() -> None:
-    assert pace(0, 1, WIDTH) == pace(2 * PER_SPARE - 1, 1, WIDTH) == (1, 1)
+    assert pace(0, 1, WIDTH) == pace(2 * PER_SPARE_ALONE - 1, 1, WIDTH) == (1, 1)
     assert in_flight(1000, 1) == WIDTH
     assert {pace(known, 1, 1) for known in KNOWN} == {(1, 0)}, "with a width of 1 nothing waits"
 

@@ -381,7 +381,8 @@ def _exhausted(
 
 
 BLIND = 16  # trials in flight at most before anything is known, however many devices there are
-PER_SPARE = 16  # known outcomes for each trial that waits behind those on the devices
+PER_SPARE = 16  # known outcomes for each trial that waits behind those on several devices,
+PER_SPARE_ALONE = 64  # and behind that on one: the searcher thinks while one waits
 
 
 def pace(known: int, devices: int, width: int) -> tuple[int, int]:
@@ -392,7 +393,8 @@ def pace(known: int, devices: int, width: int) -> tuple[int, int]:
     The more is known the longer it thinks, and the less one outcome more matters: then it is asked for
     several at once. `width` is the most in flight where there is one device.
     """
-    spare = min(max(known // PER_SPARE, devices == 1), max(width - 1, devices // 2))
+    spare = known // PER_SPARE if devices > 1 else max(1, known // PER_SPARE_ALONE)
+    spare = min(spare, max(width - 1, devices // 2))
     most = min(devices + spare, max(BLIND, known))
     batch = min(most, max(1, spare // 2, devices // 16))
     return batch, most - batch
