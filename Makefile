@@ -35,7 +35,7 @@ demo-cuda:
 test:
 	@sh scripts/setup.sh dev,opencl,cuda,models,watch,mcp,exports,postgres
 	@$(MAKE) --no-print-directory lint >.venv/lint.log 2>&1 & lint=$$!; \
-	$(BIN)/pytest -n 3 --dist worksteal --durations 15 -m "not long"; tests=$$?; \
+	$(BIN)/pytest -n 2 --dist worksteal --durations 15 -m "not long"; tests=$$?; \
 	wait $$lint; lint=$$?; cat .venv/lint.log; [ $$tests -eq 0 ] && [ $$lint -eq 0 ]
 
 lint:
