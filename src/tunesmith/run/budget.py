@@ -300,13 +300,17 @@ class BudgetUse:
     by_length: bool = False  # estimated so, at least in part
 
 
+def is_finishing(state: State) -> bool:
+    """Whether searching is over: finalists are raced, winners verified."""
+    return state.under_way is not None and state.under_way.decision == "finish"
+
+
 def budget_uses(state: State, with_models: bool = False) -> tuple[BudgetUse, ...]:
     """Of every budget, whether there is a limit or not; what models cost only where one was asked, or is to
     be."""
     own, cost = state.settings, spent(state)
     # Finalists are raced and winners verified beside it.
-    is_over = state.under_way is not None and state.under_way.decision == "finish"
-    until = state.decided_at if is_over else state.elapsed
+    until = state.decided_at if is_finishing(state) else state.elapsed
     found = [
         BudgetUse("rounds", rounds_begun(state), own.rounds),
         BudgetUse("evaluations", all_evaluations(state), own.evals),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tunesmith.errors import BadInput
-from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share
+from tunesmith.run.budget import asked_to_finish, exhausted_budget, exhausted_share, is_finishing
 from tunesmith.run.candidates import parse_config
 from tunesmith.run.dialogue import RunInstruction
 from tunesmith.run.events import Instructed
@@ -55,19 +55,18 @@ def taken_up(given: RunInstruction, state: State, search: OneSearch | None) -> I
     if given.what == "finish" and state.device.absent:
         why = "nothing can be raced or verified without the device; stop the run, and go on where it is"
         return Instructed(given.id, "finish", refused=why)
-    if given.what == "stop" or (given.what == "finish" and not _is_finishing(state)):
+    if given.what == "stop" or (given.what == "finish" and not _is_to_finish(state)):
         return Instructed(given.id, given.what)
     if given.what == "finish":
         return Instructed(given.id, "finish", refused="the run is finishing already")
-    if search is None and not _is_finishing(state):
+    if search is None and not _is_to_finish(state):
         return None
     config, refused = _hinted(given.text, state, search)
     return Instructed(given.id, "hint", given.text, config, refused)
 
 
-def _is_finishing(state: State) -> bool:
-    decided = state.under_way is not None and state.under_way.decision == "finish"
-    return decided or asked_to_finish(state) is not None
+def _is_to_finish(state: State) -> bool:
+    return is_finishing(state) or asked_to_finish(state) is not None
 
 
 def _hinted(text: str, state: State, search: OneSearch | None) -> tuple[Config | None, str]:

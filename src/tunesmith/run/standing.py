@@ -12,6 +12,7 @@ from tunesmith.run.budget import (
     budget_uses,
     evaluations,
     is_concrete,
+    is_finishing,
     noun,
 )
 from tunesmith.run.instructions import is_stopping
@@ -125,7 +126,7 @@ def _progress(state: State) -> tuple[int, int | None]:
     """Of the phase: what is done, and of how many."""
     if state.draft is not None:  # what the gate asks next follows from what it has found
         return len(state.gated(state.draft.id)), None
-    if state.under_way is not None and state.under_way.decision == "finish":
+    if is_finishing(state):
         return len(state.finalists()), state.asked.count("finalist") or None
     done = state.statuses().total() - beside_budget(state)
     limit = state.settings.evals
@@ -135,10 +136,7 @@ def _progress(state: State) -> tuple[int, int | None]:
 
 
 def _beside(state: State) -> int:
-    if state.draft is not None:
-        return 0
-    is_over = state.under_way is not None and state.under_way.decision == "finish"
-    return 0 if is_over else beside_budget(state)
+    return 0 if state.draft is not None or is_finishing(state) else beside_budget(state)
 
 
 def _floors(state: State, best: BestTried | None) -> tuple[FloorDistance, ...]:
