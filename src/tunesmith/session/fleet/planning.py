@@ -204,7 +204,10 @@ def _check_backend(entries: PlanEntries, place: int, device: FleetDevice, langua
 def _check_device(entries: PlanEntries, place: int, device: FleetDevice) -> None:
     """What every cell of it would be refused for."""
     try:
-        device_ids(device.device)
+        asked = device_ids(device.device)
+        if device.gpus and any(number != "0" for number in asked):
+            fault = f"each run sees one of gpus, as device 0, and device asks for {device.device}"
+            entries.faults.add(("device", place, "device"), fault, "leave out device")
     except BadInput as error:
         entries.faults.add(("device", place, "device"), str(error), error.hint)
     settings = (*entries.settings, *(one for author in entries.authors for one in author.settings))
