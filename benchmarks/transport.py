@@ -1,11 +1,11 @@
 """What workers behind a command cost, beside local ones: requests, and whole runs in alternation.
 
     python -m benchmarks.transport [PROBLEM [--template FILE]] [--backend fake] [--runs 3] [--evals 40]
-                                   [--command "ssh HOST tunesmith worker"] [--two]
+                                   [--command "ssh HOST tunesmith worker"] [--arms remote two]
 
 By default the command starts a host on this machine, with its own folders: what is measured is the transport
 alone, without a network. Of a problem, `tune` runs both ways in turn, with the same seed; nothing is cached.
-With `--two` also with two workers on that one device, which take turns. What there is no time left for
+The arm `two` has two workers on that one device, which take turns. What there is no time left for
 (`--seconds`) is not begun.
 
 How long a run takes depends on how many winners it verifies. Like is compared with like by what its journal
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--evals", type=int, default=40)
     parser.add_argument("--command", type=shlex.split)
-    parser.add_argument("--two", action="store_true")
+    parser.add_argument("--arms", nargs="+", choices=("remote", "two"), default=["remote"])
     parser.add_argument(
         "--seconds", type=float, default=270.0, help="of all of it, as far as can be foretold"
     )
@@ -206,12 +206,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         hosts = folder / "hosts.toml"
         entry = '[[worker]]\nname = "{}"\ncommand = {}\n'
         hosts.write_text(entry.format("there", json.dumps(command)))
-        arms: dict[str, Path | None] = {"local": None, "remote": hosts}
-        if given.two:
-            arms["two"] = two = folder / "two.toml"
-            other = given.command or own_host(folder / "also")
-            both = zip(("there", "also"), (command, other), strict=True)
-            two.write_text("".join(entry.format(name, json.dumps(one)) for name, one in both))
+        two = folder / "two.toml"
+        both = zip(("there", "also"), (command, given.command or own_host(folder / "also")), strict=True)
+        two.write_text("".join(entry.format(name, json.dumps(one)) for name, one in both))
+        files = {"remote": hosts, "two": two}
+        arms: dict[str, Path | None] = {"local": None, **{name: files[name] for name in given.arms}}
         took: dict[str, list[float]] = {kind: [] for kind in arms}
         known: dict[str, list[RunFacts]] = {kind: [] for kind in arms}
         for number, (kind, file) in itertools.product(range(given.runs), arms.items()):

@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +25,7 @@ MISSING = "install PostgreSQL (apt install postgresql), or: pip install 'tunesmi
 OWNER, STRANGER, GUARDED = "owner", "stranger", "guarded"  # the last has a password
 PASSWORD = "geheim:@/%s3kret"
 HBA = f"local all {GUARDED} scram-sha-256\nlocal all all trust\n"
+HBA_TLS = f"hostssl all {GUARDED} 127.0.0.1/32 scram-sha-256\n"
 SETTINGS = ("fsync=off", "listen_addresses=", "max_connections=40", "shared_buffers=16MB")
 _DATABASES = count(1)
 _DIES_WITH_ITS_PARENT = 1  # PR_SET_PDEATHSIG
@@ -58,13 +60,16 @@ def binaries() -> Path | None:
 
 
 class Server:
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._process = folder, None
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        """With a port it also listens on this machine's network, where it speaks nothing but TLS."""
+        self.folder, self.port, self._process = folder, port, None
         found = binaries()
         assert found is not None
         self._bin = found
         self._run("initdb", "-D", str(folder / "data"), "-U", OWNER, "-A", "trust", "--no-sync", "-E", "UTF8")
-        (folder / "data" / "pg_hba.conf").write_text(HBA)
+        (folder / "data" / "pg_hba.conf").write_text(HBA + (HBA_TLS if port else ""))
+        if port:
+            self._certify()
         self.start()
         with self.connect() as connection:
             connection.execute(f"CREATE ROLE {STRANGER} LOGIN")
@@ -73,7 +78,8 @@ class Server:
     def start(self, tied: bool = True) -> None:
         """`tied`: it ends with the thread that starts it, at the latest."""
         data = str(self.folder / "data")
-        given = [word for setting in SETTINGS for word in ("-c", setting)]
+        tls = (f"port={self.port}", "listen_addresses=127.0.0.1", "ssl=on") if self.port else ()
+        given = [word for setting in (*SETTINGS, *tls) for word in ("-c", setting)]
         command = [str(self._bin / "postgres"), "-D", data, "-k", str(self.folder), *given]
         with (self.folder / "log").open("a") as log:
             self._process = subprocess.Popen(
@@ -103,7 +109,7 @@ class Server:
         """As a machine that loses its power; its children notice and end."""
         self._process.kill()
         self._process.wait()
-        (self.folder / ".s.PGSQL.5432").unlink(missing_ok=True)
+        (self.folder / f".s.PGSQL.{self.port or 5432}").unlink(missing_ok=True)
 
     def stop(self) -> None:
         self._process.send_signal(signal.SIGQUIT)
@@ -121,7 +127,25 @@ class Server:
 
     def url(self, database: str, user: str = OWNER, password: str = "") -> str:
         said = f":{quote(password, safe='')}" if password else ""
-        return f"postgresql://{user}{said}@{quote(str(self.folder), safe='')}/{database}"
+        port = f":{self.port}" if self.port else ""
+        return f"postgresql://{user}{said}@{quote(str(self.folder), safe='')}{port}/{database}"
+
+    def network_url(self, database: str, mode: str, root: str = "server.crt", user: str = GUARDED) -> str:
+        """Over the network, where the role that has a password is let in."""
+        where = f"{user}:{quote(PASSWORD, safe='')}@127.0.0.1:{self.port}"
+        root_file = quote(str(self.folder / "data" / root), safe="")
+        return f"postgresql://{where}/{database}?sslmode={mode}&sslrootcert={root_file}"
+
+    def _certify(self) -> None:
+        """One certificate for the server, and one of somebody else, each signed by itself."""
+        for name in ("server", "other"):
+            command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+            command += ["-subj", "/CN=tunesmith", "-addext", "subjectAltName=IP:127.0.0.1"]
+            command += ["-keyout", f"{name}.key", "-out", f"{name}.crt"]
+            own = {"cwd": self.folder / "data", "check": True, "capture_output": True, "timeout": 60}
+            subprocess.run(command, **own)
+            if (user := _user()) is not None:
+                os.chown(self.folder / "data" / f"{name}.key", pwd.getpwnam(user).pw_uid, -1)
 
     def database(self, owner: str = OWNER) -> str:
         """A new one."""
@@ -159,11 +183,25 @@ def server() -> Server:
     return own_server()
 
 
-def own_server() -> Server:
+def networked_server() -> Server:
+    """One that is reached over the network, by TLS; skips the test where there can be none."""
+    pytest.importorskip("psycopg", reason="pip install 'tunesmith[postgres]'")
+    found = binaries()
+    if found is None:
+        pytest.skip(f"no PostgreSQL server here: {MISSING}")
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl here, to make a certificate: apt install openssl")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return own_server(port)
+
+
+def own_server(port: int = 0) -> Server:
     """One that a test may kill."""
     folder = Path(tempfile.mkdtemp(prefix="ts-pg-", dir="/tmp"))  # the path of a socket is short
     if (user := _user()) is not None:
         os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
-    found = Server(folder)
+    found = Server(folder, port)
     atexit.register(found.stop)
     return found

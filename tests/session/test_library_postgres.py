@@ -13,7 +13,7 @@ from threading import Timer
 
 import pytest
 
-from tests.postgres_server import GUARDED, PASSWORD, STRANGER, Server, own_server, server
+from tests.postgres_server import GUARDED, PASSWORD, STRANGER, Server, networked_server, own_server, server
 from tests.run.test_library import a_record, an_entry, some_timings
 from tests.samples import TEMPLATE
 from tunesmith.errors import BadInput
@@ -211,3 +211,47 @@ def test_a_server_that_hangs_is_cut_off(mortal: Server, monkeypatch: pytest.Monk
             os.kill(pid, signal.SIGCONT)
     assert time.monotonic() - began < 30
     own.close()
+
+
+# -- over the network -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def networked() -> Iterator[Server]:
+    found = networked_server()
+    yield found
+    found.stop()
+
+
+@pytest.mark.long
+def test_over_the_network_by_tls(networked: Server) -> None:
+    """The server is who its certificate says, or nothing is sent to it."""
+    database = networked.database(owner=GUARDED)
+    library = at(networked.network_url(database, "verify-full"))
+    library.add(an_entry())
+    assert len(library.entries(print)) == 1
+    with networked.connect(database) as connection:
+        (users,) = connection.execute("SELECT count(*) FROM pg_stat_ssl WHERE ssl").fetchone()
+    assert users >= 1
+    stranger = refused(networked.network_url(database, "verify-full", root="other.crt"), PASSWORD)
+    assert "certificate" in stranger.message
+    assert "sslrootcert" in str(stranger.hint)
+    open_line = refused(networked.network_url(database, "disable"), PASSWORD)
+    assert "no encryption" in open_line.message
+    assert open_line.hint == "see sslmode and sslrootcert in the URL"
+    unwelcome = refused(networked.network_url(database, "verify-full", user=STRANGER), PASSWORD)
+    assert unwelcome.hint == "ask who runs the server to let this role in from this host"
+
+
+@pytest.mark.long
+def test_over_the_network_a_server_that_comes_back_is_waited_for(networked: Server) -> None:
+    database = networked.database(owner=GUARDED)
+    library = at(networked.network_url(database, "verify-full"), patience=20.0)
+    library.add(an_entry())
+    networked.kill()
+    back = Timer(1.0, networked.start, kwargs={"tied": False})
+    back.start()
+    try:
+        assert len(library.entries(print)) == 1
+    finally:
+        back.join()

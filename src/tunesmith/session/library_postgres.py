@@ -114,7 +114,9 @@ class PostgresDatabase:
             hint = "ask who owns the database for the right to create, read and write in its schema"
         elif "password" in said or code == "28P01":
             hint = "say it by PGPASSFILE, PGPASSWORD or in the URL"
-        elif "SSL" in said or "certificate" in said:
+        elif "pg_hba.conf" in said and "no encryption" not in said:
+            hint = "ask who runs the server to let this role in from this host"
+        elif any(word in said for word in ("SSL", "certificate", "no encryption")):
             hint = "see sslmode and sslrootcert in the URL"
         elif "does not exist" in said or code in ("3D000", "28000"):
             hint = "name a database and a role that are there: createdb NAME, createuser NAME"
