@@ -204,7 +204,7 @@ class TestWhichAreHere:
         own = sanitizer_tools(backends.kind("opencl"), dict, tmp_path, AUTO)
         assert own == "oclgrind is not on the PATH"
         none = sanitizer_tools(backends.kind("fake"), dict, tmp_path, AUTO)
-        assert note_of(none, AUTO, here=True) == (
+        assert note_of(none, AUTO) == (
             "sanitizer: not in force: a simulated device has nothing to watch"
         )
 
@@ -221,7 +221,7 @@ class TestWhichAreHere:
         assert refused.startswith("--sandbox required: compute-sanitizer speaks over the network")
         tools = "memcheck, racecheck, initcheck, synccheck"
         found = sanitizer_tools(kind, dict, tmp_path, AUTO)
-        assert note_of(found, AUTO, here=True) == f"sanitizer: compute-sanitizer 2025.3.0.0 ({tools})"
+        assert note_of(found, AUTO) == f"sanitizer: compute-sanitizer 2025.3.0.0 ({tools})"
 
 
 # -- the real ones -------------------------------------------------------------------------------------------

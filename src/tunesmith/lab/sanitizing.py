@@ -126,14 +126,13 @@ def _with_tools(kind: BackendKind, place: ToolPlace | str) -> SanitizerTools | s
 
 
 def is_watched_twice(device: Device) -> bool:
-    """Whether the host's processor watches its kernels too."""
+    """Whether the processor of this machine watches its kernels too, wherever the device is."""
     return device.backend in ON_HOST_TOO and not device.untimed and not device.absent
 
 
-def note_of(found: SanitizerTools | str, sandbox: str, device: Device | None = None, *, here: bool) -> str:
-    """What will watch winners on the device, or why nothing will, before anything is tried. `here`: it is of
-    this machine."""
-    twice = here and device is not None and is_watched_twice(device)
+def note_of(found: SanitizerTools | str, sandbox: str, device: Device | None = None) -> str:
+    """What will watch winners on the device, or why nothing will, before anything is tried."""
+    twice = device is not None and is_watched_twice(device)
     host = sanitizer_tools(backends.kind(HOST), dict, Path(), sandbox) if twice else ""
     beside = "" if isinstance(host, str) else f"{host.name} ({', '.join(host.kind.tools)})"
     if isinstance(found, str):

@@ -102,7 +102,7 @@ def _begun(
         feasible = len(configs_of(problem, template, device)) if template is not None else None
         compiler = machine.choose_compiler(problem, template, device, place, listener.note)
         posts = _several(config, sources, place, compiler) if not device.absent else ()
-        watched = sanitizing.note_of(place.sanitizers(), config.sandbox, device, here=place.is_here)
+        watched = sanitizing.note_of(place.sanitizers(), config.sandbox, device)
     notes = (*casting.launch_notes(problem, device), watched)
     for note in (*notes, *local.notes):
         listener.say(f"note: {note}")
@@ -390,7 +390,7 @@ class ActiveRun:
                 opened.callback(cache.close)
             ceilings = use_cache or settings.ceilings
             host = None
-            if self.place.is_here and sanitizing.is_watched_twice(self.device):
+            if sanitizing.is_watched_twice(self.device):
                 from tunesmith.session.host_watch import watch_for  # which only GPUs need
 
                 host = watch_for(self.problem, self.device, self.place.scratch, self.place.sandbox)
