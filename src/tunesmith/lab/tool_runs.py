@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tunesmith.backends.messages import (
+    CountLaunches,
     EndedTool,
     Failed,
     FindTools,
@@ -142,8 +143,12 @@ def why_not(kind: BackendKind, sandbox: str) -> str:
 
 def answer(kind: BackendKind, request: Request, blobs: Sequence[bytes]) -> Reply:
     """What the worker of a host answers: it starts the tool, which starts a worker in the sandbox."""
-    scratch = Path(os.environ["TMPDIR"])
-    found = tools_here(kind, lambda: dict(os.environ), scratch, os.environ.get("TUNESMITH_SANDBOX", ""))
+    scratch, sandbox = Path(os.environ["TMPDIR"]), os.environ.get("TUNESMITH_SANDBOX", "")
+    if isinstance(request, CountLaunches):
+        from tunesmith.lab.counting import counting_here  # which few runs need
+
+        return counting_here(kind, dict(os.environ), scratch, sandbox).count(request, *blobs)
+    found = tools_here(kind, lambda: dict(os.environ), scratch, sandbox)
     match request:
         case FindTools():
             return ToolsFound(missing=found) if isinstance(found, str) else ToolsFound(found.name)
