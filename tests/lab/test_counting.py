@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.cuda.test_ncu import GOOD, PROGRAM, to_count
+from tests.backends.cuda.test_ncu import GOOD, PROGRAM, gone, to_count
 from tests.lab import hosts_elsewhere as hosts
 from tests.wording import says
 from tunesmith import backends
@@ -167,10 +167,17 @@ def test_without_a_profiler_it_says_what_it_says_here(spawn: Spawn) -> None:
 
 
 @pytest.mark.slow
-def test_one_that_hangs_is_given_up(tmp_path: Path, spawn: Spawn) -> None:
-    install(tmp_path, "time.sleep(8)")
+def test_one_that_hangs_is_given_up_and_gone(tmp_path: Path, spawn: Spawn) -> None:
+    own = tmp_path / "there/pids"
+    body = f"""
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+open({str(own)!r}, "w").write(f"{{os.getpid()}} {{child.pid}}")
+time.sleep(60)
+"""
+    install(tmp_path, body)
     found = CountingThere(spawn, seconds=3 - BESIDE_SECONDS).count(*to_count())
     assert found == m.Counted(None, "its host counts nothing: the deadline passed")
+    assert all(gone(int(pid)) for pid in own.read_text().split())
 
 
 @pytest.mark.slow

@@ -322,12 +322,12 @@ time.sleep(600)
     assert asker.count(*to_count()).why_not == "ncu took more than 2 s and was ended"
     assert time.monotonic() - started < 20
     child = int((tmp_path / "bin" / "child").read_text())
-    assert _gone(child)
+    assert gone(child)
     assert asker.count(*to_count()).why_not == "ncu took more than 2 s and was ended"  # not waited for again
     assert time.monotonic() - started < 20
 
 
-def _gone(pid: int) -> bool:
+def gone(pid: int) -> bool:
     for _ in range(100):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
