@@ -101,7 +101,7 @@ def test_counters_are_taken_where_someone_counts() -> None:
 
 def test_whatever_goes_wrong_is_a_note() -> None:
     class Broken:
-        def count(self, what: object) -> object:
+        def count(self, what: object, binary: bytes) -> object:
             raise RuntimeError("the profiler\nfell over")
 
     looked = Watching(Kept(), Broken()).look(None)  # type: ignore[arg-type]

@@ -12,8 +12,15 @@ from tests.lab.in_process import Log, spawner
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tests.wording import says
 from tunesmith.backends import backend
-from tunesmith.backends.messages import ClustersHeld, CountClusters, LaunchOnce, TimeRuns
-from tunesmith.backends.port import Counted, Counting, LaunchCall, NoCounting, ToCount
+from tunesmith.backends.messages import (
+    ClustersHeld,
+    CountClusters,
+    Counted,
+    CountLaunches,
+    LaunchOnce,
+    TimeRuns,
+)
+from tunesmith.backends.port import Counting, LaunchCall, NoCounting
 from tunesmith.errors import BadInput
 from tunesmith.lab.bench import Bench
 from tunesmith.lab.profiling import Profiler, ProfileSubject, clusters_held, half_grid, main_launch
@@ -44,9 +51,10 @@ class Recorder:
     """Counts nothing, and remembers what was timed before it was asked."""
 
     log: Log
-    asked: list[tuple[ToCount, int]] = field(default_factory=list)
+    asked: list[tuple[CountLaunches, int]] = field(default_factory=list)
 
-    def count(self, what: ToCount) -> Counted:
+    def count(self, what: CountLaunches, binary: bytes) -> Counted:
+        assert binary
         self.asked.append((what, len(self.log.of(TimeRuns))))
         return Counted(Counters(dram=0.5))
 
@@ -101,8 +109,8 @@ def test_counting_comes_after_all_timing_and_is_in_no_time() -> None:
     ((what, timed_before),) = recorder.asked
     assert timed_before == len(log.of(TimeRuns)) == 3
     assert not log.of(LaunchOnce)
-    assert what.warm is False
-    assert what.plan.launches[0].entry == "scale"
+    assert what.launch.warm is False
+    assert what.launch.contender.plan.launches[0].entry == "scale"
 
 
 def _clustered(plan: Plan) -> Plan:

@@ -204,9 +204,7 @@ class TestWhichAreHere:
         own = sanitizer_tools(backends.kind("opencl"), dict, tmp_path, AUTO)
         assert own == "oclgrind is not on the PATH"
         none = sanitizer_tools(backends.kind("fake"), dict, tmp_path, AUTO)
-        assert note_of(none, AUTO) == (
-            "sanitizer: not in force: a simulated device has nothing to watch"
-        )
+        assert note_of(none, AUTO) == ("sanitizer: not in force: a simulated device has nothing to watch")
 
     def test_one_that_needs_the_network_is_not_had_with_a_required_sandbox(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,7 @@ from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.plan import OutputErrors, Plan, Status
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.slots import SlotPlace
+from tunesmith.profiles.facts import Counters
 from tunesmith.run.protection import Protection
 
 
@@ -187,6 +188,15 @@ class LaunchOnce:
 
 
 @dataclass(frozen=True)
+class CountLaunches:
+    """Have a profiler count what the hardware does in that launch. Blob 0 is the binary. Reply: Counted."""
+
+    load: Load
+    launch: LaunchOnce
+    main: int = 0  # which of the plan's launches is told of
+
+
+@dataclass(frozen=True)
 class BareRun:
     """A case in memory that holds its inputs and what a caller promises, and nothing else of ours."""
 
@@ -268,7 +278,7 @@ OfDevice = (
 )  # what needs loaded code
 OfUser = Refer | CompareOutputs  # what calls functions of the user's
 OfHost = TellProtection | ListDevices | ListCompilers  # what is asked before there is anything to build
-OfTools = FindTools | RunUnder  # of a process that runs no kernel itself
+OfTools = FindTools | RunUnder | CountLaunches  # of a process that runs no kernel itself
 Request = OfHost | Build | Open | Load | LaunchOnce | RunBare | OfUser | OfDevice | OfTools
 REQUEST_TYPES: dict[str, type[Request]] = {t.__name__: t for t in get_args(Request)}
 
@@ -414,6 +424,16 @@ class EndedTool:
 
 
 @dataclass(frozen=True)
+class Counted:
+    """What the hardware counted, or why it did not."""
+
+    counters: Counters | None
+    why_not: str = ""
+    left_out: tuple[str, ...] = ()  # what the tool that is there cannot count, by its own names
+    lasting: bool = False  # why it did not will hold for whatever is counted next
+
+
+@dataclass(frozen=True)
 class Failed:
     """The request could not be carried out, through no fault of the worker."""
 
@@ -422,5 +442,5 @@ class Failed:
 
 
 OfWork = Built | Done | Ran | Judged | AllJudged | Timed | AllTimed | Expected | OutputCompared | ClustersHeld
-Reply = Protection | Devices | Compilers | OfWork | ToolsFound | EndedTool | Failed
+Reply = Protection | Devices | Compilers | OfWork | ToolsFound | EndedTool | Counted | Failed
 REPLY_TYPES: dict[str, type[Reply]] = {t.__name__: t for t in get_args(Reply)}

@@ -14,13 +14,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from tunesmith.backends.messages import Draw, Unit
+from tunesmith.backends.messages import Counted, CountLaunches, Unit
 from tunesmith.csource.predefined import Predefined
 from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.languages import SourceLanguage
-from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Kernel
-from tunesmith.profiles.facts import Counters
 from tunesmith.run.ports import OwnAuthor
 from tunesmith.run.sanitized import SanitizerFinding
 
@@ -261,34 +259,11 @@ class Backend(Protocol):
     def open(self, device: Device) -> Session: ...
 
 
-@dataclass(frozen=True)
-class Counted:
-    """What the hardware counted, or why it did not."""
-
-    counters: Counters | None
-    why_not: str = ""
-    left_out: tuple[str, ...] = ()  # what the tool that is here cannot count, by its own names
-
-
-@dataclass(frozen=True)
-class ToCount:
-    """A built kernel at a workload, with everything a process of its own needs to launch it once."""
-
-    unit: Unit
-    binary: bytes
-    code_digest: str
-    device: Device
-    plan: Plan
-    draw: Draw
-    warm: bool
-    main: int = 0  # which of the plan's launches is told of
-
-
 class Counting(Protocol):
     """Counts in a process of its own, so that nothing of it lands in a timing. Never raises for what a tool,
     a permission or a kernel does: that is a sentence."""
 
-    def count(self, what: ToCount) -> Counted: ...
+    def count(self, what: CountLaunches, binary: bytes) -> Counted: ...
 
 
 @dataclass(frozen=True)
@@ -297,7 +272,7 @@ class NoCounting:
 
     why: str
 
-    def count(self, what: ToCount) -> Counted:
+    def count(self, what: CountLaunches, binary: bytes) -> Counted:
         return Counted(None, self.why)
 
 

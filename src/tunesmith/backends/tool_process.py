@@ -1,7 +1,8 @@
 """A worker that somebody else's tool starts and watches: a profiler, a sanitizer.
 
 It gets its requests from a file and answers into one: descriptors may not survive under such a tool. Whatever
-the tool does, it is bounded in time and in what it prints, and ends with all that it has started.
+the tool does, it is bounded in time and in what it prints, and ends with all that it has started, also where
+whoever waits for it is killed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tunesmith.backends.messages import REPLY_TYPES, EndedTool, Failed, Request
@@ -75,9 +77,32 @@ def run_under(
             )
         except OSError as error:
             return EndedTool(1, "", "", fault=f"{name} does not start: {error.strerror}")
-        fault = _wait(name, process, (log, errors), end, seconds, most_output)
+        with _ended_with_us(process.pid):
+            fault = _wait(name, process, (log, errors), end, seconds, most_output)
     texts = (text_of(log, most_output), text_of(errors, most_output))
     return EndedTool(process.returncode, *texts, *_refusal(reply), fault)
+
+
+@contextmanager
+def _ended_with_us(group: int) -> Iterator[None]:
+    """A shell that reads a pipe of ours kills a group of processes when the pipe ends, which it does where we
+    are killed."""
+    try:
+        guard = subprocess.Popen(
+            ["/bin/sh", "-c", f"read _; kill -9 -{group}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        yield  # without a shell the deadline of the tool's own worker is left
+        return
+    with guard:
+        try:
+            yield
+        finally:
+            guard.kill()
 
 
 def _wait(

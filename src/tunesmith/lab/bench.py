@@ -131,7 +131,7 @@ class Bench:
                     return reference.compute(request)
                 case m.CompareOutputs():
                     return user_compare.answer(request, blobs), ()
-                case m.FindTools() | m.RunUnder():
+                case m.FindTools() | m.RunUnder() | m.CountLaunches():
                     return m.Failed("unsupported", "a worker that runs kernels starts no tools"), ()
         except tuple(_FAILURES) as error:
             what = next(what for kind, what in _FAILURES.items() if isinstance(error, kind))

@@ -12,7 +12,16 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tunesmith.backends import port
-from tunesmith.backends.messages import ClustersHeld, CountClusters, Draw
+from tunesmith.backends.messages import (
+    ClustersHeld,
+    Contender,
+    CountClusters,
+    Counted,
+    CountLaunches,
+    Draw,
+    LaunchOnce,
+    Load,
+)
 from tunesmith.backends.port import Counting
 from tunesmith.lab import measuring
 from tunesmith.lab.ceilings import CeilingsStore, known_or_measured
@@ -177,10 +186,11 @@ class Profiler:
         found = self._built(subject, workload)
         return found.profile.cannot_run if isinstance(found, Looked) else ""
 
-    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> port.Counted:
+    def _count(self, found: Profile, code: BuiltCode, plan: Plan, workload: Workload) -> Counted:
         main = found.parts.index(found.main) if found.main is not None else 0
-        own = (code.unit, code.binary, code.code_digest, self._device, plan, self._draw())
-        return self._counting.count(port.ToCount(*own, workload.cache == "warm", main))
+        load = Load(code.unit, code.code_digest, self._device)
+        launch = LaunchOnce(Contender(code.code_digest, plan), self._draw(), workload.cache == "warm")
+        return self._counting.count(CountLaunches(load, launch, main), code.binary)
 
     # -- what a build tells -----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tunesmith.backends.messages import (
+    CountLaunches,
     EndedTool,
     Failed,
     FindTools,
@@ -33,6 +34,7 @@ MOST_OUTPUT = 4 << 20
 BESIDE_SECONDS = 30.0  # for a worker elsewhere to begin and to answer, beside what the tool may take
 FIND_SECONDS = 60.0
 LONGEST_NAME = 300
+NO_ANSWER = (WorkerDied, WorkerReplaced, WorkerTimedOut)
 Spawn = Callable[[str], WorkerProcess]
 
 
@@ -85,16 +87,22 @@ class ToolsThere:
     spawn: Spawn
 
     def run(self, tool: str, what: RunBare, blobs: Sequence[bytes], seconds: float) -> EndedTool:
-        worker = self.spawn(TOOLS)
         try:
-            reply, _ = worker.request(RunUnder(tool, what, seconds), blobs, deadline=seconds + BESIDE_SECONDS)
-        except (WorkerDied, WorkerReplaced, WorkerTimedOut) as error:
+            reply = ask(self.spawn, RunUnder(tool, what, seconds), blobs, seconds + BESIDE_SECONDS)
+        except NO_ANSWER as error:
             return EndedTool(1, "", "", fault=f"{self.name} could not be run there: {error}")
-        finally:
-            worker.kill()
         if isinstance(reply, EndedTool):
             return replace(reply, log=reply.log[:MOST_OUTPUT], stderr=reply.stderr[-MOST_OUTPUT:])
         return EndedTool(1, "", "", fault=f"{self.name} could not be run there: {_refused(reply)}")
+
+
+def ask(spawn: Spawn, request: Request, blobs: Sequence[bytes], seconds: float) -> Reply:
+    """A worker for tools, of a host; NO_ANSWER where it gives none, DeviceMissing where the host is lost."""
+    worker = spawn(TOOLS)
+    try:
+        return worker.request(request, blobs, deadline=seconds)[0]
+    finally:
+        worker.kill()
 
 
 def tools_here(
@@ -117,13 +125,10 @@ def tools_there(kind: BackendKind, spawn: Spawn, sandbox: str) -> ToolsThere | s
     """Those of a host whose workers `spawn` starts; DeviceMissing where it is lost."""
     if missing := why_not(kind, sandbox):
         return missing
-    worker = spawn(TOOLS)
     try:
-        reply, _ = worker.request(FindTools(), deadline=FIND_SECONDS)
-    except (WorkerDied, WorkerReplaced, WorkerTimedOut) as error:
+        reply = ask(spawn, FindTools(), (), FIND_SECONDS)
+    except NO_ANSWER as error:
         return f"its host does not say which sanitizer it has: {error}"
-    finally:
-        worker.kill()
     if not isinstance(reply, ToolsFound):
         return f"its host does not say which sanitizer it has: {_refused(reply)}"
     if reply.missing:
@@ -142,8 +147,12 @@ def why_not(kind: BackendKind, sandbox: str) -> str:
 
 def answer(kind: BackendKind, request: Request, blobs: Sequence[bytes]) -> Reply:
     """What the worker of a host answers: it starts the tool, which starts a worker in the sandbox."""
-    scratch = Path(os.environ["TMPDIR"])
-    found = tools_here(kind, lambda: dict(os.environ), scratch, os.environ.get("TUNESMITH_SANDBOX", ""))
+    scratch, sandbox = Path(os.environ["TMPDIR"]), os.environ.get("TUNESMITH_SANDBOX", "")
+    if isinstance(request, CountLaunches):
+        from tunesmith.lab.counting import counting_here  # which few runs need
+
+        return counting_here(kind, dict(os.environ), scratch, sandbox).count(request, *blobs)
+    found = tools_here(kind, lambda: dict(os.environ), scratch, sandbox)
     match request:
         case FindTools():
             return ToolsFound(missing=found) if isinstance(found, str) else ToolsFound(found.name)

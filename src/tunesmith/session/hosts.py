@@ -15,6 +15,7 @@ from queue import SimpleQueue
 
 from tunesmith import backends
 from tunesmith.backends.messages import Compilers, Failed, ListCompilers
+from tunesmith.backends.port import Counting
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
 from tunesmith.lab.remote import WAIT, RemoteWorkers
@@ -70,6 +71,11 @@ class HostWorkers(RemoteWorkers):
             self._sanitizers[spec, sandbox] = sanitizer_tools_there(backends.kind(spec), spawn, sandbox)
         return self._sanitizers[spec, sandbox]
 
+    def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
+        from tunesmith.lab.counting import counting_there  # which few runs need
+
+        return counting_there(backends.kind(spec), self.spawner(spec, scratch, sandbox), sandbox)
+
     def compilers(self, spec: str) -> tuple[tuple[str, str], ...]:
         worker = self.spawner(spec, Path(), AUTO)("devices")
         try:
@@ -90,8 +96,6 @@ class HostWorkers(RemoteWorkers):
 def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[HostWorkers, ...]]:
     """The hosts of `--workers` that answer."""
     entries = read_hosts(Path(config.workers))
-    if config.counters:
-        raise BadInput("--counters reads those of this machine", hint="leave out --counters, or --workers")
     with reached([HostWorkers(entry, note) for entry in entries], note) as hosts:
         yield hosts
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
-from tunesmith.backends.port import Counting, NoCounting, Toolchain
+from tunesmith.backends.port import NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing
 from tunesmith.lab.ceilings import CeilingsStore, why_no_profiles
 from tunesmith.lab.lab import LabSettings, LocalLab
@@ -407,11 +407,7 @@ def make_lab(
     if not missing:
         from tunesmith.lab.profiling import Onlooker
 
-        counted: Counting = NoCounting(NO_COUNTERS)
-        if counters:
-            from tunesmith.session.counting import make_counting  # which few runs need
-
-            counted = make_counting(place)
+        counted = place.counting() if counters else NoCounting(NO_COUNTERS)
         reader = backends.instructions_reader(place.spec)
         onlooker = Onlooker(problem, device, counted, reader, ceilings, settings.seed, progress)
     return make(

@@ -28,7 +28,6 @@ from tunesmith.run.racing import verified_choice
 from tunesmith.run.state import State
 from tunesmith.run.store import CeilingsCache, RunFolder
 from tunesmith.session import machine
-from tunesmith.session.counting import make_counting
 from tunesmith.session.problems import LoadedProblem, load_template, state_and_templates
 from tunesmith.space.params import Config
 
@@ -216,7 +215,7 @@ def _page(
             device,
             builders,
             None if missing else runner(opened),
-            make_counting(place) if counters else NoCounting(NOT_WANTED),
+            place.counting() if counters else NoCounting(NOT_WANTED),
             backends.instructions_reader(spec),
             ceilings=ceilings,
             seed=config.seed,

@@ -159,8 +159,6 @@ def connected(config: RunConfig, note: Callable[[str], None]) -> Iterator[tuple[
     """Those places of the cluster that answer."""
     if config.workers:
         raise BadInput("--ray and --workers both say where workers are", hint="leave out one of them")
-    if config.counters:
-        raise BadInput("--counters reads those of this machine", hint="leave out --counters, or --ray")
     if importlib.util.find_spec("ray") is None:
         raise DeviceMissing("--ray needs Ray, which is not installed", hint="pip install 'tunesmith[ray]'")
     note(f"connecting to Ray at {config.ray}" if config.ray != LOCAL else "starting Ray on this machine")

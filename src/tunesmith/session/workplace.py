@@ -22,6 +22,7 @@ from tunesmith.run.protection import AUTO
 from tunesmith.text import digest_of
 
 if TYPE_CHECKING:
+    from tunesmith.backends.port import Counting
     from tunesmith.lab.sanitizing import SanitizerTools
     from tunesmith.session.hosts import HostWorkers
 
@@ -90,6 +91,10 @@ class WorkerSource(Protocol):
         """What watches kernels of a backend there, or why nothing does."""
         ...
 
+    def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
+        """What reads hardware counters of a backend there, or says why nothing does."""
+        ...
+
     def close(self) -> None:
         """Nobody waits for it any more. It may be closed already."""
         ...
@@ -128,6 +133,12 @@ class ThisMachine:
         own = backends.kind(spec)
         return sanitizer_tools(own, lambda: worker_environment(spec, scratch, sandbox), scratch, sandbox)
 
+    def counting(self, spec: str, scratch: Path, sandbox: str) -> Counting:
+        from tunesmith.lab.counting import counting_here  # which few runs need
+
+        own = (worker_environment(spec, scratch, sandbox), scratch, sandbox)
+        return counting_here(backends.kind(spec), *own)
+
     def close(self) -> None:
         """Its workers end with whoever started them."""
 
@@ -157,6 +168,9 @@ class Workplace:
 
     def sanitizers(self) -> SanitizerTools | str:
         return self.source.sanitizers(self.spec, self.scratch, self.sandbox)
+
+    def counting(self) -> Counting:
+        return self.source.counting(self.spec, self.scratch, self.sandbox)
 
     def environment(self) -> dict[str, str]:
         """What workers see, where they are of this machine."""

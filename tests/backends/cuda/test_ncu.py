@@ -6,7 +6,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -34,10 +34,9 @@ from tunesmith.backends.cuda.ncu import (
     stall_metric,
 )
 from tunesmith.backends.fake import FakeBackend
-from tunesmith.backends.messages import Draw, Unit
-from tunesmith.backends.port import Counted, ToCount
+from tunesmith.backends.messages import Contender, Counted, CountLaunches, Draw, LaunchOnce, Load, Unit
 from tunesmith.backends.tool_process import text_of
-from tunesmith.problem.plan import Plan, plan_launch
+from tunesmith.problem.plan import Geometry, Plan, plan_launch
 from tunesmith.problem.template import original
 from tunesmith.run.config import worker_environment
 
@@ -72,6 +71,8 @@ def test_numbers_come_with_units_and_commas() -> None:
             "dram__bytes_read.sum": "1,048,576",
             SHARES["dram"]: "45.50",
             SHARES["l2"]: "n/a",
+            SHARES["l1"]: "nan",
+            SHARES["issue"]: "inf",
         }
     )
     (row,) = read_rows(text)
@@ -79,7 +80,7 @@ def test_numbers_come_with_units_and_commas() -> None:
     assert row.values["dram__bytes_read.sum"] == 1 << 20
     counters = counters_of([row])
     assert counters.dram == pytest.approx(0.455)
-    assert counters.l2 is None
+    assert counters.l2 is counters.l1 is counters.issue is None
     assert counters.dram_read == 1 << 20
     assert counters.dram_written is None
     assert counters.stalls == ()
@@ -113,9 +114,8 @@ def test_of_several_launches_the_main_one_is_reported_and_bytes_are_added_up() -
 
 def test_the_launch_that_is_reported_is_found_among_the_rows() -> None:
     rows = read_rows(csv_of({DURATION: "10"}, {DURATION: "30"}, {DURATION: "20"}))
-    several = to_count()
-    launches = several.plan.launches * 3
-    of_three = replace(several, plan=replace(several.plan, launches=launches), main=2)
+    several, _ = to_count()
+    of_three = replace(with_launches(several, plan_of(several).launches * 3), main=2)
     assert main_of(rows, of_three) == 2
     assert main_of(rows, several) == 1  # there are others among them: the longest
 
@@ -189,7 +189,7 @@ def program(folder: Path, body: str, csv: str = "") -> Path:
     return path
 
 
-def to_count() -> ToCount:
+def to_count() -> tuple[CountLaunches, bytes]:
     """A kernel of the simulated device, which a real worker can launch."""
     problem, device = scale_problem(), FakeBackend().devices()[0]
     variant = original(problem)
@@ -197,7 +197,18 @@ def to_count() -> ToCount:
     binary = FakeBackend().build(unit, device)
     plan = plan_launch(problem, variant, problem.workloads[0].as_dict(), device, binary.resources)
     assert isinstance(plan, Plan)
-    return ToCount(unit, binary.data, binary.code_digest, device, plan, Draw("normal", 1), warm=False)
+    launch = LaunchOnce(Contender(binary.code_digest, plan), Draw("normal", 1), warm=False)
+    return CountLaunches(Load(unit, binary.code_digest, device), launch), binary.data
+
+
+def plan_of(what: CountLaunches) -> Plan:
+    return what.launch.contender.plan
+
+
+def with_launches(what: CountLaunches, launches: Sequence[Geometry]) -> CountLaunches:
+    contender = what.launch.contender
+    other = replace(contender, plan=replace(contender.plan, launches=tuple(launches)))
+    return replace(what, launch=replace(what.launch, contender=other))
 
 
 def counting(folder: Path, path: Path | None, seconds: float = 30.0) -> NcuCounting:
@@ -207,7 +218,7 @@ def counting(folder: Path, path: Path | None, seconds: float = 30.0) -> NcuCount
 
 
 def counted(folder: Path, body: str, csv: str = "", seconds: float = 30.0) -> Counted:
-    return counting(folder, program(folder, body, csv), seconds).count(to_count())
+    return counting(folder, program(folder, body, csv), seconds).count(*to_count())
 
 
 GOOD = csv_of({DURATION: "12,345", SHARES["dram"]: "45.50"})
@@ -239,9 +250,9 @@ say(CSV)
 @pytest.mark.long
 def test_a_kernel_that_cannot_be_launched_is_reported_in_its_words(tmp_path: Path) -> None:
     path = program(tmp_path, "subprocess.run(command); say('==WARNING== No kernels were profiled.\\n')")
-    what = to_count()
-    short = replace(what.plan, launches=tuple(replace(g, args=("x",)) for g in what.plan.launches))
-    found = counting(tmp_path, path).count(replace(what, plan=short))
+    what, binary = to_count()
+    short = with_launches(what, [replace(g, args=("x",)) for g in plan_of(what).launches])
+    found = counting(tmp_path, path).count(short, binary)
     assert found.counters is None
     assert found.why_not.startswith(
         "the kernel could not be launched under ncu: the kernel takes 4 arguments"
@@ -249,7 +260,7 @@ def test_a_kernel_that_cannot_be_launched_is_reported_in_its_words(tmp_path: Pat
 
 
 def test_without_ncu_it_says_where_it_was_looked_for(tmp_path: Path) -> None:
-    found = counting(tmp_path, None).count(to_count())
+    found = counting(tmp_path, None).count(*to_count())
     assert found.counters is None
     assert "neither on the PATH, nor in CUDA_HOME/bin" in found.why_not
 
@@ -262,7 +273,7 @@ open(os.path.join(os.path.dirname(sys.argv[0]), "asked"), "a").write("x")
 sys.exit(1)
 """
     asker = counting(tmp_path, program(tmp_path, body))
-    found = [asker.count(to_count()) for _ in range(3)]
+    found = [asker.count(*to_count()) for _ in range(3)]
     assert all("NVreg_RestrictProfilingToAdminUsers=0" in f.why_not for f in found)
     assert (tmp_path / "bin" / "asked").read_text() == "x"
 
@@ -308,15 +319,15 @@ time.sleep(600)
 """
     started = time.monotonic()
     asker = counting(tmp_path, program(tmp_path, body), seconds=2.0)
-    assert asker.count(to_count()).why_not == "ncu took more than 2 s and was ended"
+    assert asker.count(*to_count()).why_not == "ncu took more than 2 s and was ended"
     assert time.monotonic() - started < 20
     child = int((tmp_path / "bin" / "child").read_text())
-    assert _gone(child)
-    assert asker.count(to_count()).why_not == "ncu took more than 2 s and was ended"  # not waited for again
+    assert gone(child)
+    assert asker.count(*to_count()).why_not == "ncu took more than 2 s and was ended"  # not waited for again
     assert time.monotonic() - started < 20
 
 
-def _gone(pid: int) -> bool:
+def gone(pid: int) -> bool:
     for _ in range(100):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -364,7 +375,7 @@ def test_one_that_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "ncu"
     path.write_text("not a program")
     path.chmod(0o755)
-    assert counting(tmp_path, path).count(to_count()).why_not.startswith("ncu does not start: ")
+    assert counting(tmp_path, path).count(*to_count()).why_not.startswith("ncu does not start: ")
 
 
 def test_it_is_found_on_the_path_with_the_toolkit_and_where_packages_put_it(

@@ -90,11 +90,6 @@ def test_budget_weights_and_places_may_change_and_nothing_else(tmp_path: Path) -
         ),
         ('[[problem]]\npath = "ops/one"\n', 'device = "7-0"\n', ["plan.toml:6", "no range"]),
         ('[[problem]]\npath = "ops/one"\n', 'gpus = [0, 1]\ndevice = "1"\n', ["plan.toml:7", "as device 0"]),
-        (
-            '[[problem]]\npath = "ops/one"\n',
-            'workers = "host.toml"\n[tune]\ncounters = true\n',
-            ["plan.toml:6", "counters are read of this machine"],
-        ),
         ('[[problem]]\npath = "ops/one"\n', '[tune]\nsearch = "no"\n', ["plan.toml:6", "unknown search"]),
         (
             '[[problem]]\npath = "ops/one"\n',

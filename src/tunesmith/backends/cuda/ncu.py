@@ -7,6 +7,7 @@ diagnosis needs are asked for.
 from __future__ import annotations
 
 import csv
+import math
 import re
 import tempfile
 import time
@@ -15,8 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith.backends.cuda import toolkit
-from tunesmith.backends.messages import Contender, EndedTool, LaunchOnce, Load
-from tunesmith.backends.port import Counted, ToCount
+from tunesmith.backends.messages import Counted, CountLaunches, EndedTool
 from tunesmith.backends.tool_process import answer_of, run_under, signal_name, text_of
 from tunesmith.profiles.facts import Counters, Stall
 from tunesmith.text import plain
@@ -138,6 +138,8 @@ def _number(text: str, unit: str) -> float | None:
         value = float(text.strip().replace(",", ""))
     except ValueError:
         return None
+    if not math.isfinite(value):
+        return None
     unit = unit.strip()
     if unit.endswith("byte") and unit != "byte":
         return value * _PREFIXES.get(unit[0], 1.0)
@@ -241,30 +243,29 @@ class NcuCounting:
     metrics: tuple[str, ...] = METRICS
     _hopeless: str = field(default="", init=False)  # what will not be otherwise for the next workload
 
-    def count(self, what: ToCount) -> Counted:
-        if self._hopeless:
-            return Counted(None, self._hopeless)
-        program = self.find()
+    def count(self, what: CountLaunches, binary: bytes) -> Counted:
+        program = None if self._hopeless else self.find()
         if program is None:
-            self._hopeless = NOT_FOUND
-            return Counted(None, NOT_FOUND)
+            self._hopeless = self._hopeless or NOT_FOUND
+            return Counted(None, self._hopeless, lasting=True)
         try:
-            rows, why = self._attempts(program, what)
+            rows, why = self._attempts(program, what, binary)
         except OSError as error:
             rows, why = [], f"ncu could not be run: {error.strerror or error}"
         if not rows:
-            return Counted(None, why)
+            return Counted(None, why, lasting=bool(self._hopeless))
         left_out = tuple(metric for metric in METRICS if metric not in self.metrics)
         return Counted(counters_of(rows, main_of(rows, what)), "", left_out)
 
-    def _attempts(self, program: str, what: ToCount) -> tuple[list[Row], str]:
+    def _attempts(self, program: str, what: CountLaunches, binary: bytes) -> tuple[list[Row], str]:
         end = time.monotonic() + self.seconds
         unknown: list[str] = []
+        launches = len(what.launch.contender.plan.launches)
         for _ in range(ATTEMPTS):
             with tempfile.TemporaryDirectory(prefix="ncu-", dir=self.scratch) as folder:
-                ended = self._run(program, what, Path(folder), end)
+                ended = self._run(program, what, binary, Path(folder), end)
             rows = read_rows(ended.log) if not ended.fault else []
-            if ended.code == 0 and not ended.reply and len(rows) >= len(what.plan.launches):
+            if ended.code == 0 and not ended.reply and len(rows) >= launches:
                 return rows, ""
             missing = self._unknown(ended)
             if not missing or len(missing) == len(self.metrics):
@@ -273,12 +274,10 @@ class NcuCounting:
             self.metrics = tuple(m for m in self.metrics if m not in missing)
         return [], self._of_another_version(program, unknown)
 
-    def _run(self, program: str, what: ToCount, folder: Path, end: float) -> EndedTool:
+    def _run(self, program: str, what: CountLaunches, binary: bytes, folder: Path, end: float) -> EndedTool:
         log = folder / "log"
-        load = Load(what.unit, what.code_digest, what.device)
-        launch = LaunchOnce(Contender(what.code_digest, what.plan), what.draw, what.warm)
-        command = command_line(program, self.metrics, log, what.warm)
-        asked = ((load, (what.binary,)), (launch, ()))
+        command = command_line(program, self.metrics, log, what.launch.warm)
+        asked = ((what.load, (binary,)), (what.launch, ()))
         own = (self.environment, folder, log, end, self.seconds, MOST_OUTPUT)
         return run_under("ncu", command, self.worker, asked, *own)
 
@@ -320,9 +319,9 @@ class NcuCounting:
         return self._hopeless
 
 
-def main_of(rows: Sequence[Row], what: ToCount) -> int:
+def main_of(rows: Sequence[Row], what: CountLaunches) -> int:
     """The row of the launch to report: rows are in the order of launches; else the longest of them."""
-    if len(rows) == len(what.plan.launches):
+    if len(rows) == len(what.launch.contender.plan.launches):
         return what.main
     return max(range(len(rows)), key=lambda place: rows[place].weight)
 

@@ -210,10 +210,6 @@ def _check_device(entries: PlanEntries, place: int, device: FleetDevice) -> None
             entries.faults.add(("device", place, "device"), fault, "leave out device")
     except BadInput as error:
         entries.faults.add(("device", place, "device"), str(error), error.hint)
-    settings = (*entries.settings, *(one for author in entries.authors for one in author.settings))
-    if device.hosts and ("counters", True) in settings:
-        fault = "counters are read of this machine, and its devices are on others"
-        entries.faults.add(("device", place, "workers"), fault, "leave out counters, or workers")
 
 
 def _check_author(entries: PlanEntries, place: int, author: FleetAuthor, is_given: bool) -> None:
