@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.run.test_loop import BEST, Climber, FakeLab, Run, delivered
+from tests.run.test_steered_loop import ANSWERED, diagnosed
 from tests.samples import config, finalist, outcome, state_of
 from tunesmith.problem.plan import Status
 from tunesmith.run import devices
@@ -21,14 +22,18 @@ from tunesmith.run.events import (
     Event,
     LeftOut,
     Measured,
+    Profiled,
     Recorded,
     Settings,
+    Steered,
     Verified,
 )
 from tunesmith.run.outcome import Outcome, Trial
 from tunesmith.run.plausible import fault_of
 from tunesmith.run.scores import Yardstick, best_tried, noise
 from tunesmith.run.state import State, apply, fold
+from tunesmith.search.simple import Focused
+from tunesmith.space.params import Config
 
 PACES = {"a": 1.0, "b": 1.04, "c": 0.97}
 
@@ -127,14 +132,19 @@ class ReplayingLab(FakeLab):
         event = self._next()
         return event.outcome if isinstance(event, Measured) else None
 
+    def profile(self, chosen: Config | None, workload: str, seconds: float) -> Profiled:
+        event = self._next()
+        assert isinstance(event, Profiled)
+        return event
+
     def verify(self, trial: Trial, later: Sequence[Trial] = ()) -> Verified:
         event = self._next()
         assert isinstance(event, Verified)
         return event
 
 
-def begun(settings: Settings, names: Sequence[str]) -> list[Recorded]:
-    first = Run(settings).journal.records
+def begun(settings: Settings, names: Sequence[str], **more: Any) -> list[Recorded]:
+    first = Run(settings, **more).journal.records
     return [*first, Recorded(1, 0.0, Enlisted(tuple(names)))]
 
 
@@ -175,6 +185,24 @@ def test_the_best_wins_and_every_decision_follows_from_the_journal(chaos: str) -
     for record in records[1:]:
         assert fault_of(before, record) is None
         before = apply(before, record)
+
+
+@pytest.mark.parametrize("chaos", ["orders", "two are lost, which time finalists"])
+def test_the_original_is_looked_at_before_anything_is_tried_and_steers(chaos: str) -> None:
+    """Though each device has timed it by then."""
+    settings, about = Settings(evals=60, steer=True, seed=3), deepcopy(CHAOS[chaos][1])
+    lab = ManyLab(no_profiles="", diagnosis=diagnosed, **about)
+    more: dict[str, Any] = {"searcher": Focused(Climber()), "template": ANSWERED}
+    run = Run(settings, lab=lab, records=begun(settings, lab.paces, **more), **more)
+    state = run.go()
+    kinds = [type(r.event) for r in run.journal.records]
+    assert kinds.index(AskedOf) < kinds.index(Profiled) < kinds.index(Steered) < kinds.index(Asked)
+    assert [chosen for chosen, _, _ in lab.profiled[:2]] == [None, None]
+    assert delivered(state).general == BEST
+    again = Run(settings, records=run.journal.records[:2], **more)
+    again.lab = ReplayingLab(run.journal.records, lambda: len(again.journal.records))
+    again.lab.no_profiles = ""
+    assert again.go() == state
 
 
 def test_a_run_that_was_killed_goes_on_with_other_devices() -> None:

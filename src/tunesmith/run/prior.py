@@ -218,7 +218,9 @@ class _Step:
 
     def _to_profile(self) -> ToProfile | None:
         asked = self.state.asked
-        if not asked.count(("of", self._candidate)) and not asked.count("sentinel"):
+        # Each of several devices times the original before anything is tried.
+        begun = not self.state.devices and asked.count("sentinel")
+        if not asked.count(("of", self._candidate)) and not begun:
             return missing(self.problem, self.state, None)
         # From before there were profiles; or nothing would follow, and nobody waits for what is under way.
         if not self._profiled or not self.answers.conditions:
