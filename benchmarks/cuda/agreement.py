@@ -29,10 +29,11 @@ from benchmarks.cuda.markdown import source, table
 from tunesmith.backends.messages import Draw
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.oracles import HostOracle, output_arrays
 from tunesmith.lab.references import References
-from tunesmith.lab.runner import BuiltCode, CaseRun, Runner
+from tunesmith.lab.runner import CaseRun, Runner
 from tunesmith.lab.values import ExpectedValues
 from tunesmith.problem.cases import Case, full_cases
 from tunesmith.problem.device import Device

@@ -11,8 +11,9 @@ from types import TracebackType
 import numpy as np
 
 from tunesmith.backends.messages import Draw, TimingPolicy
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import BuiltCode, Race, Runner
+from tunesmith.lab.runner import Race, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, plan_launch
 from tunesmith.problem.problem import Problem, Workload

@@ -14,7 +14,7 @@ from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.author import ExpertAuthor, catalogue
 from tunesmith.expert.passes import PARAMETERS
 from tunesmith.expert.planning import SHARING, next_round
-from tunesmith.lab.runner import unit_of
+from tunesmith.lab.builders import unit_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Template

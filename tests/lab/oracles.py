@@ -9,10 +9,11 @@ from functools import cached_property
 from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.python_kernels import Kernel, PythonBackend, PythonSession
 from tunesmith.backends.messages import CheckCase, Judged, StoreCase, Unit
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.device_cases import StoredCases
 from tunesmith.lab.oracles import DeviceOracle, HostOracle
 from tunesmith.lab.references import References, draw_of
-from tunesmith.lab.runner import BuiltCode, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.problem.cases import Case
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, plan_launch

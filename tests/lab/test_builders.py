@@ -15,11 +15,11 @@ from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.labs import device_of, fake_kernel, scale_problem
 from tunesmith import backends
 from tunesmith.backends.messages import Build, Failed
-from tunesmith.lab import runner
+from tunesmith.lab import builders
 from tunesmith.lab.bench import Bench
+from tunesmith.lab.builders import Builders, BuiltCode, unit_of
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.runner import Builders, BuiltCode, unit_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template import Variant, original
@@ -91,7 +91,7 @@ def test_a_compiler_that_dies(make: Make, tmp_path: Path) -> None:
 
 
 def test_a_compiler_that_never_ends(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "BUILD_SECONDS", 0.5)
+    monkeypatch.setattr(builders, "BUILD_SECONDS", 0.5)
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
     result = make(lambda: WorkerProcess(command, worker_environment(tmp_path))).start(variant()).result()
     assert isinstance(result, Verdict)

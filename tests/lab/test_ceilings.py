@@ -17,6 +17,7 @@ from tests.wording import says
 from tunesmith import backends
 from tunesmith.backends.fake import FakeBackend
 from tunesmith.backends.messages import Timed, Unit
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.ceilings import (
     ITEM_BYTES,
     MeasuredCeilings,
@@ -26,7 +27,7 @@ from tunesmith.lab.ceilings import (
     sizes_for,
 )
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import BuiltCode, Race, RaceRun
+from tunesmith.lab.runner import Race, RaceRun
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.template import Variant
@@ -234,8 +235,8 @@ def real(spec: str, folder: Path) -> tuple[MeasuredCeilings, Device, float]:
 def test_the_cuda_kernels_build_with_wide_accesses() -> None:
     from tunesmith.backends.cuda.compile import build
     from tunesmith.backends.cuda.devices import absent_device
+    from tunesmith.lab.builders import unit_of
     from tunesmith.lab.ceilings import variant_of
-    from tunesmith.lab.runner import unit_of
 
     device, source = absent_device("H200"), backends.kind("cuda").ceilings
     assert source is not None

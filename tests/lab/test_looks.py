@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
@@ -13,22 +15,26 @@ from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
 from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
 from tunesmith.backends.port import LaunchFailed
-from tunesmith.lab import device_compare
+from tunesmith.lab import device_compare, look_judge, looks
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.look_judge import LookJudge
+from tunesmith.lab.measuring import Ready, TrialTimer
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Race, RaceRun
-from tunesmith.problem.plan import Status
+from tunesmith.lab.runner import Race, RaceRun, Runner
+from tunesmith.problem.plan import Plan, Status
 from tunesmith.problem.slots import SlotPlace
 
 POLICY = TimingPolicy(rounds=3, min_rounds=3, chain_seconds=1e-6, max_seconds=1.0, looks=1, whole=True)
 OFF = add(np.float32(0.01), 100)  # further than both being right explains
 
 
-def look(original: Kernel, candidate: Kernel, inputs: str | None = None) -> tuple[RaceRun, Verdict]:
+def look(
+    original: Kernel, candidate: Kernel, inputs: str | None = None, sends_all: bool = False
+) -> tuple[RaceRun, Verdict]:
     judges = Judges(scale_problem(inputs=inputs), {"original": original, "candidate": candidate})
     plan, draw = judges.plan(a_case()), Draw("normal", 1, judges.problem.inputs)
     own = (judges.code("original"), plan)
-    race = Race((own, (judges.code("candidate"), plan)), draw, POLICY, False, original=own)
+    race = Race((own, (judges.code("candidate"), plan)), draw, POLICY, False, False, own, sends_all)
     runner = judges.runner()
     run = runner.time(race, SECONDS)
     assert isinstance(run, RaceRun), run
@@ -62,13 +68,81 @@ def test_or_acquits_where_the_original_is_the_one_that_is_off() -> None:
     assert verdict.ok
 
 
-def test_all_travels_where_too_much_is_unlike(monkeypatch: pytest.MonkeyPatch) -> None:
+TOO_MUCH = then(OFF, add(np.float32(0.01), 300))  # in more stretches than travel at first
+
+
+def test_where_too_much_is_unlike_the_first_of_it_convicts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_compare, "SPANS", 1)
-    run, verdict = look(TWICE, then(TWICE, then(OFF, add(np.float32(0.01), 300))))
-    nbytes = 24 * 32 * 4
-    assert run.timed.looks[0].pieces == (Piece("out", 0, nbytes),)
-    assert len(run.blobs[0]) == 2 * nbytes
+    run, verdict = look(TWICE, then(TWICE, TOO_MUCH))
+    assert run.timed.looks[0].pieces == (Piece("out", 96 * 4, 16 * 4),)
+    assert run.timed.looks[0].partial
     assert verdict.status is Status.WRONG
+
+
+def test_where_the_first_of_it_is_right_all_travels_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is right at the first places where it differs from the original, and wrong elsewhere."""
+    monkeypatch.setattr(device_compare, "SPANS", 1)
+    monkeypatch.setattr(looks, "PART", 1 << 10)
+    monkeypatch.setattr(look_judge, "MOST_AT_ONCE", 1 << 11)
+    original, candidate = then(TWICE, OFF), then(TWICE, add(np.float32(0.01), 300))
+    run, verdict = look(original, candidate)
+    assert run.timed.looks[0].partial
+    assert verdict.ok
+    run, verdict = look(original, candidate, sends_all=True)
+    assert run.timed.looks[0].pieces == tuple(Piece("out", n << 10, 1 << 10) for n in range(3))
+    assert len(run.blobs[0]) == 2 * 24 * 32 * 4
+    assert verdict.status is Status.WRONG
+    assert "off by 0.01" in verdict.detail
+    assert look(original, TWICE, sends_all=True)[1].ok
+
+
+@dataclass
+class Own:
+    """The original, at any sizes."""
+
+    judges: Judges
+
+    def planned(self, sizes: Mapping[str, int]) -> tuple[BuiltCode, Plan]:
+        return self.judges.code("original"), self.judges.plan(a_case(**sizes))
+
+
+@pytest.mark.parametrize(
+    ("original", "candidate", "status", "asked"),
+    [
+        (TWICE, TWICE, Status.OK, [False]),
+        (then(TWICE, TOO_MUCH), TWICE, Status.OK, [False, True]),
+        (TWICE, then(TWICE, TOO_MUCH), Status.WRONG, [False, False]),  # laid out anew, it is wrong again
+        (then(TWICE, OFF), then(TWICE, add(np.float32(0.01), 300)), Status.WRONG, [False, True]),
+    ],
+    ids=["alike", "right elsewhere", "wrong", "wrong where it was not looked at first"],
+)
+def test_a_time_is_believed_when_all_that_is_unlike_is_right(
+    original: Kernel, candidate: Kernel, status: Status, asked: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_compare, "SPANS", 1)
+    judges = Judges(scale_problem(), {"original": original, "candidate": candidate})
+    workload, runner, races = judges.problem.workloads[0], judges.runner(), list[Race]()
+    monkeypatch.setattr(
+        runner, "time", lambda race, end: races.append(race) or Runner.time(runner, race, end)
+    )
+    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    timer = TrialTimer(judges.problem, judges.gpu, runner, Own(judges), judge, 1, None)  # type: ignore[arg-type]
+    timer.expect(workload, 1e-3)
+    ready = Ready(workload, judges.code("candidate"), judges.plan(a_case(**workload.as_dict())))
+    assert timer.against_original(ready, POLICY).status is status
+    assert [race.sends_all for race in races] == asked
+
+
+def test_one_who_says_there_is_more_when_all_was_asked_for_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judges = Judges(scale_problem(), {"original": TWICE})
+    plan, own = judges.plan(a_case()), judges.code("original")
+    race = Race(((own, plan),), Draw("normal", 1), POLICY, False, False, (own, plan), sends_all=True)
+    seen = TimedLook(SlotPlace(0, 256), 0, partial=True)
+    run = RaceRun(Timed(((1.0,),), looks=(seen,)), (b"",))
+    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    assert judge.judge(judges.problem.workloads[0], plan, race, run) == look_judge.GARBLED
 
 
 def test_where_the_original_fails_at_every_look_nobody_is_cleared() -> None:

@@ -9,8 +9,9 @@ from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tests.lab.test_profiling import BLOCKS, CEILINGS, Recorder
 from tunesmith.backends.messages import TimeRuns
 from tunesmith.backends.port import Counting, NoCounting
+from tunesmith.lab.builders import Builders
 from tunesmith.lab.profiling import Onlooker, ProfileSubject
-from tunesmith.lab.runner import Builders, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.template_file import parse_template
 from tunesmith.profiles.facts import Ceilings, Instructions

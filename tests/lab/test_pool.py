@@ -12,9 +12,9 @@ import pytest
 
 from tests.samples import DEVICE, config
 from tunesmith.errors import DeviceMissing
+from tunesmith.lab.builders import Builders
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.pool import BuildHost, DeviceLab, LabPool, SpreadBuilders
-from tunesmith.lab.runner import Builders
 from tunesmith.problem.plan import Status
 from tunesmith.run.events import Enlisted, LeftOut
 from tunesmith.run.outcome import Outcome, Purpose, Result, Trial

@@ -23,8 +23,9 @@ from tunesmith.backends.messages import (
 from tunesmith.backends.port import Counting, LaunchCall, NoCounting
 from tunesmith.errors import BadInput
 from tunesmith.lab.bench import Bench
+from tunesmith.lab.builders import Builders
 from tunesmith.lab.profiling import Profiler, ProfileSubject, clusters_held, half_grid, main_launch
-from tunesmith.lab.runner import Builders, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem

@@ -10,9 +10,10 @@ import pytest
 from tests.lab.labs import device_of
 from tunesmith.backends.messages import Done, Draw, Load, Reply, Request, Timed, TimeRuns, TimingPolicy, Unit
 from tunesmith.errors import TunesmithError
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerReplaced
-from tunesmith.lab.runner import BuiltCode, Race, RaceRun, Runner
+from tunesmith.lab.runner import Race, RaceRun, Runner
 from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import Plan, Status
 

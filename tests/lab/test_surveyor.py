@@ -11,7 +11,7 @@ from tests.lab.in_process import InProcessWorker, Log
 from tests.lab.labs import device_of, fake_kernel, scale_problem, template_text
 from tunesmith import backends
 from tunesmith.backends.messages import Build
-from tunesmith.lab.runner import Builders, BuildSurveyor
+from tunesmith.lab.builders import Builders, BuildSurveyor
 from tunesmith.problem.plan import Status
 from tunesmith.problem.template_file import parse_template
 from tunesmith.space.params import Config

@@ -17,8 +17,8 @@ from tunesmith.backends.cuda.compile import TOOLCHAIN
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Toolchain
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
+from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, BuiltCode
 from tunesmith.problem.device import Device, Resources
 from tunesmith.problem.plan import Status
 from tunesmith.problem.problem import Problem

@@ -176,6 +176,7 @@ class TimeRuns:
     warm: bool
     plain: bool = False  # launched one by one, not as a recording
     original: Contender | None = None  # None: nobody looks
+    sends_all: bool = False  # of what is unlike in many places, not the first of them alone
 
 
 @dataclass(frozen=True)
@@ -369,6 +370,7 @@ class TimedLook:
     wrote: int  # the slot of what it wrote
     pieces: tuple[Piece, ...] = ()
     originals: tuple[Piece, ...] = ()
+    partial: bool = False  # there is more that it cannot tell: pieces that are right clear nobody
 
 
 @dataclass(frozen=True)

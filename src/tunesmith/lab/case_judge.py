@@ -11,9 +11,10 @@ from itertools import islice, takewhile
 
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Examined, Verdict
 from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle, is_moved
-from tunesmith.lab.runner import BuiltCode, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.problem.cases import (
     Case,
     ExtraCase,

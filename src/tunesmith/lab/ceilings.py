@@ -11,8 +11,9 @@ from tunesmith import backends
 from tunesmith.backends.messages import Draw, TimingPolicy
 from tunesmith.backends.port import CeilingKernels
 from tunesmith.lab import measuring
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Builders, BuiltCode, Race, Runner
+from tunesmith.lab.runner import Race, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import BufferPlan, Geometry, Plan, ScalarPlan
 from tunesmith.problem.problem import Launch, Role

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tunesmith.lab import measuring
+from tunesmith.lab.builders import Builders, BuildSurveyor, BuiltCode
 from tunesmith.lab.case_judge import NO_CASES, CaseJudge, seen_cases
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Original, Ready, TrialTimer, original_failed
@@ -20,7 +21,7 @@ from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.oracles import DeviceOracle, ErrorsByCase, HostOracle
 from tunesmith.lab.process import WorkerProcess
 from tunesmith.lab.references import References, references_of
-from tunesmith.lab.runner import Builders, BuildSurveyor, BuiltCode, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.lab.sanitizing import Beside, SanitizerTools, Sanitizing, verdict_of
 from tunesmith.lab.serving import BinaryShelf, Serving
 from tunesmith.problem.cases import Case, ExtraCase, full_cases, reach
@@ -252,8 +253,7 @@ class LocalLab:
         self._cases.forget()
         started = time.perf_counter()
         results: list[Result] = []
-        seen: list[Case] = []
-        replaced: list[ReplacedCase] = []
+        seen, replaced = list[Case](), list[ReplacedCase]()
         # The same for all winners, who were chosen before it was drawn: they share references.
         seed = self._verify_seed = self._draw_seed() if self._verify_seed is None else self._verify_seed
         tried: list[CaseSeen] = []

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from tunesmith.backends.messages import Draw, Piece, TimedLook
 from tunesmith.lab import memory as guards
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import RIGHT, Verdict
 from tunesmith.lab.references import CONTESTED_ROWS, References
-from tunesmith.lab.runner import BuiltCode, Race, RaceRun, Runner
+from tunesmith.lab.runner import Race, RaceRun, Runner
 from tunesmith.lab.whole_looks import WholeLook
 from tunesmith.problem.cases import Case
 from tunesmith.problem.compare import judge, judge_against_original, unlike_original
@@ -26,6 +27,7 @@ from tunesmith.problem.problem import Problem, Workload, element_type
 from tunesmith.problem.slots import SlotPlace, after_slot, slot_items
 
 GARBLED = Verdict(Status.CRASHED, "the worker garbled what it saw")
+MOST_AT_ONCE = 1 << 26  # bytes of an output
 OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
 
 Array = NDArray[Any]
@@ -68,6 +70,8 @@ class LookJudge:
             found.append(verdict)
             if isinstance(verdict, Verdict) and not verdict.ok:
                 return Verdict(verdict.status, f"when it was timed at {workload.name}: {verdict.detail}")
+        if race.sends_all and any(look.partial for look in run.timed.looks):
+            return GARBLED
         failing = [one for one in found if isinstance(one, Failing)]
         if failing and len(failing) == len(found):
             words = f"what was timed at {workload.name} cannot be compared, the original fails"
@@ -90,21 +94,21 @@ class LookJudge:
         for b in plan.compared():
             if b.name in whole:
                 continue
-            items = _items(b, [(piece, blob) for piece, blob in seen if piece.name == b.name])
-            if items is None:
-                continue
-            if look.originals:
-                own = _items(b, [(piece, blob) for piece, blob in theirs if piece.name == b.name])
-                if own is None or not np.array_equal(own.places, items.places):
-                    return GARBLED
-                others = own.values
-            else:
-                outputs = self._outputs(case, *original, draw)
-                if isinstance(outputs, Failing):
-                    return outputs
-                others = items.of(outputs[b.name])
-            if reason := self._wrong(case, original[1], b, items, others):
-                return Verdict(Status.WRONG, reason)
+            by_them = _parts(b, theirs)
+            for number, part in enumerate(_parts(b, seen)):
+                items = _items(b, part)
+                if look.originals:
+                    own = _items(b, by_them[number]) if number < len(by_them) else None
+                    if own is None or not np.array_equal(own.places, items.places):
+                        return GARBLED
+                    others = own.values
+                else:
+                    outputs = self._outputs(case, *original, draw)
+                    if isinstance(outputs, Failing):
+                        return outputs
+                    others = items.of(outputs[b.name])
+                if reason := self._wrong(case, original[1], b, items, others):
+                    return Verdict(Status.WRONG, reason)
         outputs = _whole_arrays(plan, whole, seen)
         if not outputs:  # there are none, or a device found all of them alike
             parts = [p for p in look.pieces if p.name in whole and p.start < plan.buffer(p.name).nbytes]
@@ -201,11 +205,24 @@ def _whole_arrays(plan: Plan, whole: frozenset[str], sent: Sequence[tuple[Piece,
     }
 
 
-def _items(b: BufferPlan, pieces: Sequence[tuple[Piece, bytes]]) -> SeenItems | None:
-    """What was seen of an output, element by element; None where nothing of it was."""
-    found = [(piece, blob) for piece, blob in pieces if piece.start < b.nbytes]
-    if not found:
-        return None
+def _parts(b: BufferPlan, sent: Sequence[tuple[Piece, bytes]]) -> list[list[tuple[Piece, bytes]]]:
+    """What was seen of an output, in parts that are judged one after the other: indices of all of a large
+    array take many times its memory. Codes are counted, in all of it."""
+    parts: list[list[tuple[Piece, bytes]]] = []
+    room = 0
+    for piece, blob in sent:
+        if piece.name != b.name or piece.start >= b.nbytes:
+            continue
+        if not parts or (room < len(blob) and b.compare != "codes"):
+            parts.append([])
+            room = MOST_AT_ONCE
+        parts[-1].append((piece, blob))
+        room -= len(blob)
+    return parts
+
+
+def _items(b: BufferPlan, found: Sequence[tuple[Piece, bytes]]) -> SeenItems:
+    """Element by element."""
     if not b.in_c_order or b.packed > 1:
         values = guards.as_array(b, found[0][1])
         return SeenItems(_flat(b, values.size), np.arange(values.size), values.reshape(-1))

@@ -30,6 +30,7 @@ PIECES = 32  # of an array, where not all of it is looked at
 WHOLE_BELOW = 1 << 18  # bytes of an array that is always looked at as a whole
 WHOLE_AT_MOST = 1 << 26  # for finalists; of larger ones there are
 MANY_PIECES = 2048
+PART = 1 << 26  # bytes of a piece, where all of a large array travels
 # Mostly what lay there, as when nobody looks; sometimes a number, seldom poison, as in a check.
 FILLINGS = (7, 2, 1, 1)
 CHANCE = random.SystemRandom()
@@ -174,6 +175,7 @@ class Watch:
         self.session.run(bind_calls(plan, self.original, pointers))
         pieces: list[Piece] = []
         data: list[bytes] = []
+        partial = False
         seen = {
             name: self._seen(number, self.arenas.stride(b)).part(0, b.nbytes)
             for name, (number, b) in outputs.items()
@@ -186,21 +188,28 @@ class Watch:
             b = outputs[name][1]
             found = [Piece(name, 0, b.nbytes)]
             if name not in whole:
-                found = self._unlike(inspector, b, seen[name], pointers[name])
+                found, is_all = self._unlike(inspector, b, seen[name], pointers[name])
+                partial = partial or not is_all
             pieces += found
             data += [self.scratch.read(seen[name].part(piece.start, piece.nbytes)) for piece in found]
         data += [self.scratch.read(pointers[p.name].part(p.start, p.nbytes)) for p in pieces]
-        look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(pieces))
+        look = TimedLook(taken.place, taken.at[1], tuple(pieces), tuple(pieces), partial)
         return _with_pieces(look, data, self._hit_gaps(taken))
 
-    def _unlike(self, inspector: Inspector, b: BufferPlan, seen: Pointer, own: Pointer) -> list[Piece]:
-        """Where the host must tell; of codes it counts how many differ, in all of them."""
-        if b.in_c_order and b.packed == 1 and b.extent == b.count and b.compare != "codes":
-            spans, is_all = unlike_spans(inspector, b, seen, own)
-            if is_all:
-                size = b.itemsize
-                return [Piece(b.name, first * size, (end - first) * size) for first, end in spans]
-        return [Piece(b.name, 0, b.nbytes)]
+    def _unlike(
+        self, inspector: Inspector, b: BufferPlan, seen: Pointer, own: Pointer
+    ) -> tuple[list[Piece], bool]:
+        """Where the host must tell, and whether that is all; of codes it counts how many differ, in all of
+        them."""
+        if not (b.in_c_order and b.packed == 1 and b.extent == b.count and b.compare != "codes"):
+            return [Piece(b.name, 0, b.nbytes)], True
+        size = b.itemsize
+        spans, is_all = unlike_spans(inspector, b, seen, own)
+        if not is_all and self.request.sends_all:
+            part = PART // size
+            spans = [(first, min(first + part, b.count)) for first in range(0, b.count, part)]
+            is_all = True
+        return [Piece(b.name, first * size, (end - first) * size) for first, end in spans], is_all
 
     def _changed_inputs(self, taken: _Taken) -> list[tuple[Piece, bytes]]:
         """Where an input is not what was drawn, at its ends and at some places."""

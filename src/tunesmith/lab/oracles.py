@@ -22,9 +22,10 @@ from tunesmith.backends.messages import CheckCase, Judged, JudgeOutputs, StoreCa
 from tunesmith.errors import BadInput
 from tunesmith.lab import measuring
 from tunesmith.lab import memory as guards
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import RIGHT, Examined, RunEvidence, Verdict, integrity
 from tunesmith.lab.references import References, draw_of
-from tunesmith.lab.runner import NOT_ASKED, BuiltCode, CaseRun, Generation, Runner
+from tunesmith.lab.runner import NOT_ASKED, CaseRun, Generation, Runner
 from tunesmith.lab.values import Arrays, CaseRules, ExpectedValues, errors_of, establish, wrong_values
 from tunesmith.problem import languages
 from tunesmith.problem.cases import Case

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from tunesmith.errors import DeviceMissing
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.lab import LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerProcess
-from tunesmith.lab.runner import Builders, BuiltCode
 from tunesmith.problem.cases import ExtraCase
 from tunesmith.problem.device import Device
 from tunesmith.problem.template import Template

@@ -24,9 +24,10 @@ from tunesmith.backends.messages import (
 )
 from tunesmith.backends.port import Counting
 from tunesmith.lab import measuring
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.ceilings import CeilingsStore, known_or_measured
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import LOAD_SECONDS, Builders, BuiltCode, Race, Runner
+from tunesmith.lab.runner import LOAD_SECONDS, Race, Runner
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Geometry, Plan, plan_launch
 from tunesmith.problem.problem import Problem, Workload

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tunesmith.lab.builders import Builders
 from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.runner import Builders
 from tunesmith.lab.sanitizing import Sanitizing, verdict_of
 from tunesmith.problem.template import ToBuild
 

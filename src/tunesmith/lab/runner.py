@@ -1,195 +1,22 @@
-"""Who builds and who runs: a pool of workers that only compile, in parallel and each unit once, and what
-their builds tell; the one that submits to the device, what it may answer, and what its death means."""
+"""Who runs: the worker that submits to the device, what it may answer, and what its death means."""
 
 from __future__ import annotations
 
 import math
-import queue
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from collections.abc import Sequence
+from concurrent.futures import Executor, Future
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tunesmith.backends import messages as m
 from tunesmith.errors import BadInput, DeviceMissing, TunesmithError
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerProcess, WorkerReplaced, WorkerTimedOut
 from tunesmith.lab.references import USER_CODE_HINT
-from tunesmith.problem.device import Device, Resources
-from tunesmith.problem.device_words import Refusal
+from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan, Status
-from tunesmith.problem.problem import Problem
-from tunesmith.problem.template import Template, Variant, builds_of
-from tunesmith.run.events import Surveyed, SurveyedBuild
-from tunesmith.run.outcome import Result
-from tunesmith.run.survey import judge
-from tunesmith.space.params import Config
-from tunesmith.text import digest_of
-
-BUILD_SECONDS = 120.0
-COMPILER_CRASHED, COMPILER_SLOW = "the compiler crashed", "the compiler took more than"
-
-
-@dataclass(frozen=True)
-class BuiltCode:
-    unit: m.Unit
-    binary: bytes
-    code_digest: str
-    resources: Resources
-    seconds: float
-
-
-def unit_of(v: Variant, compiler: str = "") -> m.Unit:
-    return m.Unit(v.path, v.source, v.language, v.flags, v.entries, v.headers, compiler)
-
-
-class Builders:
-    """`start` returns at once; equal units share one build. One compiler, by name, builds them all."""
-
-    def __init__(
-        self, spawn: Callable[[], WorkerProcess], device: Device, count: int, *, compiler: str = ""
-    ) -> None:
-        self._spawn = spawn
-        self._device = device
-        self._compiler = compiler
-        self._count = count
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="build")
-        self._idle: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
-        self._workers: list[WorkerProcess] = []
-        self._builds: dict[m.Unit, Future[BuiltCode | Verdict]] = {}
-        self._lock = threading.Lock()
-        self._closed = False
-
-    def start(self, variant: Variant) -> Future[BuiltCode | Verdict]:
-        unit = unit_of(variant, self._compiler)
-        with self._lock:
-            if unit not in self._builds:
-                self._builds[unit] = self._threads.submit(
-                    self._build, unit, variant.made_from, variant.overlapping
-                )
-            return self._builds[unit]
-
-    def build(self, variant: Variant, what: str, hint: str) -> BuiltCode:
-        """The code; an error where the compiler refuses it, which is then the user's to mend."""
-        code = self.start(variant).result()
-        if isinstance(code, BuiltCode):
-            return code
-        if code.detail.startswith(COMPILER_CRASHED):
-            raise TunesmithError(code.detail, hint="see what is missing with: tunesmith doctor")
-        raise BadInput(f"{what} does not compile:\n{code.detail}", where=variant.path, hint=hint)
-
-    def warm(self) -> None:
-        """Start every worker now, so that the first builds do not wait for them."""
-        with self._lock:
-            missing = [self._spawn() for _ in range(self._count - len(self._workers))]
-            self._workers += missing
-        for worker in missing:
-            worker.ensure_started()
-            self._idle.put(worker)
-
-    def forget(self) -> None:
-        """Drop every finished build and every worker, so that the next build starts from nothing."""
-        with self._lock:
-            for waiting in self._builds.values():
-                waiting.cancel()
-            self._builds.clear()
-        for worker in self._workers:
-            worker.kill()
-
-    def close(self) -> None:
-        self._closed = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for worker in list(self._workers):
-            worker.kill()
-        self._threads.shutdown(wait=True)
-        for worker in list(self._workers):
-            worker.kill()
-
-    def _build(
-        self, unit: m.Unit, made_from: tuple[str, ...], overlapping: tuple[str, ...] = ()
-    ) -> BuiltCode | Verdict:
-        if self._closed:
-            return Verdict(Status.BUILD_FAILED, "the lab is closing")
-        if made_from:
-            from tunesmith.problem.vetting import vetted  # a whole reader of C
-
-            about = (made_from[0], unit.language, made_from[1:], unit.flags, overlapping)
-            found = vetted(unit.source, *about)
-            if isinstance(found, Refusal):
-                where = f"{unit.path}:{found.line}" if found.line else unit.path
-                return Verdict(Status.BUILD_FAILED, f"{where}: {found.words}")
-            # On a CPU a kernel is native code in a process of the host: what was judged is what is compiled.
-            text = found if self._device.kind == "cpu" else unit.source
-            unit = replace(unit, source=text, vetted=digest_of(text))
-        worker = self._take()
-        start = time.perf_counter()
-        try:
-            reply, blobs = worker.request(m.Build(unit, self._device), deadline=BUILD_SECONDS)
-        except WorkerTimedOut:
-            return Verdict(Status.BUILD_FAILED, f"{COMPILER_SLOW} {BUILD_SECONDS:.0f} s")
-        except (WorkerDied, OSError, ValueError) as error:
-            return Verdict(Status.BUILD_FAILED, f"{COMPILER_CRASHED}: {error}")
-        finally:
-            self._idle.put(worker)
-        if isinstance(reply, m.Failed):
-            return Verdict(Status.BUILD_FAILED, reply.message)
-        assert isinstance(reply, m.Built)
-        return BuiltCode(unit, blobs[0], reply.code_digest, reply.resources, time.perf_counter() - start)
-
-    def _take(self) -> WorkerProcess:
-        try:
-            return self._idle.get_nowait()
-        except queue.Empty:
-            worker = self._spawn()
-            with self._lock:
-                self._workers.append(worker)
-            return worker
-
-
-@dataclass
-class BuildSurveyor:
-    """Builds configurations that do not run yet, and says what their builds tell, in the order in which they
-    were submitted, whichever build was faster."""
-
-    _problem: Problem
-    _device: Device
-    _builders: Builders
-    _queue: deque[tuple[Template | None, Config | None]] = field(default_factory=deque)
-
-    def submit(self, template: Template | None, config: Config | None) -> None:
-        self._queue.append((template, config))
-        for built in builds_of(self._problem, template, config):
-            self._builders.start(built.variant)
-
-    def collect(self) -> Surveyed:
-        template, config = self._queue[0]
-        builds: list[SurveyedBuild] = []
-        refused: list[Result] = []
-        for built in builds_of(self._problem, template, config):
-            names = tuple(w.name for w in built.workloads)
-            code = self._builders.start(built.variant).result()
-            if isinstance(code, Verdict):
-                builds.append(SurveyedBuild(names, built.variant.digest))
-                refused += [Result(name, code.status, detail=code.detail) for name in names]
-                continue
-            found = judge(self._problem, built, self._device, code.resources)
-            digests = (built.variant.digest, code.code_digest)
-            builds.append(SurveyedBuild(names, *digests, code.resources, found.occupancy, found.launches))
-            refused += found.refused
-        self._queue.popleft()
-        return Surveyed(config, tuple(builds), tuple(refused))
-
-    def drop(self) -> None:
-        """Forget what nobody will collect; what the compiler has begun it ends."""
-        self._queue.clear()
-
-    def close(self) -> None:
-        self._builders.close()
-
 
 R = TypeVar("R", bound=m.Reply)
 
@@ -218,6 +45,7 @@ class Race:
     warm: bool
     plain: bool = False  # launched one by one, not as a recording
     original: tuple[BuiltCode, Plan] | None = None  # what the last contender's outputs are compared with
+    sends_all: bool = False
 
     @property
     def codes(self) -> list[BuiltCode]:
@@ -227,7 +55,7 @@ class Race:
     def request(self) -> m.TimeRuns:
         entries = tuple(m.Contender(code.code_digest, plan) for code, plan in self.contenders)
         own = m.Contender(self.original[0].code_digest, self.original[1]) if self.original else None
-        return m.TimeRuns(entries, self.draw, self.policy, self.warm, self.plain, own)
+        return m.TimeRuns(entries, self.draw, self.policy, self.warm, self.plain, own, self.sends_all)
 
 
 @dataclass(frozen=True)

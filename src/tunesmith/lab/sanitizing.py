@@ -16,9 +16,9 @@ from tunesmith import backends
 from tunesmith.backends.messages import BareRun, Draw, EndedTool, RunBare
 from tunesmith.backends.port import BackendKind, SanitizerKind
 from tunesmith.errors import BadInput
+from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.measuring import LaunchPlans, Original
 from tunesmith.lab.memory import RIGHT, Verdict
-from tunesmith.lab.runner import BuiltCode
 from tunesmith.problem.cases import Case, watched_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import CannotRun, Plan, Status, show_sizes

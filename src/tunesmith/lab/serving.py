@@ -8,9 +8,9 @@ from math import prod
 from typing import Protocol
 
 from tunesmith.backends.port import PortableForm
+from tunesmith.lab.builders import Builders, BuiltCode, unit_of
 from tunesmith.lab.measuring import LaunchPlans, Policies, Ready, TrialTimer
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Builders, BuiltCode, unit_of
 from tunesmith.problem.dispatch import delivered_variant
 from tunesmith.problem.plan import CannotRun, Status
 from tunesmith.problem.problem import Problem, Workload

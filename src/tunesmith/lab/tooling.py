@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from tunesmith.backends.machine_code import ReadInstructions, ReadListing
 from tunesmith.errors import BadInput
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.case_judge import CaseJudge
 from tunesmith.lab.measuring import LaunchPlans, Original, Ready, TrialTimer, original_deadline
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.oracles import output_arrays
 from tunesmith.lab.profiling import Onlooker, ProfileSubject, clusters_held
 from tunesmith.lab.references import References, draw_inputs, draw_of
-from tunesmith.lab.runner import Builders, BuiltCode, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.lab.sanitizing import Sanitizing
 from tunesmith.problem.cases import Case, ExtraCase, misfit
 from tunesmith.problem.device import Device

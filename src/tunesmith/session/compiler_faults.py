@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from tunesmith.backends.port import Toolchain
 from tunesmith.errors import BadInput, TunesmithError
+from tunesmith.lab.builders import COMPILER_CRASHED, BuiltCode
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import COMPILER_CRASHED, BuiltCode
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import Variant, builds_of

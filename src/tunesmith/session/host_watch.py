@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tunesmith import backends
 from tunesmith.errors import BadInput
+from tunesmith.lab.builders import Builders, BuiltCode
 from tunesmith.lab.measuring import LaunchPlans, Original
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Builders, BuiltCode
 from tunesmith.lab.sanitizing import Sanitizing, is_watched_twice, sanitizer_tools
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem

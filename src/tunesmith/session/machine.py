@@ -13,11 +13,12 @@ from tunesmith import backends
 from tunesmith.backends.messages import Devices, Failed, ListDevices, TellProtection
 from tunesmith.backends.port import NoCounting, Toolchain
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.lab.builders import COMPILER_CRASHED, COMPILER_SLOW, Builders
 from tunesmith.lab.ceilings import CeilingsStore, why_no_profiles
 from tunesmith.lab.lab import LabSettings, LocalLab
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.process import WorkerDied, WorkerTimedOut
-from tunesmith.lab.runner import COMPILER_CRASHED, COMPILER_SLOW, Builders, Runner
+from tunesmith.lab.runner import Runner
 from tunesmith.lab.sanitizing import Beside
 from tunesmith.lab.serving import BinaryShelf, BinaryStore
 from tunesmith.problem.cases import ExtraCase

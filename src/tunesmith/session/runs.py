@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tunesmith import backends
 from tunesmith.errors import BadInput, DeviceMissing, Interrupted, WaitingForModel
 from tunesmith.lab import sanitizing
+from tunesmith.lab.builders import BuildSurveyor
 from tunesmith.lab.lab import SEED_BITS, LabSettings, LocalLab
-from tunesmith.lab.runner import BuildSurveyor
 from tunesmith.lab.serving import BinaryStore
 from tunesmith.problem.codec import decode, encode
 from tunesmith.problem.device import Device

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tunesmith.errors import BadInput, DeviceMissing
+from tunesmith.lab.builders import Builders
 from tunesmith.lab.lab import LabSettings
 from tunesmith.lab.pool import BuildHost, DeviceLab, LabPool, SpreadBuilders
 from tunesmith.lab.references import References, references_of
-from tunesmith.lab.runner import Builders
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.run.config import RunConfig

@@ -21,10 +21,11 @@ from tests.running import FIXTURES
 from tunesmith.backends import messages as m
 from tunesmith.backends.cpu import CpuBackend
 from tunesmith.lab.bench import Bench
+from tunesmith.lab.builders import BuiltCode, unit_of
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.oracles import HostOracle
 from tunesmith.lab.references import References
-from tunesmith.lab.runner import BuiltCode, CaseRun, unit_of
+from tunesmith.lab.runner import CaseRun
 from tunesmith.problem.cases import Case, smoke_cases
 from tunesmith.problem.device import Device
 from tunesmith.problem.languages import CUDA, HIP

@@ -15,8 +15,8 @@ from tests.running import FIXTURES
 from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.author import ExpertAuthor, read
+from tunesmith.lab.builders import unit_of
 from tunesmith.lab.references import draw_inputs
-from tunesmith.lab.runner import unit_of
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import element_type
 from tunesmith.problem.template import Variant, configs_of, original

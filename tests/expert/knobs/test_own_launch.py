@@ -15,8 +15,8 @@ from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.messages import Draw
 from tunesmith.expert.knobs.caps import cap_of, cap_values, without_cap
 from tunesmith.expert.knobs.domains import Bounds
+from tunesmith.lab.builders import unit_of
 from tunesmith.lab.references import draw_inputs
-from tunesmith.lab.runner import unit_of
 from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem

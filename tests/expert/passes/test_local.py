@@ -12,7 +12,7 @@ from tunesmith.backends.cuda.compile import build
 from tunesmith.backends.cuda.devices import absent_device
 from tunesmith.expert.passes import LOCAL_MOVES, Context
 from tunesmith.expert.passes.local_draft import LocalDraft, find_site, start, template_text
-from tunesmith.lab.runner import unit_of
+from tunesmith.lab.builders import unit_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.problem_file import parse_problem

@@ -17,8 +17,8 @@ from tunesmith.backends.cpu.compilers import named
 from tunesmith.backends.cpu.session import CpuSession
 from tunesmith.backends.messages import Unit
 from tunesmith.backends.port import Pointer
+from tunesmith.lab.builders import unit_of
 from tunesmith.lab.memory import bind_calls
-from tunesmith.lab.runner import unit_of
 from tunesmith.problem.device import Device
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import element_type

@@ -10,8 +10,8 @@ from tunesmith import backends
 from tunesmith.backends.cuda import entries
 from tunesmith.backends.cuda.cubin import Cubin
 from tunesmith.errors import DeviceMissing
+from tunesmith.lab.builders import Builders
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Builders
 from tunesmith.problem.problem import Launch
 from tunesmith.problem.template import Variant
 from tunesmith.session import machine
