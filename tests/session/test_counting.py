@@ -30,9 +30,11 @@ FOUND_BY = ("PATH", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")  # where a prof
 
 def command(folder: Path) -> tuple[str, ...]:
     """Of a host with the same programs as the test."""
-    own = [f"{name}={os.environ[name]}" for name in FOUND_BY if name in os.environ]
-    kept = [word for word in hosts_elsewhere.real(folder) if not word.startswith("PATH=")]
-    return (*kept[:4], *own, *kept[4:])
+    paths = [str(hosts_elsewhere.SOURCES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    own = {name: os.environ[name] for name in FOUND_BY if name in os.environ}
+    own["PYTHONPATH"] = os.pathsep.join(paths)
+    kept = [word for word in hosts_elsewhere.real(folder) if word.partition("=")[0] not in own]
+    return (*kept[:4], *(f"{name}={value}" for name, value in own.items()), *kept[4:])
 
 
 @pytest.fixture(name="host")
