@@ -83,6 +83,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.enable()
+    gc.set_threshold(20_000, 10, 50)  # tests make values by the million and few circles
     gc.freeze()  # thousands of tests stay to the end: nobody needs to look through them for garbage
 
 

@@ -104,6 +104,7 @@ def main() -> None:
     typer.main.get_command(app.app)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 50)  # in all that is forked from it: short runs, few circles
     fork_server.serve(app.main, idle=None)
 
 
