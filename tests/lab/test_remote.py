@@ -170,13 +170,13 @@ def test_a_stall_is_nobodys_deadline(reach: Reach, tmp_path: Path) -> None:
         ("greet(protocol=7); idle()", "protocol 7"),
         ("send(said(PacketKind.HELLO, Hello('lab', __version__))); idle()", "sends back what"),
         ("send(Packet(PacketKind.NEED)); idle()", "NEED before a greeting"),
-        ("idle()", "no answer within 4 s"),
+        ("idle()", "no answer within 1 s"),
         ("os.write(1, packed(said(PacketKind.HELLO, Hello('host', '1')))[:-3])", "ended inside a packet"),
     ],
 )
 def test_who_cannot_be_used_is_named_at_once(reach: Reach, tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(DeviceMissing) as refused:
-        reach(hosts.scripted(tmp_path, text), wait=4.0 if text == "idle()" else 60.0).connect()
+        reach(hosts.scripted(tmp_path, text), wait=1.0 if text == "idle()" else 60.0).connect()
     assert words in str(refused.value)
     assert refused.value.hint
     is_other = "it is Tunesmith" in words or "protocol" in words
