@@ -158,7 +158,7 @@ class TestTune:
         assert not [e for e in journal(tmp_path / "run") if e["type"] == "Measured"]
 
     @pytest.mark.parametrize(("flag", "pruned"), [("--prune", 1), ("--no-prune", 0)])
-    @pytest.mark.few(1)
+    @pytest.mark.long
     def test_what_its_build_condemns_is_measured_only_where_it_is_asked_for(
         self, tmp_path: Path, flag: str, pruned: int
     ) -> None:
@@ -252,6 +252,7 @@ class TestReport:
 
 
 class TestResume:
+    @pytest.mark.long
     def test_goes_on_and_delivers(self, finished: Path, tmp_path: Path) -> None:
         whole = finished / "tunesmith-runs" / "tiny-1"
         run = unfinished(tmp_path, whole)
