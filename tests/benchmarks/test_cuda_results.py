@@ -98,7 +98,6 @@ def test_only_the_search_counts_for_the_share_of_the_device(tuned: Tuned) -> Non
     assert journals.busy_share(run) == pytest.approx(0.01 * len(outcomes) / searching)
 
 
-@pytest.mark.long
 def test_a_failure_after_the_search_is_the_verdict(tuned: Tuned) -> None:
     assert {str(r.status) for r in journals.verdicts(tuned.run).values()} == {"ok"}
     (first, *_) = tuned.run.state.finalists()
@@ -117,7 +116,6 @@ def test_no_path_of_this_machine_is_in_a_command() -> None:
 # -- the true best --------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_the_true_best_and_how_far_others_are_behind(tuned: Tuned) -> None:
     found = truth.measure([tuned.run], {"another tool": {"only": {"BLOCK": 64}}}, passes=2)
     assert found["workloads"]["only"]["best"]["config"] == {"BLOCK": 32}

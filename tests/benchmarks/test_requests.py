@@ -12,7 +12,6 @@ from tests.end_to_end.replaying import unpacked
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cuda" / "rmsnorm"
 
 
-@pytest.mark.long
 def test_every_role_of_every_strategy_is_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     requests.main([str(EXAMPLE), "--out", str(tmp_path)])
     header = capsys.readouterr().out.splitlines()[2]

@@ -127,7 +127,6 @@ class TestKernel:
         assert list((folder / "tmp").iterdir()) == []
         return ended
 
-    @pytest.mark.long
     def test_does_not_compile(self, tmp_path: Path, opencl: Path) -> None:
         ended = self.check(tmp_path, opencl, "2.0f * x[i]", "2.0f * y[i]")
         refused(ended, 2, "does not compile", "kernel.cl:4:25: use of undeclared identifier 'y'")

@@ -158,7 +158,7 @@ class TestTune:
         assert not [e for e in journal(tmp_path / "run") if e["type"] == "Measured"]
 
     @pytest.mark.parametrize(("flag", "pruned"), [("--prune", 1), ("--no-prune", 0)])
-    @pytest.mark.long
+    @pytest.mark.few(1)
     def test_what_its_build_condemns_is_measured_only_where_it_is_asked_for(
         self, tmp_path: Path, flag: str, pruned: int
     ) -> None:

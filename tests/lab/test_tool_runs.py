@@ -71,7 +71,6 @@ def test_a_tool_there_gives_its_log_and_leaves_nothing(tmp_path: Path, spawn: Sp
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_one_that_hangs_or_prints_without_end_is_ended_there(tmp_path: Path, spawn: Spawn) -> None:
     install(tmp_path, "say('so far'); time.sleep(60)")
     ended = found(spawn).run("oclgrind", ASKED, (), 2.0)
@@ -112,7 +111,6 @@ for packet in packets():
 
 
 @pytest.mark.slow
-@pytest.mark.long
 def test_a_host_that_answers_nonsense_convicts_nobody(tmp_path: Path) -> None:
     made = RemoteWorkers("there", hosts.scripted(tmp_path, NONSENSE), print)
     try:

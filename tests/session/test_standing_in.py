@@ -76,7 +76,6 @@ def test_a_check_there_names_what_is_not_known_and_blames_no_file(folder: Path) 
     assert "mend" not in told.value.hint
 
 
-@pytest.mark.long
 def test_a_wrong_kernel_is_told_with_the_line_that_is_watched(tmp_path: Path) -> None:
     own = tmp_path / "problem"
     shutil.copytree(FIXTURES / "zoo" / "transpose_tiled", own)

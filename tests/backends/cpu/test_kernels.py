@@ -207,7 +207,6 @@ def test_large_local_arrays_fit() -> None:
     assert list(outputs(body, 256, threads=256)) == list(range(256))
 
 
-@pytest.mark.long
 def test_nothing_is_timed_there(tmp_path: Path) -> None:
     problem = load_problem(FIXTURES / "zoo" / "gelu_tanh").definition
     lab = machine.make_lab(problem, device(), machine.Workplace("cpu", tmp_path), settings=LabSettings(0, 1))
