@@ -252,7 +252,6 @@ class TestReport:
 
 
 class TestResume:
-    @pytest.mark.long
     def test_goes_on_and_delivers(self, finished: Path, tmp_path: Path) -> None:
         whole = finished / "tunesmith-runs" / "tiny-1"
         run = unfinished(tmp_path, whole)
