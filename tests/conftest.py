@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests import frameworks, single_threaded, thoroughness, unsynced  # noqa: F401 (threads, and a profile)
+from tests.compiled_once import made_once
+from tunesmith.backends.cuda.compile import COMPILERS
 from tunesmith.backends.cuda.devices import describe_all
 from tunesmith.backends.port import LaunchFailed, Unsupported
 from tunesmith.session import workplace
@@ -46,6 +48,7 @@ def without_cuda() -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    COMPILERS["nvrtc"] = made_once
     frameworks.insist(config.getoption("markexpr"), lambda: not without_cuda())
 
 
@@ -83,6 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.enable()
+    gc.set_threshold(20_000, 10, 50)  # tests make values by the million and few circles
     gc.freeze()  # thousands of tests stay to the end: nobody needs to look through them for garbage
 
 

@@ -26,7 +26,11 @@ import tunesmith
 from tunesmith.errors import BadInput
 from tunesmith.lab import fork_server, worker
 
-NOT_LOADED = ("tunesmith.__main__", "tunesmith.models.hosted", "tunesmith.session.watching.server")
+# What few commands need and takes long: clients of models, the agents' server and the pages', a database.
+NOT_LOADED = (
+    *("tunesmith.__main__", "tunesmith.models.hosted", "tunesmith.models.streaming", "tunesmith.cli.mcp."),
+    *("tunesmith.session.watching.server", "tunesmith.session.library_postgres"),
+)
 
 
 def at_start(environment: Mapping[str, str]) -> dict[str, str]:
@@ -90,7 +94,7 @@ class ServerOfWorkers(fork_server.ForkServer):
 
 def main() -> None:
     for module in pkgutil.walk_packages(tunesmith.__path__, "tunesmith."):
-        if module.name not in NOT_LOADED:
+        if not module.name.startswith(NOT_LOADED):
             try:
                 importlib.import_module(module.name)
             except (ImportError, BadInput):
@@ -104,6 +108,7 @@ def main() -> None:
     typer.main.get_command(app.app)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 50)  # in all that is forked from it: short runs, few circles
     fork_server.serve(app.main, idle=None)
 
 

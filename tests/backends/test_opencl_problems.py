@@ -156,6 +156,7 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
             (4, Status.UNSTABLE, "two runs on the same inputs give different out"),
         ],
     )
+    @pytest.mark.few(2)
     def test_wrong_is_wrong(self, simple: Harness, bad: int, status: Status, words: str) -> None:
         result = simple.result(BAD=bad)
         assert (result.status, result.timing) == (status, None)
@@ -177,6 +178,7 @@ __kernel void op(__global float* out, __global float* x, __global int* turn, int
         assert simple.result(WANTED=64).status is Status.CRASHED
         assert simple.result().status is Status.OK
 
+    @pytest.mark.long
     def test_equal_binaries_are_timed_once(self, simple: Harness) -> None:
         """A parameter that changes nothing in the code; another launch of the binary is another thing."""
         first = simple.outcome(NOTHING=1)
@@ -390,7 +392,7 @@ __kernel void op(__global float* out, __global const float* x, __global float* z
 
 
 @pytest.mark.parametrize("cache", ["warm", "cold"])
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_in_place(cache: str) -> None:
     """Through two arguments, and from its own values in every run: after one too many it takes a second."""
     device = device_of("opencl")

@@ -101,6 +101,7 @@ def test_the_table_says_of_each_where_it_is_caught() -> None:
 
 
 @pytest.mark.parametrize("name", ESCAPES)
+@pytest.mark.few(2)
 def test_a_models_escape_is_never_loaded(name: str, tmp_path: Path) -> None:
     cheat, words = ESCAPES[name]
     found = rehearsal(cheat, tmp_path, is_foreign=True)

@@ -27,7 +27,7 @@ KILLS = 5  # of one simulated run at most, one after the other
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
-@pytest.mark.parametrize("points", [3, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("points", [2, pytest.param(50, marks=pytest.mark.long)])
 def test_killed_anywhere_on_the_simulated_device(points: int, tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     whole.mkdir()

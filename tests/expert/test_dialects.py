@@ -42,6 +42,7 @@ def made(name: str, to: str, device: str | None = None) -> tuple[Problem, Varian
 
 @needs_nvrtc
 @pytest.mark.parametrize("name", ["hip/layernorm", "hip/bias_gelu", "opencl/rmsnorm"])
+@pytest.mark.few(2)
 def test_to_cuda(name: str) -> None:
     _, variant, text = made(name, "cuda", "H200")
     assert "hip" not in text.partition("// ///\n")[2].replace("// /// tunesmith", "")

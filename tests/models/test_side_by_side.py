@@ -11,6 +11,7 @@ from tests.models.openai_server import Answer, Server, serving
 from tests.models.test_hosted import hosted
 from tests.wording import says
 from tunesmith.errors import WaitingForModel
+from tunesmith.models import letters
 from tunesmith.models.letters import Mailbox
 from tunesmith.run.dialogue import Exchange, Message, Request
 from tunesmith.run.events import Replied, Unanswered
@@ -103,7 +104,8 @@ def test_a_mailbox_beside_a_hosted_model(tmp_path) -> None:  # type: ignore[no-u
     says(str(caught.value), "request 2 is missing", "0002-author.reply.md")
 
 
-def test_a_mailbox_that_waits_takes_replies_in_any_order(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_mailbox_that_waits_takes_replies_in_any_order(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(letters, "SETTLED", 0.2)  # how long it looks is not the subject
     conversation, waiting = Conversation({"author": Mailbox(tmp_path)}, start=in_a_thread), open_ones(2)
     wrote = threading.Event()
 

@@ -473,6 +473,7 @@ def test_time_goes_on_where_it_stopped(ahead: int) -> None:
 
 
 @both
+@pytest.mark.few(2)
 @pytest.mark.parametrize("width", [2, 4, 5])
 def test_the_device_has_work_and_no_more_than_the_width_is_in_flight(width: int, ahead: int) -> None:
     settings = Settings(evals=4 * PER_SPARE_ALONE + 14, width=width, ahead=ahead, prune=False)

@@ -348,6 +348,7 @@ def test_rounds_share_the_budget(ahead: int) -> None:
     says(events(run, Searched)[0].reason, "share", "100 evaluations", "used up")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("evals", "promised", "shares"),
     [

@@ -7,7 +7,6 @@ import platform
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from importlib import metadata, resources
 from typing import TYPE_CHECKING
 
 from tunesmith import __version__
@@ -137,11 +136,15 @@ def instructions_reader(spec: str) -> ReadInstructions:
 
 def ceilings_text(backend: str, file: str) -> str:
     """A source of a backend's own, from its folder."""
+    from importlib import resources  # no worker asks for it
+
     return resources.files(BACKENDS[backend]).joinpath(file).read_text(encoding="utf-8")
 
 
 def versions(*own: BackendKind) -> tuple[tuple[str, str], ...]:
     """Of this program, the machine's system, and the packages that backends rest on."""
+    from importlib import metadata  # which reads e-mail headers: no worker asks
+
     found = [("tunesmith", __version__), ("python", platform.python_version())]
     found.append(("system", platform.platform()))
     for package in ("numpy", "ml_dtypes", *(package for kind in own for package in kind.packages)):

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from tunesmith.backends.messages import Counted, CountLaunches, Unit
-from tunesmith.csource.predefined import Predefined
 from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.languages import SourceLanguage
 from tunesmith.problem.problem import Kernel
-from tunesmith.run.ports import OwnAuthor
-from tunesmith.run.sanitized import SanitizerFinding
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a worker, which every build and launch waits for, needs none of it
     from tunesmith.backends.machine_code import ReadInstructions, ReadListing
+    from tunesmith.csource.predefined import Predefined
+    from tunesmith.run.ports import OwnAuthor
+    from tunesmith.run.sanitized import SanitizerFinding
 
 ListDevices = Callable[[], tuple[Device, ...]]
 

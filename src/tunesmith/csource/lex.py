@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeVar
 
-from tunesmith.csource.nodes import Comment
+from tunesmith.csource.comments import Comment
 
 Kind = Literal["word", "number", "string", "mark", "directive"]
 

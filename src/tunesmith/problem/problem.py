@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tunesmith.csource.predefined import Predefined
 from tunesmith.errors import BadInput
 from tunesmith.space.expr import Expr
 from tunesmith.space.real import RealExpr
@@ -19,6 +18,7 @@ from tunesmith.space.space import Constraint
 from tunesmith.text import digest_of
 
 if TYPE_CHECKING:
+    from tunesmith.csource.predefined import Predefined
     from tunesmith.problem.recorded import RecordedCase
 
 Kind = Literal["float", "int", "uint"]

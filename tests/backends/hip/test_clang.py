@@ -43,7 +43,7 @@ def test_registers_spills_and_symbols(target: str) -> None:
 @needs_clang
 @pytest.mark.parametrize("folder", sorted((EXAMPLES / "hip").iterdir()), ids=lambda folder: folder.name)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.few(1)
+@pytest.mark.long
 def test_the_examples_build(folder: Path, target: str) -> None:
     problem, _ = load_problem(folder)
     made = original(problem, problem.workloads[0].as_dict())

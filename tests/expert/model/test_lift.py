@@ -127,7 +127,7 @@ def _folder(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", READINGS)
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 def test_reading(name: str) -> None:
     kernel = lifted(problem_in(_folder(name)))
     assert (kernel.team, summary(kernel)) == READINGS[name]

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -43,9 +43,11 @@ from tunesmith.errors import BadInput
 from tunesmith.problem.device import Device, Limits, Resources
 from tunesmith.problem.languages import FAKE
 from tunesmith.problem.problem import Problem
-from tunesmith.run.ports import Declined, Refactoring, Written
 from tunesmith.space.expr import Expr, Undefined, parse
 from tunesmith.text import digest_of
+
+if TYPE_CHECKING:
+    from tunesmith.run.ports import Declined, Refactoring, Written
 
 FAULTS = (
     *("none", "build", "wrong", "abort", "segfault", "hang", "unstable", "past_end", "print", "garbage"),
@@ -341,6 +343,8 @@ class FakeAuthor:
         return names, tuple((name, script.refusal) for name, script in found.items() if script.refusal)
 
     def write(self, task: Refactoring, problem: Problem, device: Device) -> Written | Declined:
+        from tunesmith.run.ports import Declined, Written  # no worker writes templates
+
         del device
         if not task.moves:
             return Declined("the kernel has no draft of a template in its comments")
