@@ -19,11 +19,11 @@ from tunesmith.deliver.profile_page import (
 )
 from tunesmith.deliver.rooflines import roofline_svg, roofs_of
 from tunesmith.problem.device import Resources
+from tunesmith.profiles.counters import Counters
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import (
     BlockTime,
     Ceilings,
-    Counters,
     Experiments,
     Instructions,
     LaunchFacts,

@@ -28,7 +28,7 @@ from tunesmith.lab.counting import (
 from tunesmith.lab.remote import RemoteWorkers
 from tunesmith.lab.tool_runs import BESIDE_SECONDS, Spawn
 from tunesmith.lab.wire import OpenWorker
-from tunesmith.profiles.facts import Counters
+from tunesmith.profiles.counters import Counters
 from tunesmith.run.protection import AUTO, REQUIRED
 
 CUDA = backends.kind("cuda")

@@ -31,7 +31,8 @@ from tunesmith.problem.plan import Plan, plan_launch
 from tunesmith.problem.problem import Problem
 from tunesmith.problem.template import original
 from tunesmith.problem.template_file import parse_template
-from tunesmith.profiles.facts import Ceilings, Counters, Instructions, Mix, Point
+from tunesmith.profiles.counters import Counters
+from tunesmith.profiles.facts import Ceilings, Instructions, Mix, Point
 
 CEILINGS = Ceilings(copy=(Point(1 << 10, 1e-6), Point(1 << 20, 1e-5)))
 BLOCKS = """

@@ -8,10 +8,10 @@ from typing import Any
 from tests.samples import HOPPER
 from tunesmith.problem.device import Resources
 from tunesmith.problem.plan import Geometry
+from tunesmith.profiles.counters import Counters, Stall
 from tunesmith.profiles.diagnose import diagnose
 from tunesmith.profiles.facts import (
     Ceilings,
-    Counters,
     Direction,
     Finding,
     Instructions,
@@ -23,7 +23,6 @@ from tunesmith.profiles.facts import (
     Point,
     Profile,
     Space,
-    Stall,
     StaticFacts,
     WorkNeeded,
     launch_facts,

@@ -26,11 +26,11 @@ from tests.thoroughness import examples
 from tests.wording import says
 from tunesmith.problem.codec import decode, encode
 from tunesmith.profiles.costs import ABOUT
+from tunesmith.profiles.counters import Counters
 from tunesmith.profiles.diagnose import NEAR, diagnose
 from tunesmith.profiles.facts import (
     Bound,
     Ceilings,
-    Counters,
     Diagnosis,
     Instructions,
     Kind,

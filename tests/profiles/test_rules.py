@@ -9,8 +9,9 @@ import pytest
 from tests.profiles.made_up import access, code, counted, found, launch, profile, with_code
 from tunesmith.problem.device import Resources
 from tunesmith.problem.template import Remedy
+from tunesmith.profiles.counters import Counters
 from tunesmith.profiles.diagnose import diagnose
-from tunesmith.profiles.facts import BlockTime, Counters, Experiments, Kind, LaunchPart, StaticFacts
+from tunesmith.profiles.facts import BlockTime, Experiments, Kind, LaunchPart, StaticFacts
 
 
 def test_the_plain_profile_has_no_fault() -> None:

@@ -9,7 +9,7 @@ from tunesmith.problem.device import Clock, Device, Resources
 from tunesmith.problem.plan import OutputErrors, Plan, Status
 from tunesmith.problem.problem import PythonFunction
 from tunesmith.problem.slots import SlotPlace
-from tunesmith.profiles.facts import Counters
+from tunesmith.profiles.counters import Counters
 from tunesmith.run.protection import Protection
 
 

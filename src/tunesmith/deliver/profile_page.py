@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from tunesmith.deliver.svg import times
 from tunesmith.profiles.costs import percent
+from tunesmith.profiles.counters import Counters
 from tunesmith.profiles.facts import (
     Ceilings,
-    Counters,
     Direction,
     Finding,
     Instructions,

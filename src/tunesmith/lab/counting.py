@@ -14,7 +14,7 @@ from tunesmith.errors import TunesmithError
 from tunesmith.lab.fork_server import worker_command
 from tunesmith.lab.tool_runs import BESIDE_SECONDS, NO_ANSWER, Spawn, ask
 from tunesmith.lab.worker import PROFILED
-from tunesmith.profiles.facts import Counters
+from tunesmith.profiles.counters import Counters
 from tunesmith.run.config import secrets
 from tunesmith.run.protection import REQUIRED
 from tunesmith.text import one_line, redacted

@@ -15,6 +15,7 @@ from typing import Literal
 
 from tunesmith.problem.template import Remedy
 from tunesmith.profiles import facts as f
+from tunesmith.profiles.counters import Counters
 from tunesmith.profiles.roofline import Roofline, best_bandwidth
 
 WARP = 32
@@ -293,8 +294,8 @@ class RuleInput:
         return self.profile.static.instructions
 
     @property
-    def counters(self) -> f.Counters:
-        return self.profile.counters or f.Counters()
+    def counters(self) -> Counters:
+        return self.profile.counters or Counters()
 
     @property
     def strides_hold(self) -> bool:

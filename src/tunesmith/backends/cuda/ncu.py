@@ -18,7 +18,7 @@ from pathlib import Path
 from tunesmith.backends.cuda import toolkit
 from tunesmith.backends.messages import Counted, CountLaunches, EndedTool
 from tunesmith.backends.tool_process import answer_of, run_under, signal_name, text_of
-from tunesmith.profiles.facts import Counters, Stall
+from tunesmith.profiles.counters import Counters, Stall
 from tunesmith.text import plain
 
 DURATION = "gpu__time_duration.sum"  # tells the longest of an operator's kernels; never a timing
