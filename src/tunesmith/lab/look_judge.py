@@ -159,7 +159,7 @@ class LookJudge:
         doubtful = np.arange(items.places.size)
         reason: str | None = "only the reference can tell"
         if not accuracy.baseline_may_fail:
-            reason = judge_against_original(items.buffer, items.values, others)
+            reason = _placed(judge_against_original(items.buffer, items.values, others), b, items.places)
             if reason is None or accuracy.reference is None:
                 return reason
             doubtful = unlike_original(items.buffer, items.values, others)
@@ -191,8 +191,18 @@ class LookJudge:
                 return reason
             number = np.searchsorted(referred.rows, places // row_size)
             places = number * row_size + places % row_size
-        flat = _flat(b, doubtful.size)
-        return judge(flat, items.values[doubtful], expected[places], None)
+        found = judge(_flat(b, doubtful.size), items.values[doubtful], expected[places], None)
+        return _placed(found, b, items.places[doubtful])
+
+
+def _placed(reason: str | None, b: BufferPlan, places: NDArray[np.intp]) -> str | None:
+    """An element that is wrong, by its place in the output, and not among those that were seen."""
+    head, bracket, rest = (reason or "").partition("]")
+    number = head.removeprefix(f"{b.name}[")
+    if not bracket or not number.isdecimal():
+        return reason
+    index = np.unravel_index(int(places[int(number)]), b.shape)
+    return f"{b.name}[{', '.join(map(str, index))}]{rest}"
 
 
 def _whole_arrays(plan: Plan, whole: frozenset[str], sent: Sequence[tuple[Piece, bytes]]) -> dict[str, Array]:
