@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -15,7 +16,7 @@ from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
 from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
 from tunesmith.backends.port import LaunchFailed
-from tunesmith.lab import device_compare, look_judge, looks
+from tunesmith.lab import device_compare, look_judge, looks, measuring, references
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Ready, TrialTimer
@@ -68,7 +69,8 @@ def test_or_acquits_where_the_original_is_the_one_that_is_off() -> None:
     assert verdict.ok
 
 
-TOO_MUCH = then(OFF, add(np.float32(0.01), 300))  # in more stretches than travel at first
+ELSEWHERE = add(np.float32(0.01), 300)
+TOO_MUCH = then(OFF, ELSEWHERE)  # in more stretches than travel at first
 
 
 def test_where_too_much_is_unlike_the_first_of_it_convicts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +86,7 @@ def test_where_the_first_of_it_is_right_all_travels_in_parts(monkeypatch: pytest
     monkeypatch.setattr(device_compare, "SPANS", 1)
     monkeypatch.setattr(looks, "PART", 1 << 10)
     monkeypatch.setattr(look_judge, "MOST_AT_ONCE", 1 << 11)
-    original, candidate = then(TWICE, OFF), then(TWICE, add(np.float32(0.01), 300))
+    original, candidate = then(TWICE, OFF), then(TWICE, ELSEWHERE)
     run, verdict = look(original, candidate)
     assert run.timed.looks[0].partial
     assert verdict.ok
@@ -112,7 +114,7 @@ class Own:
         (TWICE, TWICE, Status.OK, [False]),
         (then(TWICE, TOO_MUCH), TWICE, Status.OK, [False, True]),
         (TWICE, then(TWICE, TOO_MUCH), Status.WRONG, [False, False]),  # laid out anew, it is wrong again
-        (then(TWICE, OFF), then(TWICE, add(np.float32(0.01), 300)), Status.WRONG, [False, True]),
+        (then(TWICE, OFF), then(TWICE, ELSEWHERE), Status.WRONG, [False, True, False, True]),
     ],
     ids=["alike", "right elsewhere", "wrong", "wrong where it was not looked at first"],
 )
@@ -120,6 +122,17 @@ def test_a_time_is_believed_when_all_that_is_unlike_is_right(
     original: Kernel, candidate: Kernel, status: Status, asked: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_compare, "SPANS", 1)
+    assert raced(original, candidate, POLICY, monkeypatch) == (status, asked)
+
+
+def raced(
+    original: Kernel,
+    candidate: Kernel,
+    policy: TimingPolicy,
+    monkeypatch: pytest.MonkeyPatch,
+    fresh: int | None = None,
+) -> tuple[Status, list[bool]]:
+    """What becomes of it, and whether each race asked for all."""
     judges = Judges(scale_problem(), {"original": original, "candidate": candidate})
     workload, runner, races = judges.problem.workloads[0], judges.runner(), list[Race]()
     monkeypatch.setattr(
@@ -129,8 +142,60 @@ def test_a_time_is_believed_when_all_that_is_unlike_is_right(
     timer = TrialTimer(judges.problem, judges.gpu, runner, Own(judges), judge, 1, None)  # type: ignore[arg-type]
     timer.expect(workload, 1e-3)
     ready = Ready(workload, judges.code("candidate"), judges.plan(a_case(**workload.as_dict())))
-    assert timer.against_original(ready, POLICY).status is status
-    assert [race.sends_all for race in races] == asked
+    return timer.against_original(ready, policy, fresh).status, [race.sends_all for race in races]
+
+
+MANY_LOOKS = replace(POLICY, rounds=15, min_rounds=15, looks=12)
+
+
+@pytest.mark.parametrize("most", [1 << 31, 1 << 14])
+def test_what_is_wrong_now_and_then_is_looked_at_as_often_as_ever(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is unlike the original in its first stretch always, and right there; elsewhere it is often wrong."""
+    monkeypatch.setattr(device_compare, "SPANS", 1)
+    monkeypatch.setattr(measuring, "MOST_SENT", most)
+    chance = random.Random(5)
+
+    def often_wrong(out: Argument, x: Argument, *rest: Argument) -> None:
+        TWICE(out, x, *rest)
+        if chance.random() < 0.6:
+            ELSEWHERE(out, x)
+
+    for _ in range(8):  # one look would have let four in ten through
+        status, asked = raced(then(TWICE, OFF), often_wrong, MANY_LOOKS, monkeypatch, fresh=7)
+        assert status is Status.WRONG
+        assert asked[0] is False
+    right, asked = raced(then(TWICE, TOO_MUCH), TWICE, MANY_LOOKS, monkeypatch, fresh=7)
+    assert right is Status.OK
+    assert asked == [False, True] if most > 1 << 14 else len(asked) > 2
+
+
+def test_what_an_earlier_kernel_has_spoilt_beyond_the_first_places_convicts_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until the worker is another: then it is gone, and the kernel is right."""
+    monkeypatch.setattr(device_compare, "SPANS", 1)
+    spoilt = [True]
+
+    def candidate(out: Argument, x: Argument, *rest: Argument) -> None:
+        TWICE(out, x, *rest)
+        if spoilt[0]:
+            ELSEWHERE(out, x)
+
+    restart = Runner.restart
+    monkeypatch.setattr(Runner, "restart", lambda self: (spoilt.__setitem__(0, False), restart(self)))
+    found = raced(then(TWICE, OFF), candidate, POLICY, monkeypatch)
+    assert found == (Status.OK, [False, True, False, True])
+
+
+def test_an_output_that_is_too_large_for_the_reference_is_held_to_the_original(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(references, "UNREFERRED_ABOVE", 10)
+    _, verdict = look(TWICE, then(TWICE, OFF))
+    assert verdict.status is Status.WRONG
+    assert "out[3, 4]" in verdict.detail
 
 
 def test_one_who_says_there_is_more_when_all_was_asked_for_is_not_believed(

@@ -239,8 +239,9 @@ def test_over_the_network_by_tls(networked: Server) -> None:
     open_line = refused(networked.network_url(database, "disable"), PASSWORD)
     assert "no encryption" in open_line.message
     assert open_line.hint == "see sslmode and sslrootcert in the URL"
-    unwelcome = refused(networked.network_url(database, "verify-full", user=STRANGER), PASSWORD)
-    assert unwelcome.hint == "ask who runs the server to let this role in from this host"
+    for mode in ("verify-full", "prefer"):
+        unwelcome = refused(networked.network_url(database, mode, user=STRANGER), PASSWORD)
+        assert unwelcome.hint == "ask who runs the server to let this role in from this host"
 
 
 @pytest.mark.long

@@ -188,3 +188,23 @@ def test_a_post_without_its_device_is_done_without_if_another_is_left(
     broken |= dict.fromkeys(("fake 1", "fake 2"), DeviceMissing("no"))
     with pytest.raises(DeviceMissing, match="fell off"):
         several._labs(parts, three, {HERE: 1})
+
+
+def test_whoever_verifies_the_processor_watches_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the next one, where the first was lost."""
+    given: list[object] = []
+
+    def make_lab(*_parts: object, **options: object) -> several.DeviceLab:
+        given.append(options["beside"])
+        return several.DeviceLab.__new__(several.DeviceLab)
+
+    monkeypatch.setattr(machine, "make_lab", make_lab)
+    monkeypatch.setattr(several, "references_of", lambda *_: None)
+    beside: Any = object()
+    parts = several.PoolParts(
+        *(SimpleNamespace(), SimpleNamespace(), [], SimpleNamespace()),  # type: ignore[arg-type]
+        {"beside": beside},
+    )
+    for post in posts(monkeypatch, wanted="0-1"):
+        parts.lab(post, 1)
+    assert given == [beside, beside]

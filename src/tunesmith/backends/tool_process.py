@@ -77,8 +77,7 @@ def run_under(
             )
         except OSError as error:
             return EndedTool(1, "", "", fault=f"{name} does not start: {error.strerror}")
-        with _ended_with_us(process.pid):
-            fault = _wait(name, process, (log, errors), end, seconds, most_output)
+        fault = _wait(name, process, (log, errors), end, seconds, most_output)
     texts = (text_of(log, most_output), text_of(errors, most_output))
     return EndedTool(process.returncode, *texts, *_refusal(reply), fault)
 
@@ -116,15 +115,16 @@ def _wait(
     """Until it ends by itself; else why it was ended, with everything it has started."""
     fault = ""
     try:
-        while not fault:
-            try:
-                process.wait(timeout=POLL)
-                return ""
-            except subprocess.TimeoutExpired:
-                if time.monotonic() > end:
-                    fault = f"{name} took more than {seconds:g} s and was ended"
-                elif any(_size(file) > most_output for file in files):
-                    fault = f"{name} printed more than {most_output >> 20} MiB and was ended"
+        with _ended_with_us(process.pid):
+            while not fault:
+                try:
+                    process.wait(timeout=POLL)
+                    return ""
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() > end:
+                        fault = f"{name} took more than {seconds:g} s and was ended"
+                    elif any(_size(file) > most_output for file in files):
+                        fault = f"{name} printed more than {most_output >> 20} MiB and was ended"
     finally:
         try:
             os.killpg(process.pid, signal.SIGKILL)

@@ -12,6 +12,7 @@ from tunesmith.backends.messages import Counted, CountLaunches, Failed, Reply
 from tunesmith.backends.port import BackendKind, Counting, NoCounting
 from tunesmith.errors import TunesmithError
 from tunesmith.lab.fork_server import worker_command
+from tunesmith.lab.process import WorkerTimedOut
 from tunesmith.lab.tool_runs import BESIDE_SECONDS, NO_ANSWER, Spawn, ask
 from tunesmith.lab.worker import PROFILED
 from tunesmith.profiles.counters import Counters
@@ -24,17 +25,19 @@ LONGEST_WHY = 600
 MOST_LEFT_OUT = 200
 LONGEST_METRIC = 200
 MOST_SHARE = 10.0  # peaks are at another clock than the launch
+ALL = 1.05  # of a whole, with what counters differ in that are read one after the other
 MOST_RATIO = 1e4
 MOST_SUM = 1e18
 _SUMS = ("dram_read", "dram_written", "shared_wavefronts", "shared_conflicts")
-_RATIOS = (
-    "eligible_warps",
-    "threads_per_instruction",
-    "load_sectors",
-    "store_sectors",
-    "load_bytes_per_sector",
-    "store_bytes_per_sector",
-)
+_RATIOS = ("eligible_warps", "load_sectors", "store_sectors")
+_OF_32 = ("threads_per_instruction", "load_bytes_per_sector", "store_bytes_per_sector")
+_OF_A_WHOLE = ("occupancy", "sm_active", "l2_hits", "local_sectors")
+_MOST = {
+    **dict.fromkeys(_SUMS, MOST_SUM),
+    **dict.fromkeys(_RATIOS, MOST_RATIO),
+    **dict.fromkeys(_OF_32, 32 * ALL),
+    **dict.fromkeys(_OF_A_WHOLE, ALL),
+}
 
 
 @dataclass
@@ -57,7 +60,8 @@ class CountingThere:
         try:
             return checked(ask(self.spawn, what, (binary,), self.seconds + BESIDE_SECONDS))
         except (*NO_ANSWER, TunesmithError) as error:
-            return Counted(None, f"its host counts nothing: {_foreign(str(error))}")
+            too_slow = isinstance(error, WorkerTimedOut)  # and so it would be the next time
+            return Counted(None, f"its host counts nothing: {_foreign(str(error))}", lasting=too_slow)
 
 
 def counting_here(kind: BackendKind, environment: Mapping[str, str], scratch: Path, sandbox: str) -> Counting:
@@ -102,18 +106,22 @@ def impossible(counters: Counters) -> str:
         value = getattr(counters, own.name)
         if own.name == "stalls":
             continue
-        most = MOST_SUM if own.name in _SUMS else MOST_RATIO if own.name in _RATIOS else MOST_SHARE
+        most = _MOST.get(own.name, MOST_SHARE)
         if value is not None and not _within(value, most):
             return f"{own.name} is {value:g}, which is 0 to {most:g}"
+    if (counters.shared_conflicts or 0.0) > ALL * (counters.shared_wavefronts or math.inf):
+        return "more conflicts in shared memory than accesses to it"
     return _impossible_stalls(counters.stalls)
 
 
 def _impossible_stalls(stalls: Sequence[tuple[str, float]]) -> str:
     for reason, share in stalls:
-        if not _within(share, 1.01):
+        if not _within(share, ALL):
             return f"of the time warps waited {share:g} for {reason}, which is 0 to 1"
     if len({reason for reason, _ in stalls}) < len(stalls):
         return "it names a reason why warps waited twice"
+    if sum(share for _, share in stalls) > ALL:
+        return "warps waited for longer than they were there"
     return ""
 
 

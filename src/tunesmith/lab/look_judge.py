@@ -31,6 +31,7 @@ MOST_AT_ONCE = 1 << 26  # bytes of an output
 OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
 
 Array = NDArray[Any]
+Seen = tuple[Piece, memoryview]  # of what travelled
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ class LookJudge:
         ends = list(accumulate(piece.nbytes for piece in pieces))
         if (ends[-1] if ends else 0) != len(blob):
             return GARBLED
-        sent = [(piece, blob[end - piece.nbytes : end]) for piece, end in zip(pieces, ends, strict=True)]
+        view = memoryview(blob)  # gigabytes, perhaps
+        sent = [(piece, view[end - piece.nbytes : end]) for piece, end in zip(pieces, ends, strict=True)]
         seen, theirs = sent[: len(look.pieces)], sent[len(look.pieces) :]
         if harm := self._harm(plan, draw, look, seen):
             return Verdict(Status.WRONG, harm)
@@ -122,7 +124,7 @@ class LookJudge:
         reason = WholeLook(self._problem, self._references, case, plan).wrong(outputs, found)
         return Verdict(Status.WRONG, reason) if reason else RIGHT
 
-    def _harm(self, plan: Plan, draw: Draw, look: TimedLook, seen: Sequence[tuple[Piece, bytes]]) -> str:
+    def _harm(self, plan: Plan, draw: Draw, look: TimedLook, seen: Sequence[Seen]) -> str:
         """Inputs that changed, and memory that belongs to nobody."""
         for piece, blob in seen:
             b = plan.buffer(piece.name)
@@ -183,6 +185,8 @@ class LookJudge:
         is_asked = self._references.contest(case, rows.tolist()) if rows.size <= CONTESTED_ROWS else False
         referred = self._references.ask(case, plan, digests=False)
         names = [spec.name for spec in referred.answer.arrays]
+        if b.name not in names:  # it is too large for the reference
+            return reason
         spec, blob = referred.answer.arrays[names.index(b.name)], referred.blobs[names.index(b.name)]
         expected = np.frombuffer(blob, dtype=spec.dtype).reshape(-1)
         places = items.places[doubtful]
@@ -205,7 +209,7 @@ def _placed(reason: str | None, b: BufferPlan, places: NDArray[np.intp]) -> str 
     return f"{b.name}[{', '.join(map(str, index))}]{rest}"
 
 
-def _whole_arrays(plan: Plan, whole: frozenset[str], sent: Sequence[tuple[Piece, bytes]]) -> dict[str, Array]:
+def _whole_arrays(plan: Plan, whole: frozenset[str], sent: Sequence[Seen]) -> dict[str, Array]:
     """Outputs that were sent from end to end."""
     buffers = {b.name: b for b in plan.compared() if b.name in whole}
     return {
@@ -215,10 +219,10 @@ def _whole_arrays(plan: Plan, whole: frozenset[str], sent: Sequence[tuple[Piece,
     }
 
 
-def _parts(b: BufferPlan, sent: Sequence[tuple[Piece, bytes]]) -> list[list[tuple[Piece, bytes]]]:
+def _parts(b: BufferPlan, sent: Sequence[Seen]) -> list[list[Seen]]:
     """What was seen of an output, in parts that are judged one after the other: indices of all of a large
     array take many times its memory. Codes are counted, in all of it."""
-    parts: list[list[tuple[Piece, bytes]]] = []
+    parts: list[list[Seen]] = []
     room = 0
     for piece, blob in sent:
         if piece.name != b.name or piece.start >= b.nbytes:
@@ -231,7 +235,7 @@ def _parts(b: BufferPlan, sent: Sequence[tuple[Piece, bytes]]) -> list[list[tupl
     return parts
 
 
-def _items(b: BufferPlan, found: Sequence[tuple[Piece, bytes]]) -> SeenItems:
+def _items(b: BufferPlan, found: Sequence[Seen]) -> SeenItems:
     """Element by element."""
     if not b.in_c_order or b.packed > 1:
         values = guards.as_array(b, found[0][1])
@@ -240,7 +244,7 @@ def _items(b: BufferPlan, found: Sequence[tuple[Piece, bytes]]) -> SeenItems:
     return SeenItems(_flat(b, values.size), np.concatenate(list(_places(b, found))), values)
 
 
-def _places(b: BufferPlan, pieces: Sequence[tuple[Piece, bytes]]) -> Iterator[NDArray[np.int64]]:
+def _places(b: BufferPlan, pieces: Sequence[Seen]) -> Iterator[NDArray[np.int64]]:
     for piece, blob in pieces:
         first = piece.start // b.itemsize
         yield np.arange(first, first + len(blob) // b.itemsize)

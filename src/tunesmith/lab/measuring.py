@@ -74,6 +74,7 @@ LAYOUT_RATE = 500e6  # at which a device that fills its memory by itself lays ou
 INPUT_SECONDS = 60.0  # for the user's function that makes inputs, where nobody has seen it at work yet
 LONG_ROTATION = 16.0  # caches, where a kernel may ask one to keep data: all but a sixteenth is cold
 GIVE_UP_FACTOR = 5.0  # a launch this many times slower than the original is looked at once
+MOST_SENT = 1 << 31  # bytes that looks of one request send, but for one look
 OUT_OF_RACE = 1.4  # so is one this many times slower than the best seen, where samples agree within per cents
 OUT_OF_NOISY_RACE = 3.0
 
@@ -118,11 +119,6 @@ def _layout_seconds(device: Device, nbytes: int) -> float:
     """The first request of a workload lays out its data."""
     rate = LAYOUT_RATE if device.inspects else DATA_RATE
     return (2.0 if device.inspects else 5.0) + (nbytes + 3 * device.limits.llc) / rate
-
-
-def _sending_seconds(plan: Plan) -> float:
-    """Outputs of a look, all of them, and the original's beside them."""
-    return 2 * sum(b.nbytes for b in plan.compared()) / DATA_RATE
 
 
 def together(deadlines: Iterable[float], once: float = 1.0) -> float:
@@ -343,22 +339,30 @@ class TrialTimer:
         all share: it is laid out anew, and only what is wrong again is guilty."""
         if isinstance(run, Verdict) or race.original is None:
             return run
+        found = self._judged(item, race, run, deadline)
+        if is_last or not isinstance(found, Verdict):
+            return found
+        self._runner.restart()
+        race = replace(race, policy=replace(race.policy, looks=race.policy.min_rounds, give_up=None))
+        deadline += _layout_seconds(self._device, item.plan.nbytes)
+        again = self._runner.time(race, deadline)
+        return again if isinstance(again, Verdict) else self._judged(item, race, again, deadline)
+
+    def _judged(self, item: Ready, race: Race, run: RaceRun, deadline: float) -> RaceRun | Verdict:
+        """Where looks have sent the first places alone that are unlike the original, and these are right, as
+        many looks again send all: what they saw elsewhere nobody knows."""
         verdict = self._looks.judge(item.workload, item.plan, race, run)
-        if not verdict.ok and not is_last:
-            self._runner.restart()
-            race = replace(race, policy=replace(race.policy, looks=race.policy.min_rounds, give_up=None))
-            deadline += _layout_seconds(self._device, item.plan.nbytes)
-            run = self._runner.time(race, deadline)
-            if isinstance(run, Verdict):
-                return run
-            verdict = self._looks.judge(item.workload, item.plan, race, run)
-        if verdict.ok and any(look.partial for look in run.timed.looks):
-            # The first places where it is unlike the original are right: now all of it travels.
-            race = replace(race, sends_all=True, policy=replace(race.policy, looks=1, give_up=None))
-            run = self._runner.time(race, deadline + _sending_seconds(item.plan))
-            if isinstance(run, Verdict):
-                return run
-            verdict = self._looks.judge(item.workload, item.plan, race, run)
+        left = race.policy.looks if any(look.partial for look in run.timed.looks) else 0
+        nbytes = 2 * sum(b.nbytes for b in item.plan.compared())  # of a look: the original's beside its own
+        while verdict.ok and left > 0:
+            looks = min(left, max(1, MOST_SENT // nbytes))
+            policy = replace(race.policy, looks=looks, give_up=None)
+            whole = replace(race, sends_all=True, policy=policy)
+            answer = self._runner.time(whole, deadline + looks * nbytes / DATA_RATE)
+            if isinstance(answer, Verdict):
+                return answer
+            run, left = answer, left - looks
+            verdict = self._looks.judge(item.workload, item.plan, whole, run)
         return run if verdict.ok else verdict
 
     def _short(self, item: Ready) -> TimingPolicy:

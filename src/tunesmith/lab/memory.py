@@ -111,7 +111,7 @@ def damage(now: tuple[bytes, bytes], clean: tuple[bytes, bytes], itemsize: int) 
     return "; ".join(hits)
 
 
-def as_array(buffer: BufferPlan, data: bytes) -> Array:
+def as_array(buffer: BufferPlan, data: bytes | memoryview) -> Array:
     return logical(np.frombuffer(data, dtype=element_type(buffer.type).memory), buffer)
 
 

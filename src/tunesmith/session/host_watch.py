@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tunesmith import backends
@@ -28,14 +29,15 @@ def watch_for(problem: Problem, device: Device, scratch: Path, sandbox: str) -> 
 
 @dataclass
 class HostWatch:
-    """Beside a GPU: kernels that run there under the processor's own watch. Builders are made when they are
-    first needed."""
+    """Beside a GPU, or several: kernels that run there under the processor's own watch, one at a time.
+    Builders are made when they are first needed."""
 
     problem: Problem
     device: Device
     scratch: Path
     sandbox: str
     _parts: tuple[Builders, Sanitizing] | str = ""  # or why there are none
+    _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, variant: Variant, seed: int) -> Sanitized:
         """What a kernel has that the original has not."""
@@ -53,6 +55,10 @@ class HostWatch:
 
     def _of(self, variant: Variant, look: Callable[[BuiltCode, Sanitizing], Sanitized]) -> Sanitized:
         """Where the original cannot be built there is nothing to compare a kernel's faults with."""
+        with self._turn:
+            return self._looked(variant, look)
+
+    def _looked(self, variant: Variant, look: Callable[[BuiltCode, Sanitizing], Sanitized]) -> Sanitized:
         found = self._opened()
         if isinstance(found, str):
             return Sanitized(absent=(("", found),))

@@ -114,7 +114,7 @@ class PostgresDatabase:
             hint = "ask who owns the database for the right to create, read and write in its schema"
         elif "password" in said or code == "28P01":
             hint = "say it by PGPASSFILE, PGPASSWORD or in the URL"
-        elif "pg_hba.conf" in said and "no encryption" not in said:
+        elif "pg_hba.conf" in said and ("SSL encryption" in said or "no encryption" not in said):
             hint = "ask who runs the server to let this role in from this host"
         elif any(word in said for word in ("SSL", "certificate", "no encryption")):
             hint = "see sslmode and sslrootcert in the URL"

@@ -153,7 +153,7 @@ class PoolParts:
     references: dict[WorkerSource, References] = field(default_factory=dict)
     turns: dict[str, threading.Lock] = field(default_factory=dict)  # by card
 
-    def lab(self, post: Post, count: int, **own: Any) -> DeviceLab:
+    def lab(self, post: Post, count: int) -> DeviceLab:
         """`count` is how many builds its machine has at once."""
         source = post.place.source
         if source not in self.references:
@@ -167,7 +167,7 @@ class PoolParts:
             identity=post.name,
             shared={"builders": self.builders, "references": self.references[source]},
             make=DeviceLab,
-            **{**self.options, "beside": None, **own},
+            **self.options,
         )
         assert isinstance(made, DeviceLab)
         made.turn = self.turns.setdefault(post.card, threading.Lock())
@@ -205,9 +205,8 @@ def _labs(
     lost: list[LeftOut] = []
     try:
         for post in posts:
-            own = {} if made else {"beside": parts.options.get("beside")}
             try:
-                made.append(parts.lab(post, counts[post.place.source], **own))
+                made.append(parts.lab(post, counts[post.place.source]))
             except DeviceMissing as error:
                 missing.append(error)
                 lost.append(LeftOut(post.name, first_line(error.message), lost=True))
