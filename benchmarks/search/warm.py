@@ -1,11 +1,14 @@
 """Warm starts between two GPUs of one kernel: what an earlier run on the other one is worth.
 
     python -m benchmarks.search.warm FOLDER --out RESULTS [--seeds 40] [--jobs 2] [--page PAGE.md]
+        [--into SPACE]
 
 Every kernel that FOLDER has on several GPUs is searched on each with our default, from nothing (as compare.py
 does, whose runs are used where RESULTS has them), and again from such a run of 200 evaluations on each of the
 other GPUs, with the same seed. Writes RESULTS/default.jsonl and RESULTS/warm.jsonl, the configurations asked
-for by space and seed; what is there is not run again. With --page the figures are written as a page.
+for by space and seed; what is there is not run again. With --page the figures are written as a page. With
+--into only the pairs that lead to that space are run, and printed; earlier runs have 40 seeds, which seeds
+beyond take again.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from tunesmith.search.default import Default
 
 EVALS = 50
 COLD_EVALS = compare.EVALS
+EARLIER_SEEDS = 40
 # Between these the settings of search/earlier.py were chosen.
 CHOSEN_ON = frozenset(
     {
@@ -60,7 +64,8 @@ class ColdJob:
     seed: int
 
     def trace(self) -> Trace:
-        return trace(Default(), spaces(self.folder)[self.space], self.seed, COLD_EVALS)
+        evals = COLD_EVALS if self.seed < EARLIER_SEEDS else EVALS  # of these nobody begins from
+        return trace(Default(), spaces(self.folder)[self.space], self.seed, evals)
 
     @property
     def line(self) -> dict[str, object]:
@@ -84,13 +89,13 @@ class WarmJob:
         return {"space": self.pair.target, "source": self.pair.source, "seed": self.seed}
 
 
-def pairs(found: dict[str, Recorded]) -> list[Pair]:
-    """Every two spaces of one kernel, both ways."""
+def pairs(found: dict[str, Recorded], into: str = "") -> list[Pair]:
+    """Every two spaces of one kernel, both ways; or those that lead to one of them."""
     return [
         Pair(source.name, target.name)
         for target in found.values()
         for source in found.values()
-        if source.kernel == target.kernel and source.name != target.name
+        if source.kernel == target.kernel and source.name != target.name and into in ("", target.name)
     ]
 
 
@@ -101,20 +106,20 @@ def warm_traces(out: Path) -> dict[tuple[Pair, int], Trace]:
     return {(Pair(line["source"], line["space"]), line["seed"]): line["asked"] for line in found}
 
 
-def cold_jobs(folder: Path, out: Path, seeds: int) -> list[ColdJob]:
+def cold_jobs(folder: Path, out: Path, seeds: int, into: str = "") -> list[ColdJob]:
     """The runs from nothing that there are not yet."""
-    done = traces(out, "default")
-    names = dict.fromkeys(pair.target for pair in pairs(spaces(folder)))
-    wanted = [(name, seed) for seed in range(seeds) for name in names if (name, seed) not in done]
-    return [ColdJob(folder, name, seed) for name, seed in wanted]
+    done, wanted = traces(out, "default"), pairs(spaces(folder), into)
+    names = [(pair.target, seed) for seed in range(seeds) for pair in wanted]
+    names += [(pair.source, seed) for seed in range(min(seeds, EARLIER_SEEDS)) for pair in wanted]
+    return [ColdJob(folder, *name) for name in dict.fromkeys(names) if name not in done]
 
 
-def warm_jobs(folder: Path, out: Path, seeds: int) -> list[WarmJob]:
+def warm_jobs(folder: Path, out: Path, seeds: int, into: str = "") -> list[WarmJob]:
     earlier, done = traces(out, "default"), warm_traces(out)
     return [
-        WarmJob(folder, pair, seed, tuple(earlier[pair.source, seed]))
+        WarmJob(folder, pair, seed, tuple(earlier[pair.source, seed % EARLIER_SEEDS]))
         for seed in range(seeds)
-        for pair in pairs(spaces(folder))
+        for pair in pairs(spaces(folder), into)
         if (pair, seed) not in done
     ]
 
@@ -136,16 +141,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--page", type=Path, help="where the figures go")
+    parser.add_argument("--into", default="", metavar="SPACE", help="one that FOLDER has")
     given = parser.parse_args(arguments)
     given.out.mkdir(parents=True, exist_ok=True)
     commit = here()
     unmixed(given.out, ["default", "warm"], commit)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # the processes are the parallelism
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    own = (given.folder, given.out, given.seeds, given.into)
     with ProcessPoolExecutor(given.jobs) as pool:
-        run_all(pool, cold_jobs(given.folder, given.out, given.seeds), given.out / "default.jsonl", commit)
-        run_all(pool, warm_jobs(given.folder, given.out, given.seeds), given.out / "warm.jsonl", commit)
-    if given.page is not None:
+        run_all(pool, cold_jobs(*own), given.out / "default.jsonl", commit)
+        run_all(pool, warm_jobs(*own), given.out / "warm.jsonl", commit)
+    if given.into:
+        from benchmarks.search.warm_page import rows
+
+        print("\n".join(rows(*own)))
+    elif given.page is not None:
         from benchmarks.search.warm_page import page
 
         given.page.write_text(page(given.folder, given.out, given.seeds))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.search.compare import spaces, traces
 from benchmarks.search.figures import interval, short, table
 from benchmarks.search.recorded import Recorded, nearness
-from benchmarks.search.warm import CHOSEN_ON, COLD_EVALS, EVALS, Pair, pairs, warm_traces
+from benchmarks.search.warm import CHOSEN_ON, COLD_EVALS, EARLIER_SEEDS, EVALS, Pair, pairs, warm_traces
 
 BUDGETS = (8, 25, 50)
 GAIN = 0.04  # wanted of the mean over all pairs, at 25
@@ -37,10 +37,10 @@ class Warmed:
         return float(self.gains(budget).mean())
 
 
-def warmed(found: dict[str, Recorded], out: Path, seeds: int) -> list[Warmed]:
+def warmed(found: dict[str, Recorded], out: Path, seeds: int, into: str = "") -> list[Warmed]:
     """Over the seeds that every pair has."""
     cold, warm = traces(out, "default"), warm_traces(out)
-    every = pairs(found)
+    every = pairs(found, into)
     common = [
         seed
         for seed in range(seeds)
@@ -56,6 +56,12 @@ def warmed(found: dict[str, Recorded], out: Path, seeds: int) -> list[Warmed]:
         )
         for pair in every
     ]
+
+
+def rows(folder: Path, out: Path, seeds: int, into: str) -> list[str]:
+    """Of the pairs that lead to a space."""
+    found = spaces(folder)
+    return _table(found, warmed(found, out, seeds, into))
 
 
 def page(folder: Path, out: Path, seeds: int) -> str:
@@ -101,6 +107,9 @@ def page(folder: Path, out: Path, seeds: int) -> str:
         f"python -m benchmarks.search.warm FOLDER --out RESULTS --seeds {len(made[0].cold)} \\",
         "    --page docs/benchmarks/warm.md",
         "```",
+        "",
+        "Forty seeds say little of one pair. With more of them those that lead to one space are printed by",
+        f"`--seeds 140 --into SPACE`; the earlier runs are of {EARLIER_SEEDS} seeds then too.",
         "",
     ]
     return "\n".join(lines)

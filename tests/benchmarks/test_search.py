@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.search import side_by_side
+from benchmarks.search import side_by_side, warm
 from benchmarks.search.compare import main, traces
 from benchmarks.search.figures import curves
 from benchmarks.search.our_arm import steady, trace
@@ -110,6 +110,23 @@ def test_every_pair_of_one_kernel_is_searched_both_ways_and_shown(tmp_path: Path
     assert text.count("| scale: ") == 6
     assert "the mean gain at 25 is +0.000" in text
     assert "2 seeds" in text
+
+
+def test_pairs_that_lead_to_one_space_may_have_more_seeds_than_earlier_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(warm, "EARLIER_SEEDS", 1)
+    for name in ("scale-A", "scale-B", "scale-C"):
+        write(tmp_path, name)
+    arguments = [str(tmp_path), "--out", str(tmp_path / "out"), "--seeds", "2", "--into", "scale-B"]
+    assert warm_main(arguments) == 0
+    pairs = {Pair("scale-A", "scale-B"), Pair("scale-C", "scale-B")}
+    assert set(warm_traces(tmp_path / "out")) == {(pair, seed) for pair in pairs for seed in (0, 1)}
+    cold = set(traces(tmp_path / "out", "default"))
+    assert cold == {("scale-A", 0), ("scale-C", 0), ("scale-B", 0), ("scale-B", 1)}
+    printed = capsys.readouterr().out
+    assert printed.count("| scale: ") == 2
+    assert printed.count("→ B") == 2
 
 
 def simulated(recorded: Recorded, devices: int, builders: int, evals: int) -> Simulated:
