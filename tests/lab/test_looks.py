@@ -10,7 +10,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from tests.lab.kept_scenarios import TWICE, add
+from tests.lab.kept_scenarios import TIGHT, TWICE, accuracy, add
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, then
@@ -23,7 +23,7 @@ from tunesmith.lab.measuring import Ready, TrialTimer
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
 from tunesmith.problem.plan import Plan, Status
-from tunesmith.problem.slots import SlotPlace
+from tunesmith.problem.slots import SlotPlace, slot_items
 
 POLICY = TimingPolicy(rounds=3, min_rounds=3, chain_seconds=1e-6, max_seconds=1.0, looks=1, whole=True)
 OFF = add(np.float32(0.01), 100)  # further than both being right explains
@@ -196,6 +196,70 @@ def test_an_output_that_is_too_large_for_the_reference_is_held_to_the_original(
     _, verdict = look(TWICE, then(TWICE, OFF))
     assert verdict.status is Status.WRONG
     assert "out[3, 4]" in verdict.detail
+
+
+@pytest.mark.parametrize("most", [10, 1 << 30], ids=["too large", "not too large"])
+@pytest.mark.parametrize("may_fail", [False, True])
+def test_so_is_one_that_the_host_judges_whatever_may_fail(
+    may_fail: bool, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the original may fail, too: as it is when the case is checked."""
+    monkeypatch.setattr(references, "UNREFERRED_ABOVE", most)
+    problem = scale_problem(accuracy(TIGHT, f"baseline_may_fail = {str(may_fail).lower()}"))
+    judges = Judges(problem, {"original": TWICE})
+    plan, draw, place = judges.plan(a_case()), Draw("normal", 1), SlotPlace(0, 256)
+    seen = TimedLook(place, 0, (Piece("out", 0, plan.buffer("out").nbytes),))
+    judge = LookJudge(problem, judges.references, judges.runner(), lambda _: SECONDS)
+    right = 2 * slot_items(plan.buffer("x"), "normal", 1, place)
+    wrong = right.copy()
+    wrong[100] += 5
+    for values, status in ((right, Status.OK), (wrong, Status.WRONG)):
+        found = judge._judge(plan, judges.original(a_case()), draw, seen, values.tobytes())
+        assert isinstance(found, Verdict)
+        assert found.status is status, found.detail
+    assert "out[3, 4]" in found.detail
+
+
+def pieces_of(*found: tuple[str, int, int]) -> tuple[Piece, ...]:
+    return tuple(Piece(*one) for one in found)
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [("out", 3000, 80)],  # beyond its end: 3072 bytes
+        [("out", 2, 8)],
+        [("out", 0, 6)],
+        [("out", -8, 8)],
+        [("out", 0, -8), ("out", 0, 8)],
+        [("out", 0, 0)],
+        [("x", 3000, 80)],
+        [("nobody", 0, 8)],
+    ],
+)
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_cannot_be_a_piece_of_an_array_is_garbled(
+    pieces: list[tuple[str, int, int]], beside: bool
+) -> None:
+    """A worker of another host may say anything: it is no bug of ours."""
+    judges = Judges(scale_problem(), {"original": TWICE})
+    plan, case = judges.plan(a_case()), a_case()
+    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    found = pieces_of(*pieces)
+    seen = TimedLook(SlotPlace(0, 256), 0, found, found if beside else ())
+    blob = bytes((1 + beside) * max(0, sum(nbytes for _, _, nbytes in pieces)))
+    assert judge._judge(plan, judges.original(case), Draw("normal", 1), seen, blob) == look_judge.GARBLED
+
+
+@pytest.mark.parametrize("seen", [(-1, 0, 256), (0, -1, 256), (0, 0, 0), (1 << 60, 0, 256), (0, 0, 1 << 60)])
+def test_nor_is_what_cannot_be_a_slot(seen: tuple[int, int, int]) -> None:
+    read, wrote, apart = seen
+    judges = Judges(scale_problem(), {"original": TWICE})
+    plan = judges.plan(a_case())
+    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
+    look = TimedLook(SlotPlace(read, apart), wrote, pieces_of(("x", 0, 8), ("out", 3072, 64)))
+    found = judge._judge(plan, judges.original(a_case()), Draw("normal", 1), look, bytes(72))
+    assert found == look_judge.GARBLED
 
 
 def test_one_who_says_there_is_more_when_all_was_asked_for_is_not_believed(

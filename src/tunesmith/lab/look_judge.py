@@ -28,6 +28,8 @@ from tunesmith.problem.slots import SlotPlace, after_slot, slot_items
 
 GARBLED = Verdict(Status.CRASHED, "the worker garbled what it saw")
 MOST_AT_ONCE = 1 << 26  # bytes of an output
+MOST_SLOTS = 1 << 32
+MOST_APART = 1 << 20
 OUTPUT_BYTES = 1 << 28  # of the original's outputs, for when a slot is looked at again
 
 Array = NDArray[Any]
@@ -83,6 +85,8 @@ class LookJudge:
         self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: TimedLook, blob: bytes
     ) -> Verdict | Failing:
         pieces = (*look.pieces, *look.originals)
+        if not _may_be(plan, look):
+            return GARBLED
         ends = list(accumulate(piece.nbytes for piece in pieces))
         if (ends[-1] if ends else 0) != len(blob):
             return GARBLED
@@ -158,16 +162,13 @@ class LookJudge:
     def _wrong(self, case: Case, plan: Plan, b: BufferPlan, items: SeenItems, others: Array) -> str | None:
         """`others`: the same items as the original has them."""
         accuracy = self._problem.accuracy
-        doubtful = np.arange(items.places.size)
-        reason: str | None = "only the reference can tell"
-        if not accuracy.baseline_may_fail:
-            reason = _placed(judge_against_original(items.buffer, items.values, others), b, items.places)
-            if reason is None or accuracy.reference is None:
-                return reason
-            doubtful = unlike_original(items.buffer, items.values, others)
-        if accuracy.reference is None or not doubtful.size:
+        reason = _placed(judge_against_original(items.buffer, items.values, others), b, items.places)
+        may_fail = accuracy.baseline_may_fail
+        if accuracy.reference is None or (reason is None and not may_fail):
             return reason
-        return self._by_reference(case, plan, b, items, doubtful, reason)
+        every = np.arange(items.places.size)
+        doubtful = every if may_fail else unlike_original(items.buffer, items.values, others)
+        return self._by_reference(case, plan, b, items, doubtful, reason) if doubtful.size else reason
 
     def _by_reference(
         self,
@@ -178,7 +179,8 @@ class LookJudge:
         doubtful: NDArray[np.intp],
         reason: str | None,
     ) -> str | None:
-        """Where a candidate and the original differ, both may be right: only the reference can tell."""
+        """Where a candidate and the original differ, both may be right: only the reference can tell.
+        `reason`: why it is wrong by the original, which is the measure where the reference has no answer."""
         row_size = max(1, b.count // max(1, b.shape[0] if b.shape else 1))
         rows = np.unique(items.places[doubtful] // row_size)
         # Where the reference answers for all rows this has no effect.
@@ -197,6 +199,26 @@ class LookJudge:
             places = number * row_size + places % row_size
         found = judge(_flat(b, doubtful.size), items.values[doubtful], expected[places], None)
         return _placed(found, b, items.places[doubtful])
+
+
+def _may_be(plan: Plan, look: TimedLook) -> bool:
+    """Whether it is of slots, and of the plan's arrays or what follows them: any worker may have sent it."""
+    slots, apart = (look.place.slot, look.wrote), look.place.apart
+    if not (0 <= min(slots) <= max(slots) < MOST_SLOTS and 0 < apart <= MOST_APART):
+        return False
+    buffers = {b.name: b for b in plan.buffers}
+    pieces = (*look.pieces, *look.originals)
+    return all(piece.name in buffers and _is_piece(piece, buffers[piece.name]) for piece in pieces)
+
+
+def _is_piece(piece: Piece, b: BufferPlan) -> bool:
+    """Of what does not lie in memory element by element only all can be judged."""
+    if piece.start >= b.nbytes:
+        return piece.nbytes >= 0
+    if b.role != "input" and not (b.in_c_order and b.packed == 1):
+        return (piece.start, piece.nbytes) == (0, b.nbytes)
+    inside = 0 <= piece.start < piece.start + piece.nbytes <= b.nbytes
+    return inside and piece.start % b.itemsize == piece.nbytes % b.itemsize == 0
 
 
 def _placed(reason: str | None, b: BufferPlan, places: NDArray[np.intp]) -> str | None:
