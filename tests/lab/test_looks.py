@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -13,7 +13,7 @@ import pytest
 from tests.lab.kept_scenarios import TIGHT, TWICE, accuracy, add
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, a_case
-from tests.lab.python_kernels import Argument, Kernel, then
+from tests.lab.python_kernels import Argument, Kernel, PythonSession, then
 from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
 from tunesmith.backends.port import LaunchFailed
 from tunesmith.lab import device_compare, look_judge, looks, measuring, references
@@ -30,12 +30,16 @@ OFF = add(np.float32(0.01), 100)  # further than both being right explains
 
 
 def look(
-    original: Kernel, candidate: Kernel, inputs: str | None = None, sends_all: bool = False
+    original: Kernel,
+    candidate: Kernel,
+    inputs: str | None = None,
+    sends_all: bool = False,
+    policy: TimingPolicy = POLICY,
 ) -> tuple[RaceRun, Verdict]:
     judges = Judges(scale_problem(inputs=inputs), {"original": original, "candidate": candidate})
     plan, draw = judges.plan(a_case()), Draw("normal", 1, judges.problem.inputs)
     own = (judges.code("original"), plan)
-    race = Race((own, (judges.code("candidate"), plan)), draw, POLICY, False, False, own, sends_all)
+    race = Race((own, (judges.code("candidate"), plan)), draw, policy, False, False, own, sends_all)
     runner = judges.runner()
     run = runner.time(race, SECONDS)
     assert isinstance(run, RaceRun), run
@@ -169,6 +173,57 @@ def test_what_is_wrong_now_and_then_is_looked_at_as_often_as_ever(
     right, asked = raced(then(TWICE, TOO_MUCH), TWICE, MANY_LOOKS, monkeypatch, fresh=7)
     assert right is Status.OK
     assert asked == [False, True] if most > 1 << 14 else len(asked) > 2
+
+
+def counting_launches(is_wrong: Callable[[int], bool]) -> Kernel:
+    """Wrong at those launches, by their number; in a request here two come before the rounds of one each."""
+    launches = count()
+
+    def kernel(out: Argument, x: Argument, *rest: Argument) -> None:
+        TWICE(out, x, *rest)
+        if is_wrong(next(launches)):
+            ELSEWHERE(out, x)
+
+    return kernel
+
+
+def test_no_round_is_safe_from_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even those after the fewest that there may be."""
+    policy = replace(MANY_LOOKS, rounds=31)
+    for _ in range(4):  # each time one in three thousand escapes
+        late = counting_launches(lambda number: number >= 2 + policy.min_rounds)
+        assert raced(TWICE, late, policy, monkeypatch, fresh=7)[0] is Status.WRONG
+
+
+@pytest.mark.parametrize("held", [(), (True,) * 10, (True, False) * 20], ids=["never", "first", "on and off"])
+def test_under_a_held_clock_a_look_is_taken_again_and_does_not_come_beside_itself(
+    held: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a round that is discarded nothing is sent, and the inputs are as they were."""
+    answers, seen = iter(held), list[str]()
+    settle = looks.Watch.settle
+    monkeypatch.setattr(looks.Watch, "settle", lambda watch: seen.append("settled") or settle(watch))
+    monkeypatch.setattr(PythonSession, "throttled", lambda _: seen.append("asked") or next(answers, False))
+    run, verdict = look(TWICE, TWICE, policy=replace(POLICY, rounds=31, looks=3))
+    assert verdict.ok, verdict.detail  # no input has changed, anywhere
+    assert run.timed.discarded == sum(held)
+    assert len(run.timed.looks) == seen.count("settled") == 3
+    assert seen[0] == "asked", "of the sample's own clock, not of that of the look's journey"
+
+
+def test_a_round_that_counts_was_looked_at_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is right, and slow, and hot, while it is discarded does not use up the looks by that."""
+    hot = [True]
+
+    def candidate(out: Argument, x: Argument, *rest: Argument) -> None:
+        TWICE(out, x, *rest)
+        hot[0] = not hot[0]
+        if not hot[0]:
+            ELSEWHERE(out, x)
+
+    monkeypatch.setattr(PythonSession, "throttled", lambda _: hot[0])
+    _, verdict = look(TWICE, candidate)
+    assert verdict.status is Status.WRONG
 
 
 def test_what_an_earlier_kernel_has_spoilt_beyond_the_first_places_convicts_nobody(

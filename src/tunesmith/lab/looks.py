@@ -135,6 +135,13 @@ class Watch:
         self._taken.clear()
         return tuple(looks), blobs
 
+    def drop(self) -> None:
+        """What has been seen of chains that do not count; inputs are as they were before."""
+        for taken in self._taken:
+            if self.session.inspector is not None:  # elsewhere they are already
+                self._undo(taken)
+        self._taken.clear()
+
     def _evidence(self, taken: _Taken) -> tuple[TimedLook, list[bytes]]:
         if self.session.inspector is None:
             return TimedLook(taken.place, taken.at[1], tuple(taken.pieces)), taken.data
