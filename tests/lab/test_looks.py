@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -16,13 +14,11 @@ from tests.lab.oracles import SECONDS, Judges, a_case
 from tests.lab.python_kernels import Argument, Kernel, PythonSession, then
 from tunesmith.backends.messages import Draw, Piece, Timed, TimedLook, TimingPolicy
 from tunesmith.backends.port import LaunchFailed
-from tunesmith.lab import device_compare, look_judge, looks, measuring, references
-from tunesmith.lab.builders import BuiltCode
+from tunesmith.lab import device_compare, look_judge, looks, references
 from tunesmith.lab.look_judge import LookJudge
-from tunesmith.lab.measuring import Ready, TrialTimer
 from tunesmith.lab.memory import Verdict
-from tunesmith.lab.runner import Race, RaceRun, Runner
-from tunesmith.problem.plan import Plan, Status
+from tunesmith.lab.runner import Race, RaceRun
+from tunesmith.problem.plan import Status
 from tunesmith.problem.slots import SlotPlace, slot_items
 
 POLICY = TimingPolicy(rounds=3, min_rounds=3, chain_seconds=1e-6, max_seconds=1.0, looks=1, whole=True)
@@ -102,99 +98,6 @@ def test_where_the_first_of_it_is_right_all_travels_in_parts(monkeypatch: pytest
     assert look(original, TWICE, sends_all=True)[1].ok
 
 
-@dataclass
-class Own:
-    """The original, at any sizes."""
-
-    judges: Judges
-
-    def planned(self, sizes: Mapping[str, int]) -> tuple[BuiltCode, Plan]:
-        return self.judges.code("original"), self.judges.plan(a_case(**sizes))
-
-
-@pytest.mark.parametrize(
-    ("original", "candidate", "status", "asked"),
-    [
-        (TWICE, TWICE, Status.OK, [False]),
-        (then(TWICE, TOO_MUCH), TWICE, Status.OK, [False, True]),
-        (TWICE, then(TWICE, TOO_MUCH), Status.WRONG, [False, False]),  # laid out anew, it is wrong again
-        (then(TWICE, OFF), then(TWICE, ELSEWHERE), Status.WRONG, [False, True, False, True]),
-    ],
-    ids=["alike", "right elsewhere", "wrong", "wrong where it was not looked at first"],
-)
-def test_a_time_is_believed_when_all_that_is_unlike_is_right(
-    original: Kernel, candidate: Kernel, status: Status, asked: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(device_compare, "SPANS", 1)
-    assert raced(original, candidate, POLICY, monkeypatch) == (status, asked)
-
-
-def raced(
-    original: Kernel,
-    candidate: Kernel,
-    policy: TimingPolicy,
-    monkeypatch: pytest.MonkeyPatch,
-    fresh: int | None = None,
-) -> tuple[Status, list[bool]]:
-    """What becomes of it, and whether each race asked for all."""
-    judges = Judges(scale_problem(), {"original": original, "candidate": candidate})
-    workload, runner, races = judges.problem.workloads[0], judges.runner(), list[Race]()
-    monkeypatch.setattr(
-        runner, "time", lambda race, end: races.append(race) or Runner.time(runner, race, end)
-    )
-    judge = LookJudge(judges.problem, judges.references, judges.runner(), lambda _: SECONDS)
-    timer = TrialTimer(judges.problem, judges.gpu, runner, Own(judges), judge, 1, None)  # type: ignore[arg-type]
-    timer.expect(workload, 1e-3)
-    ready = Ready(workload, judges.code("candidate"), judges.plan(a_case(**workload.as_dict())))
-    return timer.against_original(ready, policy, fresh).status, [race.sends_all for race in races]
-
-
-MANY_LOOKS = replace(POLICY, rounds=15, min_rounds=15, looks=12)
-
-
-@pytest.mark.parametrize("most", [1 << 31, 1 << 14])
-def test_what_is_wrong_now_and_then_is_looked_at_as_often_as_ever(
-    most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is unlike the original in its first stretch always, and right there; elsewhere it is often wrong."""
-    monkeypatch.setattr(device_compare, "SPANS", 1)
-    monkeypatch.setattr(measuring, "MOST_SENT", most)
-    chance = random.Random(5)
-
-    def often_wrong(out: Argument, x: Argument, *rest: Argument) -> None:
-        TWICE(out, x, *rest)
-        if chance.random() < 0.6:
-            ELSEWHERE(out, x)
-
-    for _ in range(8):  # one look would have let four in ten through
-        status, asked = raced(then(TWICE, OFF), often_wrong, MANY_LOOKS, monkeypatch, fresh=7)
-        assert status is Status.WRONG
-        assert asked[0] is False
-    right, asked = raced(then(TWICE, TOO_MUCH), TWICE, MANY_LOOKS, monkeypatch, fresh=7)
-    assert right is Status.OK
-    assert asked == [False, True] if most > 1 << 14 else len(asked) > 2
-
-
-def counting_launches(is_wrong: Callable[[int], bool]) -> Kernel:
-    """Wrong at those launches, by their number; in a request here two come before the rounds of one each."""
-    launches = count()
-
-    def kernel(out: Argument, x: Argument, *rest: Argument) -> None:
-        TWICE(out, x, *rest)
-        if is_wrong(next(launches)):
-            ELSEWHERE(out, x)
-
-    return kernel
-
-
-def test_no_round_is_safe_from_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even those after the fewest that there may be."""
-    policy = replace(MANY_LOOKS, rounds=31)
-    for _ in range(4):  # each time one in three thousand escapes
-        late = counting_launches(lambda number: number >= 2 + policy.min_rounds)
-        assert raced(TWICE, late, policy, monkeypatch, fresh=7)[0] is Status.WRONG
-
-
 @pytest.mark.parametrize("held", [(), (True,) * 10, (True, False) * 20], ids=["never", "first", "on and off"])
 def test_under_a_held_clock_a_look_is_taken_again_and_does_not_come_beside_itself(
     held: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
@@ -224,24 +127,6 @@ def test_a_round_that_counts_was_looked_at_itself(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(PythonSession, "throttled", lambda _: hot[0])
     _, verdict = look(TWICE, candidate)
     assert verdict.status is Status.WRONG
-
-
-def test_what_an_earlier_kernel_has_spoilt_beyond_the_first_places_convicts_nobody(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Until the worker is another: then it is gone, and the kernel is right."""
-    monkeypatch.setattr(device_compare, "SPANS", 1)
-    spoilt = [True]
-
-    def candidate(out: Argument, x: Argument, *rest: Argument) -> None:
-        TWICE(out, x, *rest)
-        if spoilt[0]:
-            ELSEWHERE(out, x)
-
-    restart = Runner.restart
-    monkeypatch.setattr(Runner, "restart", lambda self: (spoilt.__setitem__(0, False), restart(self)))
-    found = raced(then(TWICE, OFF), candidate, POLICY, monkeypatch)
-    assert found == (Status.OK, [False, True, False, True])
 
 
 def test_an_output_that_is_too_large_for_the_reference_is_held_to_the_original(
