@@ -11,11 +11,12 @@ from itertools import count
 
 import pytest
 
-from tests.lab.kept_scenarios import TWICE
+from tests.lab.kept_scenarios import TWICE, out_of
 from tests.lab.labs import scale_problem
 from tests.lab.oracles import SECONDS, Judges, a_case
-from tests.lab.python_kernels import Argument, Kernel, PythonSession, then
+from tests.lab.python_kernels import Argument, Kernel, PythonBackend, PythonSession, then
 from tests.lab.test_looks import ELSEWHERE, OFF, POLICY, TOO_MUCH
+from tunesmith.backends import messages
 from tunesmith.backends.messages import Timed, TimingPolicy
 from tunesmith.backends.port import LaunchCall
 from tunesmith.lab import believing, device_compare
@@ -24,9 +25,19 @@ from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Ready, TrialTimer
 from tunesmith.lab.memory import Verdict
 from tunesmith.lab.runner import Race, RaceRun, Runner
-from tunesmith.problem.device import Clock
+from tunesmith.problem.device import Clock, Device
 from tunesmith.problem.plan import Plan, Status
+from tunesmith.problem.problem import Problem
 from tunesmith.run.outcome import Result
+
+BESIDE = 4096  # bytes: inputs, and what follows arrays, at which the host looks too
+
+
+def without_inspector(backend: PythonBackend, device: Device) -> PythonSession:
+    """One that leaves judging to the host."""
+    session = PythonSession(device, backend._kernels)
+    session.inspector = None  # type: ignore[assignment]
+    return session
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +90,9 @@ def raced_with(
     policy: TimingPolicy,
     monkeypatch: pytest.MonkeyPatch,
     fresh: int | None = None,
+    problem: Problem | None = None,
 ) -> tuple[Result, list[Race]]:
-    judges = Judges(scale_problem(), {"original": original, "candidate": candidate})
+    judges = Judges(problem or scale_problem(), {"original": original, "candidate": candidate})
     workload, runner, races = judges.problem.workloads[0], judges.runner(), list[Race]()
     monkeypatch.setattr(
         runner, "time", lambda race, end: races.append(race) or Runner.time(runner, race, end)
@@ -101,7 +113,7 @@ def test_what_is_wrong_now_and_then_is_looked_at_as_often_as_ever(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is unlike the original in its first stretch always, and right there; elsewhere it is often wrong."""
-    monkeypatch.setattr(believing, "MOST_SENT", most)
+    monkeypatch.setattr(messages, "MOST_SENT", most)
     chance = random.Random(5)
 
     def often_wrong(out: Argument, x: Argument, *rest: Argument) -> None:
@@ -135,7 +147,7 @@ ONE_A_REQUEST = 1 << 12  # bytes: of a look here
 
 def test_the_time_of_looks_over_several_requests_is_that_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that counts launches knows which request is the last: to be fast there alone is no use."""
-    monkeypatch.setattr(believing, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(messages, "MOST_SENT", ONE_A_REQUEST)
     each, fast = 2 + FEW_LOOKS.rounds, [False]
 
     def candidate(out: Argument, x: Argument, *rest: Argument) -> None:
@@ -162,7 +174,7 @@ def test_one_that_is_wrong_in_most_launches_of_some_requests_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """To be fast in half of what counts it must be: then no look sees it once in a hundred thousand times."""
-    monkeypatch.setattr(believing, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(messages, "MOST_SENT", ONE_A_REQUEST)
     each = 2 + MANY_LOOKS.rounds
     often = counting_launches(lambda number: number >= each and number % each >= 7)
     assert raced(then(TWICE, OFF), often, MANY_LOOKS, monkeypatch, fresh=7)[0] is Status.WRONG
@@ -193,7 +205,7 @@ def test_requests_are_one_measurement() -> None:
 
 
 def test_what_a_request_has_sent_is_gone_before_the_next_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(believing, "MOST_SENT", ONE_A_REQUEST)
+    monkeypatch.setattr(messages, "MOST_SENT", ONE_A_REQUEST)
     kept, time = list[weakref.ref[RaceRun]](), Runner.time
 
     def asked(runner: Runner, race: Race, deadline: float) -> RaceRun | Verdict:
@@ -231,3 +243,35 @@ def test_what_an_earlier_kernel_has_spoilt_beyond_the_first_places_convicts_nobo
     monkeypatch.setattr(Runner, "restart", lambda self: (spoilt.__setitem__(0, False), restart(self)))
     found = raced(then(TWICE, OFF), candidate, POLICY, monkeypatch)
     assert found == (Status.OK, [False, True, False, True])
+
+
+ANY_ORDER = (out_of("float32", 'order = "any"'),)
+
+
+def backwards(out: Argument, x: Argument, rows: int, d: int) -> None:
+    out.of("float32")[:] = (2 * x.of("float32")).reshape(rows, d)[:, ::-1].reshape(-1)
+
+
+@pytest.mark.parametrize("judges", ["device", "host"])
+@pytest.mark.parametrize(
+    ("candidate", "status"),
+    [(backwards, Status.OK), (then(backwards, OFF), Status.WRONG)],
+    ids=["right", "off"],
+)
+def test_what_must_be_sent_whole_is_asked_for_as_often_as_a_request_can_hold(
+    candidate: Kernel, status: Status, judges: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of it travels before, when it would be too much."""
+    if judges == "host":
+        monkeypatch.setattr(PythonBackend, "open", without_inspector)
+    some, few = [], replace(FEW_LOOKS, looks=2)
+    take = Runner.time
+    monkeypatch.setattr(Runner, "time", lambda *a: some.append(take(*a)) or some[-1])
+    for most, requests in ((4 * ONE_A_REQUEST, 1), (ONE_A_REQUEST, 3)):
+        monkeypatch.setattr(messages, "MOST_SENT", most)
+        some.clear()
+        result, races = raced_with(TWICE, candidate, few, monkeypatch, 7, scale_problem(*ANY_ORDER))
+        assert result.status is status, result.detail
+        assert len(races) <= requests
+        assert status is Status.WRONG or len(races) == requests
+        assert all(sum(map(len, run.blobs)) <= most + BESIDE for run in some)

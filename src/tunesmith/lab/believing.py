@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from tunesmith.backends import messages
 from tunesmith.backends.messages import Timed
 from tunesmith.lab.look_judge import LookJudge
-from tunesmith.lab.memory import Verdict
+from tunesmith.lab.memory import Verdict, bytes_of_look
 from tunesmith.lab.runner import Race, RaceRun, Runner
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Workload
-
-MOST_SENT = 1 << 31  # bytes that looks of one request send, but for one look
 
 
 @dataclass(frozen=True)
@@ -80,15 +79,10 @@ class Believer:
         return run.timed if verdict.ok else verdict
 
 
-def bytes_of_look(plan: Plan) -> int:
-    """That sends all: the original's outputs beside its own."""
-    return 2 * sum(b.nbytes for b in plan.compared())
-
-
 def spread(looks: int, nbytes: int) -> list[int]:
     """How many looks each request has, where one sends so many bytes. As even as can be: the times of a
     request in which fewer look count as much."""
-    most = max(1, MOST_SENT // max(1, nbytes))
+    most = max(1, messages.MOST_SENT // max(1, nbytes))
     requests = -(-looks // most)
     return [looks * (n + 1) // requests - looks * n // requests for n in range(requests)]
 

@@ -4,9 +4,9 @@ that the original gave elsewhere, and where the two differ against the reference
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -68,8 +68,9 @@ class LookJudge:
         """A look at which the original itself fails judges nobody, but somebody must."""
         assert race.original is not None
         found: list[Verdict | Failing] = []
-        for look, blob in zip(run.timed.looks, run.blobs, strict=True):
-            verdict = self._judge(plan, race.original, race.draw, look, blob)
+        blobs = iter(run.blobs)
+        for look in run.timed.looks:
+            verdict = self._judge(plan, race.original, race.draw, look, *islice(blobs, look.blobs))
             found.append(verdict)
             if isinstance(verdict, Verdict) and not verdict.ok:
                 return Verdict(verdict.status, f"when it was timed at {workload.name}: {verdict.detail}")
@@ -82,16 +83,12 @@ class LookJudge:
         return RIGHT
 
     def _judge(
-        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: TimedLook, blob: bytes
+        self, plan: Plan, original: tuple[BuiltCode, Plan], draw: Draw, look: TimedLook, *blobs: bytes
     ) -> Verdict | Failing:
         pieces = (*look.pieces, *look.originals)
-        if not _may_be(plan, look):
+        if not _may_be(plan, look) or sum(piece.nbytes for piece in pieces) != sum(map(len, blobs)):
             return GARBLED
-        ends = list(accumulate(piece.nbytes for piece in pieces))
-        if (ends[-1] if ends else 0) != len(blob):
-            return GARBLED
-        view = memoryview(blob)  # gigabytes, perhaps
-        sent = [(piece, view[end - piece.nbytes : end]) for piece, end in zip(pieces, ends, strict=True)]
+        sent = list(_out_of(blobs, pieces))
         seen, theirs = sent[: len(look.pieces)], sent[len(look.pieces) :]
         if harm := self._harm(plan, draw, look, seen):
             return Verdict(Status.WRONG, harm)
@@ -199,6 +196,21 @@ class LookJudge:
             places = number * row_size + places % row_size
         found = judge(_flat(b, doubtful.size), items.values[doubtful], expected[places], None)
         return _placed(found, b, items.places[doubtful])
+
+
+def _out_of(blobs: Iterable[bytes], pieces: Iterable[Piece]) -> Iterator[Seen]:
+    """The pieces, out of blobs that follow each other: gigabytes, perhaps, that are not copied but where a
+    piece goes on in the next."""
+    coming, rest = iter(blobs), memoryview(b"")
+    for piece in pieces:
+        parts = [rest[: piece.nbytes]]
+        rest = rest[piece.nbytes :]
+        while (missing := piece.nbytes - sum(map(len, parts))) > 0:
+            rest = memoryview(next(coming))
+            parts.append(rest[:missing])
+            rest = rest[missing:]
+        full = [part for part in parts if len(part)]
+        yield piece, full[0] if len(full) == 1 else memoryview(b"".join(full))
 
 
 def _may_be(plan: Plan, look: TimedLook) -> bool:
