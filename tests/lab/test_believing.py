@@ -19,7 +19,7 @@ from tests.lab.test_looks import ELSEWHERE, OFF, POLICY, TOO_MUCH
 from tunesmith.backends import messages
 from tunesmith.backends.messages import Timed, TimingPolicy
 from tunesmith.backends.port import LaunchCall
-from tunesmith.lab import believing, device_compare
+from tunesmith.lab import believing, device_compare, measuring
 from tunesmith.lab.builders import BuiltCode
 from tunesmith.lab.look_judge import LookJudge
 from tunesmith.lab.measuring import Ready, TrialTimer
@@ -275,3 +275,19 @@ def test_what_must_be_sent_whole_is_asked_for_as_often_as_a_request_can_hold(
         assert len(races) <= requests
         assert status is Status.WRONG or len(races) == requests
         assert all(sum(map(len, run.blobs)) <= most + BESIDE for run in some)
+
+
+@pytest.mark.parametrize("policy", ["long", "again"])
+def test_deadlines_allow_for_what_is_sent_whole_at_once(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right kernel that is looked at for longer has done nothing wrong."""
+    given, take = list[float](), Runner.time
+    monkeypatch.setattr(measuring, "DATA_RATE", 1e3)
+    monkeypatch.setattr(Runner, "time", lambda own, race, end: given.append(end) or take(own, race, end))
+    spent = []
+    for problem in (scale_problem(), scale_problem(*ANY_ORDER)):
+        given.clear()
+        fresh = 7 if policy == "long" else None
+        raced_with(TWICE, then(TWICE, OFF), FEW_LOOKS, monkeypatch, fresh, problem)
+        spent.append(given[-1])
+    looks = FEW_LOOKS.looks if policy == "long" else FEW_LOOKS.min_rounds
+    assert spent[1] - spent[0] == pytest.approx(looks * ONE_A_REQUEST / 1e3)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from tunesmith.backends import messages
-from tunesmith.backends.messages import Timed
+from tunesmith.backends.messages import Timed, TimingPolicy
 from tunesmith.lab.look_judge import LookJudge
-from tunesmith.lab.memory import Verdict, bytes_of_look
+from tunesmith.lab.memory import Verdict, bytes_of_look, is_divisible
 from tunesmith.lab.runner import Race, RaceRun, Runner
+from tunesmith.problem.freedom import judged_whole
 from tunesmith.problem.plan import Plan
 from tunesmith.problem.problem import Workload
 
@@ -42,10 +43,20 @@ class Believer:
         if is_last or not isinstance(found, Verdict):
             return found
         self._runner.restart()
+        deadline += self._layout_seconds(plan.nbytes) - self.sending_seconds(plan, race.policy)
         race = replace(race, policy=replace(race.policy, looks=race.policy.min_rounds, give_up=None))
-        deadline += self._layout_seconds(plan.nbytes)
+        deadline += self.sending_seconds(plan, race.policy)
         again = self._runner.time(race, deadline)
         return again if isinstance(again, Verdict) else self._judged(workload, plan, race, again, deadline)
+
+    def sending_seconds(self, plan: Plan, policy: TimingPolicy) -> float:
+        """What looks may take that send at once what cannot be judged in parts. Of others little is sent."""
+        whole = judged_whole(plan)
+        travels = [
+            b for b in plan.compared() if b.name in whole or b.compare == "codes" or not is_divisible(b)
+        ]
+        nbytes = 2 * policy.looks * sum(b.nbytes for b in travels)
+        return min(nbytes, messages.MOST_SENT) / self._rate
 
     def _judged(
         self, workload: Workload, plan: Plan, race: Race, run: RaceRun, deadline: float

@@ -43,15 +43,11 @@ def choose_pieces(
     """Where to look at an array: all of it up to `nbytes`, else its ends and `count` places drawn at random.
     What does not lie in memory element by element is taken whole, and what cannot be judged in parts."""
     whole = Piece(b.name, 0, b.nbytes)
-    if is_whole or not is_divisible(b) or b.nbytes <= nbytes or b.nbytes <= 2 * PIECE:
+    if is_whole or not guards.is_divisible(b) or b.nbytes <= nbytes or b.nbytes <= 2 * PIECE:
         return (whole,)
     last = (b.nbytes - PIECE) // b.itemsize
     starts = {0, last, *(chance.randint(0, last) for _ in range(count))}
     return tuple(Piece(b.name, start * b.itemsize, PIECE) for start in sorted(starts))
-
-
-def is_divisible(b: BufferPlan) -> bool:
-    return b.in_c_order and b.packed == 1
 
 
 def as_blobs(data: Sequence[bytes]) -> list[bytes]:
@@ -179,7 +175,7 @@ class Watch:
         gap = Piece(b.name, b.nbytes, self.arenas.stride(b) - b.nbytes)
         is_whole = b.name in judged_whole(self.plan)
         pieces = choose_pieces(b, whole, count, self.chance, is_whole)
-        if b.role != "input" and (is_whole or not is_divisible(b)) and not self._sends_whole:
+        if b.role != "input" and (is_whole or not guards.is_divisible(b)) and not self._sends_whole:
             taken.partial, pieces = True, ()
         for piece in (*pieces, gap):
             place = slot * self.arenas.stride(b) + piece.start
@@ -234,7 +230,7 @@ class Watch:
     ) -> tuple[list[Piece], bool]:
         """Where the host must tell, and whether that is all; of codes it counts how many differ, in all of
         them."""
-        if not (is_divisible(b) and b.extent == b.count and b.compare != "codes"):
+        if not (guards.is_divisible(b) and b.extent == b.count and b.compare != "codes"):
             return self._wholly(b)
         size = b.itemsize
         spans, is_all = unlike_spans(inspector, b, seen, own)

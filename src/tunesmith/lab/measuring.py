@@ -344,7 +344,7 @@ class TrialTimer:
     def _deadline(self, item: Ready, policy: TimingPolicy, contenders: int) -> float:
         usual = self._usual(item.workload)
         own = timing_deadline(usual, self._device, item.code.seconds, policy, contenders)
-        return own + self._making(item.workload)
+        return own + self._making(item.workload) + self._believer.sending_seconds(item.plan, policy)
 
     def _making(self, workload: Workload) -> float:
         """What the user's function may take to make the inputs, for a worker that has none yet."""
